@@ -1,0 +1,76 @@
+# Holdpoint: `make run` runs it, `make test` tests it. Both need Python 3.11 or newer, pip and make, nothing else.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+SUPERVISOR := $(PY) -m config.supervisor
+THROWAWAY := $(SUPERVISOR) exec --throwaway
+PYTEST := $(PY) -m pytest
+# Workers for the parallel parts. Each has its own test database.
+JOBS ?= 2
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: help install run test check soak bench lock fmt clean
+.PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+
+install: ## make .venv and install the locked packages, if they changed
+	@for python in python3.11 python3; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec $$python -I config/supervisor/bootstrap.py; \
+	  fi; \
+	done; echo "Error: Holdpoint needs Python 3.11 or newer; neither python3.11 nor python3 is." >&2; exit 1
+
+run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME are honoured)
+	@exec $(SUPERVISOR) run
+
+test: check ## everything that gates a change
+	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
+	@$(PYTEST) -m "stack and not soak" -p no:randomly
+
+check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
+	@$(MAKE) --no-print-directory -j2 --output-sync=target \
+	  check-types check-unit check-lint check-format check-layers check-templates check-migrations
+
+check-lint:
+	@$(PY) -m ruff check .
+
+check-format:
+	@$(PY) -m ruff format --check .
+
+check-layers:
+	@.venv/bin/lint-imports
+
+check-types:
+	@$(PY) -m mypy .
+
+check-templates:
+	@$(PY) -m djlint templates --lint --quiet
+
+# The database is not asked: only models and migration files are compared, so the warning about it is beside the point.
+check-migrations:
+	@DJANGO_SETTINGS_MODULE=config.settings.test $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+check-unit:
+	@$(PYTEST) -m unit -n $(JOBS)
+
+soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
+	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
+
+bench: install ## benchmarks with their references, on servers that really write to disk
+	@$(THROWAWAY) --durable -- $(PY) -m bench
+
+lock: install ## pin requirements/*.in with hashes
+	@for name in base prod dev; do \
+	  .venv/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header --python-version 3.11 \
+	    requirements/$$name.in -o requirements/$$name.txt || exit 1; \
+	done
+
+fmt: install ## format and fix what can be fixed
+	@$(PY) -m ruff format . && $(PY) -m ruff check --fix .
+
+clean: ## remove .venv and caches; data in var/ stays
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache staticfiles
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""One governed execution, from intake to receipt."""

@@ -1,0 +1,7 @@
+"""Counters of this app. Labels are reason codes and states: never slugs or other text that a caller wrote."""
+
+from prometheus_client import Counter
+
+REFUSED_AT_THE_DOOR = Counter(
+    "holdpoint_attempts_refused_unread_total", "Attempts refused before their body was read.", ["reason_code"]
+)

@@ -1,0 +1,1 @@
+"""Conventions of the HTTP API, wired in by settings: problems, limits, pages, schema."""

@@ -1,0 +1,67 @@
+"""JSON with limits, checked before and while parsing: size, depth, duplicate keys, numbers that JSON cannot hold."""
+
+import json
+from typing import Any
+
+from django.conf import settings
+from rest_framework.parsers import BaseParser
+
+from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+
+
+class LimitedJsonParser(BaseParser):
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        request = parser_context["request"]
+        declared = request.META.get("CONTENT_LENGTH") or "0"
+        if declared.isdigit() and int(declared) > settings.BODY_LIMIT_BYTES:
+            raise BodyTooLarge
+        raw = stream.read(settings.BODY_LIMIT_BYTES + 1)
+        return parse_json(raw)
+
+
+def parse_json(raw: bytes) -> Any:
+    """The value, or a refusal that repeats nothing of it."""
+    if len(raw) > settings.BODY_LIMIT_BYTES:
+        raise BodyTooLarge
+    check_depth(raw)
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("The body is not valid JSON.") from error
+
+
+def check_depth(raw: bytes) -> None:
+    """Brackets outside strings, in one pass, so that nothing deep is ever built."""
+    if raw.count(b"[") + raw.count(b"{") <= settings.JSON_DEPTH_LIMIT:
+        return
+    depth, in_string, escaped = 0, False, False
+    for byte in raw:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                in_string = False
+        elif byte == 0x22:
+            in_string = True
+        elif byte in (0x5B, 0x7B):
+            depth += 1
+            if depth > settings.JSON_DEPTH_LIMIT:
+                raise BodyTooDeep
+        elif byte in (0x5D, 0x7D):
+            depth -= 1
+
+
+def _refuse(_: str) -> Any:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two values under one key would let two readers see two different requests."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("duplicate key")
+    return value

@@ -1,0 +1,142 @@
+"""Every error leaves as application/problem+json (RFC 9457). It never repeats what was submitted."""
+
+import json
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from reasoncodes.errors import (
+    PROBLEMS,
+    CredentialMissing,
+    DomainError,
+    FieldError,
+    InternalError,
+    InvalidInput,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    RecordUnavailable,
+    ScopeMissing,
+    UnsupportedMediaType,
+)
+
+log = structlog.get_logger("holdpoint.api")
+CONTENT_TYPE = "application/problem+json"
+
+
+def problem_response(request: HttpRequest | Request, error: DomainError) -> HttpResponse:
+    """The error as a response. `instance` is the request id: a path may carry what the caller wrote into it."""
+    from reasoncodes.trace import current_trace
+
+    trace = current_trace()
+    body: dict[str, Any] = {
+        "type": request.build_absolute_uri(f"/problems/{error.code}"),
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "instance": f"urn:holdpoint:request:{trace.request_id}" if trace else "urn:holdpoint:request",
+    }
+    if error.reason_code:
+        body["reason_code"] = error.reason_code
+    if error.errors:
+        body["errors"] = [field.as_json() for field in error.errors]
+    body.update(error.extensions)
+    return HttpResponse(
+        json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers
+    )
+
+
+def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """DRF's exception handler."""
+    return problem_response(context["request"], as_domain_error(error))
+
+
+def as_domain_error(error: Exception) -> DomainError:
+    """One of ours for anything that a view can raise; what nobody foresaw is logged and becomes a 500."""
+    if isinstance(error, DomainError):
+        return error
+    if isinstance(error, OperationalError | InterfaceError):
+        from config.middleware.database import note_outage
+
+        note_outage()
+        log.error("database_unavailable", exc_info=error)
+        return RecordUnavailable()
+    if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
+        return _from_framework(error)
+    log.error("unhandled_error", exc_info=error)
+    return InternalError()
+
+
+def _from_framework(error: Exception) -> DomainError:
+    if isinstance(error, exceptions.ValidationError):
+        return InvalidInput(errors=field_errors(error.detail))
+    if isinstance(error, exceptions.ParseError):
+        return InvalidInput("The body is not valid JSON.")
+    if isinstance(error, exceptions.MethodNotAllowed):
+        return MethodNotAllowed()
+    simple: dict[type[Exception], type[DomainError]] = {
+        exceptions.NotAuthenticated: CredentialMissing,
+        exceptions.AuthenticationFailed: CredentialMissing,
+        exceptions.PermissionDenied: ScopeMissing,
+        PermissionDenied: ScopeMissing,
+        exceptions.NotFound: NotFound,
+        Http404: NotFound,
+        exceptions.UnsupportedMediaType: UnsupportedMediaType,
+        exceptions.NotAcceptable: NotAcceptable,
+    }
+    for kind, problem in simple.items():
+        if isinstance(error, kind):
+            return problem()
+    log.error("unhandled_error", exc_info=error)
+    return InternalError()
+
+
+def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
+    """DRF's nested errors as pointers. Only its codes are used: its texts repeat the submitted value."""
+    if isinstance(detail, dict):
+        found = [
+            field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)
+            for key, value in detail.items()
+        ]
+        return [error for errors in found for error in errors]
+    if isinstance(detail, list):
+        found = [
+            field_errors(
+                value, pointer=f"{pointer}/{index}" if isinstance(value, dict) and value else pointer
+            )
+            for index, value in enumerate(detail)
+        ]
+        return [error for errors in found for error in errors]
+    code = getattr(detail, "code", "invalid")
+    return [FieldError(pointer or "/", MESSAGES.get(code, "is not valid"), rule=code)]
+
+
+MESSAGES = {
+    "required": "is required",
+    "null": "may not be null",
+    "blank": "may not be empty",
+    "invalid": "does not have the expected type or format",
+    "invalid_choice": "is not one of the allowed values",
+    "not_a_list": "must be a list",
+    "not_a_dict": "must be an object",
+    "max_length": "is too long",
+    "min_length": "is too short",
+    "max_value": "is too large",
+    "min_value": "is too small",
+    "does_not_exist": "does not exist",
+    "unknown_field": "is not a known field",
+}
+
+
+def _escape(key: Any) -> str:
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def known_problems() -> dict[str, type[DomainError]]:
+    """For the help pages and the schema."""
+    return dict(sorted(PROBLEMS.items()))

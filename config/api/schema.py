@@ -1,0 +1,79 @@
+"""OpenAPI 3.1: every operation has an id, and lists the problems that it may answer with."""
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+
+from config.api.problems import CONTENT_TYPE, known_problems
+
+COMMON = {
+    "400": "The request does not have the expected shape.",
+    "401": "No valid credential.",
+    "403": "The credential lacks the scope or role, or a rule forbids it.",
+    "404": "There is no such thing in the caller's organizations.",
+    "405": "The address does not answer this method.",
+    "409": "The object is not in a state that allows this.",
+    "413": "The body is larger than 64 KiB.",
+    "415": "The body is not JSON.",
+    "500": "Something failed inside; nothing was done.",
+    "503": "The record cannot be reached; nothing was done.",
+}
+
+
+class HoldpointAutoSchema(AutoSchema):
+    """Operations are named by their views; tags are the first part of the path."""
+
+    def get_tags(self) -> list[str]:
+        return [self.path.removeprefix("/api/v1/").split("/")[0]]
+
+
+def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """drf-spectacular hook: adds the Problem schema and refers to it from each operation."""
+    result["components"].setdefault("schemas", {})["Problem"] = problem_schema()
+    content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            if isinstance(operation, dict) and "responses" in operation:
+                for status, description in COMMON.items():
+                    operation["responses"].setdefault(
+                        status, {"description": description, "content": content}
+                    )
+    return result
+
+
+def problem_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "RFC 9457. `type` resolves to a help page. Submitted values are never repeated.",
+        "required": ["type", "title", "status", "detail", "instance"],
+        "properties": {
+            "type": {"type": "string", "format": "uri"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "instance": {"type": "string"},
+            "reason_code": {"type": "string"},
+            "errors": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["pointer", "message"],
+                    "properties": {
+                        "pointer": {"type": "string", "description": "JSON pointer into the request."},
+                        "message": {"type": "string"},
+                        "rule": {"type": "string"},
+                    },
+                },
+            },
+        },
+        "examples": [
+            {
+                "type": f"https://holdpoint.example/problems/{code}",
+                "title": problem.title,
+                "status": problem.status,
+                "detail": problem.summary(),
+                "instance": "urn:holdpoint:request:0199a1c2",
+            }
+            for code, problem in list(known_problems().items())[:1]
+        ],
+    }

@@ -1,0 +1,29 @@
+"""Celery, and the whole beat schedule in one table. The broker is a doorbell: rows in the database are the truth."""
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
+
+app = Celery("holdpoint")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.autodiscover_tasks(["config"])
+
+# name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate.
+SCHEDULE: dict[str, tuple[str, float]] = {
+    "heartbeat": ("config.tasks.heartbeat", 5.0),
+}
+
+
+@setup_logging.connect
+def use_our_logging(**_: Any) -> None:
+    """Celery must not install its own handlers: they print task arguments."""
+    from django.conf import settings
+
+    from config.logs import configure_logging
+
+    configure_logging(level=settings.LOG_LEVEL)

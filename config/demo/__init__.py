@@ -1,0 +1,1 @@
+"""The demo organization: people, keys, contracts. Idempotent, for local settings only."""

@@ -1,0 +1,37 @@
+"""The demo's passwords and keys: made once per HOLDPOINT_HOME, kept there (0600), never in the database."""
+
+import json
+import os
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from config.env import home
+
+
+class DemoSecrets:
+    """A small file of secrets. Written atomically; a lost file only means new passwords and keys."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or home() / "demo.json"
+        try:
+            self.values: dict[str, Any] = json.loads(self.path.read_text())
+        except (OSError, ValueError):
+            self.values = {}
+
+    def password(self, username: str) -> str:
+        return str(self.values.setdefault("passwords", {}).setdefault(username, f"demo-{token_hex(6)}"))
+
+    def key(self, name: str) -> str | None:
+        return self.values.get("keys", {}).get(name)
+
+    def remember_key(self, name: str, secret: str) -> None:
+        self.values.setdefault("keys", {})[name] = secret
+
+    def save(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_suffix(".tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            json.dump(self.values, stream, indent=2)
+        temporary.replace(self.path)

@@ -1,0 +1,81 @@
+"""`demo_seed`: makes what is missing and tells everything that a newcomer or a black-box check needs."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
+from config.demo.secrets import DemoSecrets
+from config.env import runtime
+from governance.models import ApiKey, Organization
+from governance.selectors import credential_for_secret
+from governance.services.api_key import api_key_issue, api_key_revoke
+from reasoncodes.actors import SYSTEM
+from reasoncodes.tenancy import every_tenant
+
+LOCK = 0x484F4C44  # two demos at once would each make what the other is making
+
+
+def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
+    """Idempotent; everything through the same services as any other door."""
+    with every_tenant(), transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        organization = organization_ensure(slug="demo", name="Demo Dermatology", at=at)
+        other = organization_ensure(slug="other", name="Other Clinic", at=at)
+        usernames = [*PEOPLE, "admin"]
+        people_ensure(organization=organization, passwords={n: secrets.password(n) for n in usernames}, at=at)
+        keys = {name: _key(organization, name, scopes, secrets, at) for name, scopes in SERVICES.items()}
+        keys["other_caller"] = _key(other, "other_caller", SERVICES["caller"], secrets, at)
+        # Before the commit: a key whose clear text is lost would be of no use to anybody.
+        secrets.save()
+    return {
+        "base_url": runtime().get("base_url") or settings.DEMO_BASE_URL,
+        "organization": {"id": str(organization.id), "slug": organization.slug},
+        "other_organization": {"id": str(other.id), "slug": other.slug},
+        "users": {name: {"username": name, "password": secrets.password(name)} for name in usernames},
+        "keys": keys,
+        "contracts": {},
+        "attempt_example": attempt_example(),
+    }
+
+
+def _key(
+    organization: Organization, name: str, scopes: tuple[str, ...], secrets: DemoSecrets, at: datetime
+) -> str:
+    """The remembered key while it is live with these scopes, else a new one."""
+    account = service_ensure(organization=organization, slug=name.replace("_", "-"), at=at)
+    known = secrets.key(name)
+    credential = credential_for_secret(secret=known, at=at) if known else None
+    if (
+        known
+        and credential
+        and credential.actor.scopes == frozenset(scopes)
+        and credential.actor.id == account.id
+    ):
+        return known
+    for key in ApiKey.objects.filter(service_account=account, revoked_at=None):
+        api_key_revoke(actor=SYSTEM, at=at, key_id=key.id)
+    issued = api_key_issue(actor=SYSTEM, at=at, service_account=account, scopes=scopes)
+    secrets.remember_key(name, issued.secret)
+    return issued.secret
+
+
+def attempt_example() -> dict[str, Any]:
+    """The smallest body that the demo's contracts take."""
+    return {
+        "patient_context_ref": "ctx-0001",
+        "runtime_mode": "client_driven",
+        "action": {
+            "connector": "external",
+            "operation": "record.update",
+            "target_ref": "case-0001",
+            "risk_tier": "low",
+            "payload_ref": "payload-0001",
+            "payload_sha256": "0" * 64,
+            "fields": ["status"],
+        },
+        "metadata": {},
+    }

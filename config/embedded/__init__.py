@@ -1,0 +1,1 @@
+"""Real PostgreSQL and Valkey from wheels, for `make run` and `make test`. No Django, no product code."""

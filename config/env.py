@@ -1,0 +1,53 @@
+"""Where a process gets its outside facts: the environment first, then what `make run` left in HOLDPOINT_HOME."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+
+def home() -> Path:
+    """The folder for data, logs and run-time files; `var/` in the project unless HOLDPOINT_HOME says otherwise."""
+    return Path(env.str("HOLDPOINT_HOME", default=str(BASE_DIR / "var"))).expanduser().resolve()
+
+
+@cache
+def runtime() -> dict[str, Any]:
+    """What a running `make run` wrote down for other terminals; empty when nothing runs from this folder."""
+    path = home() / "run" / "runtime.json"
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def server_url(*, variable: str, key: str) -> str:
+    """The address of a server: `variable` from the environment, else `key` of the running stack."""
+    url = env.str(variable, default="") or runtime().get(key, "")
+    if not url:
+        raise ImproperlyConfigured(
+            f"{variable} is not set and nothing runs from {home()}: start `make run`, or set {variable}."
+        )
+    return str(url)
+
+
+def secret_key() -> str:
+    """The signing secret: SECRET_KEY, else the file that `make run` made once."""
+    value = env.str("SECRET_KEY", default="")
+    if value:
+        return value
+    try:
+        return (home() / "secret_key").read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured("SECRET_KEY is not set; `make run` makes one for local use.") from error
+
+
+def redis_scheme_url(url: str, *, scheme: str) -> str:
+    """A unix-socket address in the dialect of another library (kombu, limits); TCP addresses stay as they are."""
+    return scheme + url.removeprefix("unix://") if url.startswith("unix://") else url

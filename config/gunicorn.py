@@ -1,0 +1,31 @@
+"""gunicorn's settings: threads, because requests wait for PostgreSQL; loopback unless HOLDPOINT_BIND says more."""
+
+import os
+from typing import Any
+
+bind = os.environ.get("HOLDPOINT_BIND", "127.0.0.1:8000")
+worker_class = "gthread"
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
+threads = int(os.environ.get("WEB_THREADS", "8"))
+keepalive = 15
+timeout = 60
+graceful_timeout = 10
+max_requests = 50_000
+max_requests_jitter = 5_000
+limit_request_line = 4096
+limit_request_fields = 64
+accesslog = None  # the application writes one JSON line per request, without paths that may carry values
+errorlog = "-"
+
+
+def pre_request(worker: Any, request: Any) -> None:
+    """`100 Continue` is the application's to send, on its first read of the body (config.unread_body)."""
+    request._expected_100_continue = False
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Forget the live gauges of a worker that ended."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)

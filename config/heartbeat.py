@@ -1,0 +1,17 @@
+"""The sign of life that travels beat -> broker -> worker -> Valkey."""
+
+from datetime import datetime
+
+from governance.valkey import valkey
+
+KEY = "holdpoint:heartbeat"
+
+
+def heartbeat_beat(*, at: datetime) -> None:
+    valkey().set(KEY, at.timestamp(), ex=3600)
+
+
+def heartbeat_age(*, at: datetime) -> float | None:
+    """Seconds since the last beat; None when there was none within the hour."""
+    value = valkey().get(KEY)
+    return None if value is None else max(0.0, at.timestamp() - float(value))

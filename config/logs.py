@@ -1,0 +1,104 @@
+"""JSON logs. A line says what happened and to which id; never a submitted value, a row's value or a secret.
+
+Exceptions are reduced to class, constraint name and place: PostgreSQL's DETAIL and a traceback's locals carry
+the very values that must not leave the database.
+"""
+
+import logging
+import logging.config
+import sys
+import traceback
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+FRAMES_KEPT = 12
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """An exception as log fields: its class, the violated constraint, where it was raised. Not its text."""
+    diag = getattr(error.__cause__ or error, "diag", None)
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_KEPT:]
+    fields: dict[str, Any] = {
+        "error": type(error).__name__,
+        "at": [f"{frame.filename.rsplit('/', 2)[-1]}:{frame.lineno} {frame.name}" for frame in frames],
+    }
+    if diag is not None and diag.constraint_name:
+        fields["constraint"] = diag.constraint_name
+    return fields
+
+
+def reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """structlog processor: replaces exc_info by its description."""
+    info = event.pop("exc_info", None)
+    if info is True:
+        info = sys.exc_info()
+    if isinstance(info, BaseException):
+        event.update(describe_exception(info))
+    elif isinstance(info, tuple) and info[1] is not None:
+        event.update(describe_exception(info[1]))
+    return event
+
+
+SHARED = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    reduce_exceptions,
+]
+
+
+class TemplateOnlyFormatter(structlog.stdlib.ProcessorFormatter):
+    """Formats foreign records by their template alone, so that `%s` arguments never reach a log file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if not isinstance(record.msg, dict) and record.args:
+            record = logging.makeLogRecord(record.__dict__ | {"args": None})
+        return super().format(record)
+
+
+def logging_settings(*, level: str) -> dict[str, Any]:
+    """The dictConfig for the standard library's side."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "json": {
+                "()": TemplateOnlyFormatter,
+                "foreign_pre_chain": SHARED,
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    structlog.processors.JSONRenderer(),
+                ],
+            }
+        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["stderr"], "level": level},
+        "loggers": {
+            # Django's request logger prints the path, which may carry what a caller put there.
+            "django.request": {"level": "CRITICAL"},
+            "django.security": {"level": "ERROR"},
+            "django.server": {"level": "ERROR"},
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.beat": {"level": "WARNING"},
+            "kombu": {"level": "WARNING"},
+            "httpx": {"level": "WARNING"},
+        },
+    }
+
+
+def configure_logging(*, level: str) -> None:
+    """Both halves: structlog for our own lines, dictConfig for everybody else's."""
+    logging.config.dictConfig(logging_settings(level=level))
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

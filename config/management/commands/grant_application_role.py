@@ -1,0 +1,43 @@
+"""Gives the application's role what it needs and no more: on the record it may read and insert, nothing else."""
+
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import BaseCommand
+from django.db import connection, transaction
+from psycopg import sql
+
+from config.env import env
+from governance.models.append_only import append_only_tables
+
+
+class Command(BaseCommand):
+    help = "Run as the tables' owner after migrate. The role comes from HOLDPOINT_APP_ROLE; without it nothing is done."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        role = env.str("HOLDPOINT_APP_ROLE", default="")
+        if not role:
+            self.stdout.write("HOLDPOINT_APP_ROLE is not set: the application uses the owner's role.")
+            return
+        with transaction.atomic(), connection.cursor() as cursor:
+            for statement in self._statements(role):
+                cursor.execute(statement)
+        self.stdout.write(f"{role} may use the tables; the record is insert-only for it.")
+
+    @staticmethod
+    def _statements(role: str) -> list[sql.Composed]:
+        name = sql.Identifier(role)
+        grants = [
+            sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(name),
+            sql.SQL("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {}").format(name),
+            sql.SQL("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {}").format(name),
+            sql.SQL("REVOKE ALL ON TABLE django_migrations FROM {}").format(name),
+            sql.SQL("GRANT SELECT ON TABLE django_migrations TO {}").format(name),
+        ]
+        for table in append_only_tables(apps.get_models()):
+            grants.append(
+                sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON TABLE {} FROM {}").format(
+                    sql.Identifier(table), name
+                )
+            )
+        return grants

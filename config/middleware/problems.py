@@ -1,0 +1,25 @@
+"""Refusals raised by plain Django views leave as problem+json too; DRF views have their own handler."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from config.api.problems import as_domain_error, problem_response
+from reasoncodes.errors import DomainError, RecordUnavailable
+
+
+class ProblemMiddleware:
+    """For `/api/` every error; elsewhere only our own refusals and a lost database (Django has pages for the rest)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        problem = as_domain_error(error)
+        ours = isinstance(error, DomainError) or isinstance(problem, RecordUnavailable)
+        if ours or request.path.startswith("/api/"):
+            return problem_response(request, problem)
+        return None

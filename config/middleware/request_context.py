@@ -1,0 +1,50 @@
+"""The outermost middleware: binds request id and trace, writes one log line and one metric per request."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+from django.http import HttpRequest, HttpResponse
+
+from config.metrics import HTTP_REQUESTS, HTTP_SECONDS
+from reasoncodes.trace import bind_trace, clear_trace, read_trace
+
+log = structlog.get_logger("holdpoint.http")
+QUIET_ROUTES = {"health", "health/ready", "metrics"}
+
+
+class RequestContextMiddleware:
+    """The route's pattern is logged, never the path: a path carries what the caller wrote into it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        trace = read_trace(
+            request_id=request.headers.get("X-Request-ID", ""),
+            traceparent=request.headers.get("traceparent", ""),
+        )
+        bind_trace(trace)
+        started = time.perf_counter()
+        try:
+            response = self.get_response(request)
+            response["X-Request-ID"] = trace.request_id
+            response["traceparent"] = trace.traceparent
+            self._account(request, response, seconds=time.perf_counter() - started)
+            return response
+        finally:
+            clear_trace()
+
+    @staticmethod
+    def _account(request: HttpRequest, response: HttpResponse, *, seconds: float) -> None:
+        route = getattr(request.resolver_match, "route", None) or "unmatched"
+        HTTP_REQUESTS.labels(method=request.method or "", route=route, status=response.status_code).inc()
+        HTTP_SECONDS.labels(route=route).observe(seconds)
+        if route not in QUIET_ROUTES and not route.startswith("static"):
+            log.info(
+                "request",
+                method=request.method,
+                route=route,
+                status=response.status_code,
+                ms=round(seconds * 1000, 1),
+            )

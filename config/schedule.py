@@ -1,0 +1,22 @@
+"""django-celery-beat's tables follow the table in config.celery: one place to read the whole schedule."""
+
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from config.celery import SCHEDULE
+
+PREFIX = "holdpoint: "
+
+
+def schedule_synchronise() -> None:
+    """Create, correct and remove our own periodic tasks; those that an operator added stay. Safe to repeat."""
+    for name, (task, seconds) in SCHEDULE.items():
+        interval, _ = IntervalSchedule.objects.get_or_create(
+            every=round(seconds * 1_000_000), period=IntervalSchedule.MICROSECONDS
+        )
+        # An expired message is worthless: the next tick finds the same rows due.
+        PeriodicTask.objects.update_or_create(
+            name=PREFIX + name,
+            defaults={"task": task, "interval": interval, "expire_seconds": max(int(seconds * 2), 10)},
+        )
+    ours = PeriodicTask.objects.filter(name__startswith=PREFIX)
+    ours.exclude(name__in=[PREFIX + name for name in SCHEDULE]).delete()

@@ -1,0 +1,232 @@
+"""Settings shared by every way of running Holdpoint. Only wiring: no rule of the domain lives here."""
+
+from typing import Any
+
+from config.env import BASE_DIR, env, redis_scheme_url, secret_key, server_url
+from config.logs import logging_settings
+
+DEBUG = False
+SECRET_KEY = secret_key()
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "guardian",
+    "django_celery_beat",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "config.apps.ConfigConfig",
+    "reasoncodes",
+    "governance",
+    "attempts",
+    "workflows",
+]
+
+MIDDLEWARE = [
+    "config.middleware.request_context.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.middleware.database.DatabaseAvailabilityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "config.middleware.admin_csp.AdminCspMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "governance.web.tenancy.TenantScopeMiddleware",
+    "config.middleware.problems.ProblemMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASE_CONNECT_TIMEOUT_SECONDS = 3
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.db_url_config(server_url(variable="DATABASE_URL", key="database_url"))
+}
+DATABASES["default"].update(
+    ATOMIC_REQUESTS=False,
+    CONN_MAX_AGE=600,
+)
+DATABASES["default"].setdefault("OPTIONS", {})
+DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", DATABASE_CONNECT_TIMEOUT_SECONDS)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = server_url(variable="REDIS_URL", key="redis_url")
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+AUTH_USER_MODEL = "governance.User"
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "guardian.backends.ObjectPermissionBackend",
+]
+ANONYMOUS_USER_NAME = None
+GUARDIAN_MONKEY_PATCH_USER = False
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "/"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "staticfiles"
+
+BODY_LIMIT_BYTES = 64 * 1024
+JSON_DEPTH_LIMIT = 8
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API's own limit is BODY_LIMIT_BYTES
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "governance.api.authentication.ApiKeyAuthentication",
+        "governance.api.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["governance.api.permissions.ScopeRequired"],
+    "DEFAULT_PARSER_CLASSES": ["config.api.parsers.LimitedJsonParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "config.api.pagination.CursorPages",
+    "DEFAULT_SCHEMA_CLASS": "config.api.schema.HoldpointAutoSchema",
+    "DEFAULT_VERSIONING_CLASS": None,
+    "EXCEPTION_HANDLER": "config.api.problems.problem_handler",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "NON_FIELD_ERRORS_KEY": "",
+    "PAGE_SIZE": 50,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Holdpoint API",
+    "DESCRIPTION": "Services ask before they act; rules and people decide; the record cannot be quietly changed.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "/static/holdpoint/favicon.svg",
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": "A Holdpoint API key (`hp_…`)."},
+            "session": {"type": "apiKey", "in": "cookie", "name": "sessionid"},
+        }
+    },
+    "SECURITY": [{"apiKey": []}, {"session": []}],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.api.schema.document_problem_responses",
+    ],
+}
+
+CELERY_BROKER_URL = redis_scheme_url(REDIS_URL, scheme="redis+socket://").replace("?db=", "?virtual_host=")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TIMEZONE = "UTC"
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 5,
+    "socket_connect_timeout": 3,
+}
+CELERY_BEAT_MAX_LOOP_INTERVAL = 5
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOGGING_CONFIG = None
+LOGGING = logging_settings(level=LOG_LEVEL)
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 12 * 3600
+CSRF_COOKIE_SAMESITE = "Lax"
+
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "font-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
+BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
+DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Holdpoint",
+    "SITE_HEADER": "Holdpoint",
+    "SITE_SUBHEADER": "Operator console",
+    "SITE_SYMBOL": "front_hand",
+    "SITE_URL": "/",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97.5% .014 195)",
+            "100": "oklch(94.5% .032 195)",
+            "200": "oklch(89.5% .058 195)",
+            "300": "oklch(82% .085 195)",
+            "400": "oklch(72% .105 195)",
+            "500": "oklch(61% .108 195)",
+            "600": "oklch(52% .095 195)",
+            "700": "oklch(44.5% .08 195)",
+            "800": "oklch(38% .066 195)",
+            "900": "oklch(33% .055 195)",
+            "950": "oklch(23% .04 195)",
+        }
+    },
+    "SIDEBAR": {"show_search": True, "navigation": "config.admin_menu.navigation"},
+    "DASHBOARD_CALLBACK": "config.admin_menu.dashboard",
+}

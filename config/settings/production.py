@@ -1,0 +1,23 @@
+"""Production: nothing has a default that would be unsafe; what is missing stops the start."""
+
+from config.env import env
+from config.settings.base import *  # noqa: F403
+
+DEMO_ALLOWED = False
+DEMO_BASE_URL = ""
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS")
+DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION")
+METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN")
+
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
+SECURE_HSTS_SECONDS = 365 * 24 * 3600
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+SECURE_HSTS_PRELOAD = True
+SESSION_COOKIE_SECURE = True
+CSRF_COOKIE_SECURE = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}

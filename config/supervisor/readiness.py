@@ -1,0 +1,52 @@
+"""Ask the running web process whether everything it needs is there."""
+
+import http.client
+import json
+from typing import Any
+
+from config.supervisor.errors import StartError
+from config.supervisor.stopping import StopFlag
+
+SECONDS_TO_BECOME_READY = 60
+
+
+def ask(*, port: int) -> tuple[int, str]:
+    """One GET of /health/ready: status (0 when nobody answers) and what is missing."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/health/ready", headers={"Connection": "close"})
+        answer = connection.getresponse()
+        return answer.status, failing(answer.read())
+    except (OSError, http.client.HTTPException):
+        return 0, "web does not answer"
+    finally:
+        connection.close()
+
+
+def failing(body: bytes) -> str:
+    """The names of the checks that fail, for a person."""
+    try:
+        checks: Any = json.loads(body).get("checks", {})
+    except (ValueError, AttributeError):
+        return "an unexpected answer"
+    names = [
+        name
+        for name, check in checks.items()
+        if (check.get("status") if isinstance(check, dict) else check) not in ("ok", True)
+    ]
+    return ", ".join(names) or "nothing"
+
+
+def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> None:
+    """Return when everything is ready; say which check fails when that takes too long."""
+    reason = ""
+
+    def ready() -> bool:
+        nonlocal reason
+        status, reason = ask(port=port)
+        return status == 200
+
+    if not stop.wait_until(ready, seconds=SECONDS_TO_BECOME_READY):
+        raise StartError(
+            f"Not ready after {SECONDS_TO_BECOME_READY} s, failing: {reason}; logs are in {logs}."
+        )

@@ -1,0 +1,167 @@
+"""`make run`: lock, servers, migrate, seed, web + worker + beat, wait until ready, watch, stop in order."""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from config.embedded.errors import EmbeddedServerError
+from config.embedded.paths import StackPaths
+from config.supervisor import environment as env
+from config.supervisor.children import Child, make_children, stop_leftover_children
+from config.supervisor.errors import StartError, StopRequested
+from config.supervisor.lock import FolderLock
+from config.supervisor.readiness import wait_until_ready
+from config.supervisor.screen import banner, say, step
+from config.supervisor.servers import choose_servers, stop_leftover_servers
+from config.supervisor.steps import Step, read_demo, start_demo, start_migration
+from config.supervisor.stopping import StopFlag
+from config.supervisor.watch import Watch
+
+WATCH_SECONDS = 0.2
+CHILD_RESTART_DELAY = 1.0
+
+
+def run(*, environ: Mapping[str, str]) -> int:
+    """Run a stack until a signal comes; the exit code."""
+    stop = StopFlag()
+    stop.install()
+    try:
+        port = port_from(environ.get("PORT"))
+        delay = seconds_from(environ.get("HOLDPOINT_RESTART_DELAY"), default=1.0)
+        paths = StackPaths.from_setting(value=environ.get("HOLDPOINT_HOME"))
+        paths.create()
+        lock = FolderLock(file=paths.lock_file)
+        lock.take(note=f"pid {os.getpid()}, http://127.0.0.1:{port}/")
+    except (StartError, EmbeddedServerError) as error:
+        say(f"Error: {error}", error=True)
+        return 1
+    try:
+        return Stack(paths=paths, port=port, server_restart_delay=delay, environ=environ, stop=stop).live()
+    finally:
+        lock.release()
+
+
+def port_from(value: str | None) -> int:
+    """PORT as a number a process may listen on."""
+    text = value or "8000"
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise StartError(f"PORT must be a number from 1 to 65535, not {text!r}.")
+    return int(text)
+
+
+def seconds_from(value: str | None, *, default: float) -> float:
+    try:
+        return float(value) if value else default
+    except ValueError:
+        raise StartError(f"HOLDPOINT_RESTART_DELAY must be a number of seconds, not {value!r}.") from None
+
+
+def check_port_is_free(port: int) -> None:
+    """Refuse before anything is started. A closed connection's TIME_WAIT does not count as busy."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError:
+            raise StartError(f"Port {port} needs root's rights; choose another: PORT=8000 make run") from None
+        except OSError:
+            other = port + 1 if port < 65535 else port - 1
+            raise StartError(
+                f"Port {port} on 127.0.0.1 is busy; choose another: PORT={other} make run"
+            ) from None
+
+
+class Stack:
+    """One life of a stack, from the first server to the last goodbye."""
+
+    def __init__(
+        self,
+        *,
+        paths: StackPaths,
+        port: int,
+        server_restart_delay: float,
+        environ: Mapping[str, str],
+        stop: StopFlag,
+    ) -> None:
+        self.paths = paths
+        self.port = port
+        self.server_restart_delay = server_restart_delay
+        self.stop = stop
+        self.base_url = f"http://127.0.0.1:{port}"
+        self.servers = choose_servers(paths=paths, environ=environ, notice=say)
+        self.inherited = environ
+        self.children: list[Child] = []
+        self.steps: list[Step] = []
+
+    def live(self) -> int:
+        """Start, watch, stop; the exit code."""
+        code = 0
+        try:
+            self._start()
+            self._watch()
+        except StopRequested:
+            pass
+        except (StartError, EmbeddedServerError) as error:
+            say(f"Error: {error}", error=True)
+            code = 1
+        finally:
+            self._stop()
+        return code
+
+    def _start(self) -> None:
+        stop_leftover_children(paths=self.paths)
+        stop_leftover_servers(paths=self.paths)
+        check_port_is_free(self.port)
+        say(f"Starting Holdpoint from {self.paths.home}")
+        names = " and ".join(server.name for server in self.servers.embedded)
+        with step(f"starting {names}" if names else "using the servers in DATABASE_URL and REDIS_URL"):
+            self.servers.start()
+            self.stop.check()
+        env.empty_metrics(paths=self.paths)
+        env.write_runtime(paths=self.paths, servers=self.servers, base_url=self.base_url)
+        environment = env.stack_environment(
+            paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
+        )
+        with step("migrating the database"):
+            self._do(start_migration(paths=self.paths, servers=self.servers, environment=environment))
+        with step("starting worker, beat and web; seeding the demo"):
+            self._start_children(environment)
+            demo = read_demo(self._do(start_demo(paths=self.paths, environment=environment)))
+        with step("waiting until everything is ready"):
+            wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
+        say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs)))
+
+    def _do(self, begun: Step) -> str:
+        self.steps.append(begun)
+        return begun.finish(stop=self.stop)
+
+    def _start_children(self, environment: Mapping[str, str]) -> None:
+        self.children = make_children(paths=self.paths, environment=environment)
+        for child in self.children:
+            child.rotate_log()
+            child.start()
+
+    def _watch(self) -> None:
+        delays = {server.name: self.server_restart_delay for server in self.servers.embedded}
+        delays |= {child.name: CHILD_RESTART_DELAY for child in self.children}
+        watch = Watch(watched=[*self.servers.embedded, *self.children], first_delays=delays, say=say)
+        while not self.stop.requested:
+            watch.look()
+            time.sleep(WATCH_SECONDS)
+
+    def _stop(self) -> None:
+        """web, beat, worker, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
+        if self.children or self.steps:
+            say("\nStopping …")
+        for begun in self.steps:
+            begun.stop()
+        for child in reversed(self.children):
+            child.stop()
+        try:
+            self.servers.stop()
+        except EmbeddedServerError as error:
+            say(f"Error: {error}", error=True)
+        env.remove_runtime(paths=self.paths)
+        if self.children or self.steps:
+            say("Stopped.")

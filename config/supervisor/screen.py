@@ -1,0 +1,43 @@
+"""What the person at the terminal reads: a line per step, a line per trouble, and the closing banner."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def say(text: str, *, error: bool = False) -> None:
+    """Print one line. A terminal that went away must not take the stack down with it."""
+    try:
+        print(text, file=sys.stderr if error else sys.stdout, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Announce a step and say how long it took."""
+    began = time.monotonic()
+    yield
+    say(f"  {text:<44} {time.monotonic() - began:5.1f} s")
+
+
+def banner(*, demo: dict[str, Any], base_url: str, logs: str) -> str:
+    """The text that ends a successful start."""
+    users: dict[str, dict[str, str]] = demo.get("users", {})
+    width = max([len(user["username"]) for user in users.values()], default=0)
+    lines = [
+        "",
+        f"Holdpoint is ready:  {base_url}/",
+        f"  Admin              {base_url}/admin/",
+        f"  API documentation  {base_url}/api/docs/",
+        f"  Logs               {logs}",
+        "  API keys           .venv/bin/python manage.py demo --json",
+        "",
+        "  Logins of the demo organization (username, password):",
+        *(f"    {user['username']:<{width}}  {user['password']}" for user in users.values()),
+        "",
+        "Ctrl-C stops everything.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM as a flag that every wait looks at: a signal never cuts a start in half."""
+
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from config.supervisor.errors import StopRequested
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+POLL_SECONDS = 0.1
+
+
+class StopFlag:
+    """Set by the first signal."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def install(self) -> None:
+        for number in SIGNALS:
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+
+    def check(self) -> None:
+        """Raise StopRequested once a signal came."""
+        if self.requested:
+            raise StopRequested
+
+    def wait_until(self, condition: Callable[[], bool], *, seconds: float) -> bool:
+        """Poll `condition` for at most `seconds`; raises StopRequested when a signal comes meanwhile."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.check()
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True

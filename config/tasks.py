@@ -1,0 +1,12 @@
+"""Tasks that belong to no app."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from config.heartbeat import heartbeat_beat
+
+
+@shared_task
+def heartbeat() -> None:
+    """Shows that beat schedules and a worker works; `/health/ready` reads its age."""
+    heartbeat_beat(at=timezone.now())

@@ -1,0 +1,30 @@
+"""Every route in one place."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from config.web.errors import bad_request, not_found, server_error
+from config.web.health import health, health_ready
+from config.web.landing import landing
+from config.web.metrics import metrics
+from config.web.problem_pages import problem_index, problem_page
+
+handler400 = bad_request
+handler404 = not_found
+handler500 = server_error
+
+urlpatterns = [
+    path("", landing, name="landing"),
+    path("admin/", admin.site.urls),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include("reasoncodes.api.urls")),
+    path("api/v1/", include("governance.api.urls")),
+    path("api/v1/", include("attempts.api.urls")),
+    path("health", health, name="health"),
+    path("health/ready", health_ready, name="health_ready"),
+    path("metrics", metrics, name="metrics"),
+    path("problems/", problem_index, name="problem_index"),
+    path("problems/<slug:code>", problem_page, name="problem_page"),
+]

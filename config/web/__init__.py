@@ -1,0 +1,1 @@
+"""Pages that belong to no app: health, metrics, problem help, landing."""

@@ -1,0 +1,27 @@
+"""Answers for what never reached a view: JSON for programs, a page for people."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from config.api.problems import problem_response
+from reasoncodes.errors import DomainError, InternalError, InvalidInput, NotFound
+
+
+def _answer(request: HttpRequest, error: DomainError) -> HttpResponse:
+    if request.path.startswith("/api/") or "text/html" not in request.headers.get("Accept", ""):
+        return problem_response(request, error)
+    return render(
+        request, "problems/answer.html", {"problem": type(error), "detail": error.detail}, status=error.status
+    )
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, InvalidInput("The request could not be understood."))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, NotFound())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(request, InternalError())

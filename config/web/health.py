@@ -1,0 +1,91 @@
+"""`/health` says that the process answers; `/health/ready` names each dependency and how it is."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from config.celery import app as celery_app
+from config.heartbeat import heartbeat_age
+from config.middleware.database import drop_stale_connection, note_outage
+from governance.valkey import valkey
+
+log = structlog.get_logger("holdpoint.health")
+
+
+class NotReady(Exception):
+    """A check's own finding; its text is ours and may be shown."""
+
+
+def check_database() -> None:
+    drop_stale_connection()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM django_migrations WHERE app = 'governance'")
+        if cursor.fetchone() == (0,):
+            raise NotReady("the schema is not migrated")
+
+
+def check_broker() -> None:
+    with celery_app.connection_for_write(connect_timeout=2) as broker:
+        broker.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=2)
+
+
+def check_streams() -> None:
+    valkey().exists("holdpoint:streams:probe")
+
+
+def check_beat() -> None:
+    age = heartbeat_age(at=timezone.now())
+    if age is None:
+        raise NotReady("no heartbeat has come through beat and a worker yet")
+    if age > settings.BEAT_HEARTBEAT_LIMIT_SECONDS:
+        raise NotReady(f"the last heartbeat through beat and a worker is {age:.0f} s old")
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "database": check_database,
+    "broker": check_broker,
+    "streams": check_streams,
+    "beat": check_beat,
+}
+
+
+def run_check(name: str) -> dict[str, Any]:
+    """One dependency. Errors are named by class only: their texts may hold addresses or row values."""
+    started = time.perf_counter()
+    result: dict[str, Any] = {"status": "ok"}
+    try:
+        CHECKS[name]()
+    except NotReady as finding:
+        result = {"status": "failing", "detail": str(finding)}
+    except Exception as error:
+        if name == "database":
+            note_outage()
+            connection.close()
+        log.warning("not_ready", check=name, exc_info=error)
+        result = {"status": "failing", "detail": f"unreachable ({type(error).__name__})"}
+    return result | {"ms": round((time.perf_counter() - started) * 1000, 1)}
+
+
+@require_safe
+def health(_: HttpRequest) -> JsonResponse:
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def health_ready(_: HttpRequest) -> JsonResponse:
+    results = {name: run_check(name) for name in CHECKS}
+    ready = all(result["status"] == "ok" for result in results.values())
+    response = JsonResponse(
+        {"status": "ready" if ready else "not ready", "checks": results}, status=200 if ready else 503
+    )
+    response["Cache-Control"] = "no-store"
+    if not ready:
+        response["Retry-After"] = "5"
+    return response

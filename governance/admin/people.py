@@ -1,0 +1,106 @@
+"""People and their roles in the console."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
+
+from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.models import Organization, RoleGroup, User
+from governance.services.person import person_create
+from governance.services.role import person_role_give, person_role_take
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    password = forms.CharField(
+        required=False,
+        widget=UnfoldAdminPasswordWidget,
+        help_text="At least twelve characters; empty: cannot sign in yet.",
+    )
+
+    class Meta:
+        model = User
+        fields = ["username", "password", "is_staff"]
+        help_texts = {"is_staff": "May open this console. What they see there depends on their roles."}
+
+
+class RoleForm(forms.Form):
+    role = forms.ModelChoiceField(queryset=None, widget=UnfoldAdminSelectWidget)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["role"]
+        field.queryset = RoleGroup.objects.select_related("organization").order_by(
+            "organization__slug", "role"
+        )
+        field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
+
+
+def give(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    row: RoleGroup = data["role"]
+    actor = model_admin.require_operator(request, row.organization_id)
+    person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    return f"Given: {row.role} in {row.organization.slug}."
+
+
+def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    row: RoleGroup = data["role"]
+    actor = model_admin.require_operator(request, row.organization_id)
+    person_role_take(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    return f"Taken: {row.role} in {row.organization.slug}."
+
+
+@admin.register(User)
+class UserAdmin(ConsoleAdmin):
+    form = PersonForm
+    addable = True
+    list_display = ["username", "is_staff", "is_active", "roles", "last_login"]
+    list_filter = ["is_staff", "is_active"]
+    search_fields = ["username", "=id"]
+    acts = [
+        Act("give-role", "Give a role", "Effective for their next request.", give, RoleForm),
+        Act("take-role", "Take a role", "Effective for their next request.", take, RoleForm, danger=True),
+    ]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return (
+            ["username", "is_staff", "is_active", "last_login", "roles"]
+            if obj
+            else ["username", "password", "is_staff"]
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["username", "is_staff", "is_active", "last_login", "roles"] if obj else []
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Operators see the people of their own organizations; an installation administrator sees all."""
+        rows = super().get_queryset(request).prefetch_related("groups")
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(groups__role_group__organization__in=Organization.objects.all()).distinct()
+
+    def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
+        # A person may hold roles in several organizations: each act checks the organization of the role itself.
+        return super()._operates(request, None, **kwargs)
+
+    @admin.display(description="Roles")
+    def roles(self, obj: User) -> str:
+        return ", ".join(sorted(group.name for group in obj.groups.all())) or "none"
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        made = person_create(
+            actor=console_actor(request),
+            at=timezone.now(),
+            username=obj.username,
+            password=form.cleaned_data["password"] or None,
+            is_staff=obj.is_staff,
+        )
+        adopt(obj, made)
+
+
+admin.site.unregister(Group)  # groups belong to roles; their names and permissions are the program's

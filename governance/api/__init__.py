@@ -1,0 +1,1 @@
+"""HTTP doors: views beside their serializers."""

@@ -1,0 +1,54 @@
+"""Deny by default: a view that names no scope is closed. Granting one also sets the request's tenant scope."""
+
+from typing import Any
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from governance.api.authentication import ServicePrincipal
+from governance.roles import PERMISSION_FOR_SCOPE
+from governance.selectors import person_actor
+from reasoncodes.actors import Actor
+from reasoncodes.errors import CredentialMissing, ScopeMissing
+from reasoncodes.tenancy import enter_scope
+
+
+class ScopeRequired(BasePermission):
+    """Views say `required_scopes = {"GET": "governance:read", …}`; people need the permission that stands for it.
+
+    `people_permissions` of the view replaces that permission for single methods; `services_allowed = False` closes the
+    view to keys (what only a person may do, such as approving readiness).
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        scope = getattr(view, "required_scopes", {}).get(_method(request), "")
+        principal = request.user
+        if not getattr(principal, "is_authenticated", False):
+            raise CredentialMissing
+        actor = self._service(principal, view, scope) if isinstance(principal, ServicePrincipal) else None
+        actor = actor or self._person(principal, request, view, scope)
+        request.actor = actor  # type: ignore[attr-defined]
+        enter_scope(actor.organization_ids)
+        return True
+
+    @staticmethod
+    def _service(principal: ServicePrincipal, view: Any, scope: str) -> Actor:
+        actor = principal.credential.actor
+        if not getattr(view, "services_allowed", True) or scope not in actor.scopes:
+            raise ScopeMissing(extensions={"required_scope": scope})
+        return actor
+
+    @staticmethod
+    def _person(user: Any, request: Request, view: Any, scope: str) -> Actor:
+        overrides = getattr(view, "people_permissions", {})
+        permission = overrides.get(_method(request)) or PERMISSION_FOR_SCOPE.get(scope)
+        if permission is None:
+            raise ScopeMissing(extensions={"required_scope": scope})
+        actor = person_actor(user=user, permission=permission)
+        if not actor.organization_ids:
+            raise ScopeMissing(extensions={"required_scope": scope})
+        return actor
+
+
+def _method(request: Request) -> str:
+    return "GET" if request.method in {"HEAD", "OPTIONS"} else str(request.method)

@@ -1,0 +1,121 @@
+"""Word lists of the boundary. Keys are compared without case, separators, accents and trailing numbers."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _table(text: str) -> dict[str, str]:
+    """Lines of `hint: words`, turned round."""
+    lines = (line.split(":") for line in text.strip().splitlines())
+    return {word: hint.strip() for hint, words in lines for word in words.split()}
+
+
+# Forbidden when the whole key is this word (or its plural).
+EXACT_KEYS = _words(
+    """
+    name fullname firstname lastname middlename givenname familyname surname maidenname nickname username
+    initials nextofkin mobile gender sex ethnicity religion nationality street zip zipcode postcode
+    postalcode latitude longitude geolocation gps text content message description summary details remark
+    memo image photo picture attachment blob raw html body payload prompt medicalhistory treatment vital
+    labresult icd icdcode diagnosiscode auth authentication cookie otp cvv cvc iban accountnumber
+    cardnumber pan biometric policyholder subscriber subscriberid subscribernumber policynumber
+    membernumber groupnumber insurer
+    """
+)
+
+# Forbidden when a key ends in this word (or its plural), so `patient_email` and `clinical_notes` are as well.
+LAST_WORDS = _words(
+    """
+    email mail emailaddress phone phonenumber telephone mobilenumber msisdn fax whatsapp address dob
+    dateofbirth birthdate birthday birthyear placeofbirth ssn socialsecurity socialsecuritynumber
+    nationalid nationalidentifier nin bvn passport passportnumber iqama civilid emiratesid nhsnumber
+    aadhaar taxid driverlicense driverslicense licenseplate mrn medicalrecord medicalrecordnumber
+    recordnumber diagnosis diagnoses prognosis anamnesis symptoms complaint findings allergy allergies
+    medication prescription impression note comment narrative transcript freetext errormessage password
+    passwd pwd passphrase passcode secret token apikey accesskey privatekey secretkey signingkey
+    encryptionkey clientsecret credential authorization bearer requestbody responsebody messagebody
+    requestpayload responsepayload medicare medicaid insuranceid insurancenumber healthcard
+    """
+)
+
+# Counting words whose plural is a number: `prompt_tokens`.
+UNCOUNTED_PLURALS = _words("tokens")
+
+# `<owner>_name` is a person's name; `model_name`, `step_name` and the like are not.
+PERSONAL_NAME_OWNERS = _words(
+    """
+    first last middle full given family maiden sur legal preferred nick birth patient person user customer
+    client contact doctor physician clinician nurse surgeon guardian mother father parent child spouse
+    partner employee member subscriber beneficiary holder cardholder insured applicant citizen resident
+    recipient sender author reviewer approver requester caregiver relative kin
+    """
+)
+
+# What a word anywhere in the key says about the value. `quantity` lowers suspicion of bare numbers.
+HINT_WORDS = _table(
+    """
+    birth: birth dob birthdate birthday born
+    insurance: insurance insurer insured medicare medicaid policyholder
+    national: ssn nin bvn iqama passport citizen kra nid nhs
+    phone: phone telephone mobile msisdn whatsapp fax tel
+    secret: secret token password passwd pwd passphrase credential credentials auth authorization
+    secret: bearer cookie
+    person: patient guardian physician doctor nurse clinician surgeon beneficiary mother father spouse
+    person: relative caregiver kin surname firstname lastname
+    role: author reviewer requester approver contact customer sender recipient assignee by user person
+    quantity: at ts time timestamp epoch ms seconds bytes size count amount total duration tokens units
+    quantity: price cost offset sequence seq unix
+    """
+)
+# The same for the last one to three words of the key, written together.
+HINT_ENDINGS = _table(
+    """
+    age: age patientage ageyears ageinyears
+    insurance: policynumber memberid membernumber subscriberid groupnumber
+    national: nationalid nationalidnumber idnumber civilid emiratesid socialsecurity
+    national: socialsecuritynumber taxid nationalnumber
+    person: firstname lastname fullname givenname familyname middlename maidenname
+    record: mrn medicalrecordnumber recordnumber chartnumber
+    secret: apikey accesskey privatekey secretkey signingkey encryptionkey clientsecret
+    """
+)
+# `age` is a person's unless it measures one of these: `max_age`, `cache_age`.
+NOT_A_PERSONS_AGE = _words("max min cache message queue lease key oldest token session entry stale")
+
+# `secret_ref` and `passport_hash` speak about the thing; they do not hold it.
+ABOUT_ENDINGS = _words("ref hash sha digest count version uri arn type status code")
+
+# Given names common in the regions served, without those that are also places, months, virtues or products.
+GIVEN_NAMES = _words(
+    """
+    james john robert michael william david richard joseph thomas charles christopher daniel matthew
+    anthony donald steven paul andrew joshua kenneth kevin brian george timothy ronald edward jason
+    jeffrey ryan jacob gary nicholas eric jonathan stephen larry justin scott brandon benjamin samuel
+    gregory alexander patrick jack dennis jerry tyler aaron jose adam nathan henry douglas zachary peter
+    kyle noah ethan jeremy walter keith roger terry sean gerald carl harold dylan arthur lawrence bryan
+    bruce gabriel logan albert alan juan wayne ralph roy eugene randy vincent russell louis philip bobby
+    johnny bradley simon oliver liam lucas leon mary patricia jennifer linda elizabeth barbara susan
+    jessica sarah karen lisa nancy betty margaret ashley kimberly emily donna michelle carol amanda
+    dorothy melissa deborah stephanie rebecca sharon laura cynthia kathleen amy angela shirley anna brenda
+    pamela emma nicole helen samantha katherine christine debra rachel carolyn janet catherine maria
+    heather diane ruth julie olivia joyce virginie kelly lauren christina joan evelyn judith megan andrea
+    cheryl hannah jacqueline martha gloria teresa ann jean alice julia judy isabella marie jane mia
+    charlotte mohammed muhammad mohamed mohammad ahmed ahmad ali hassan hussein hussain omar umar khalid
+    khaled abdullah abdul abdulaziz abdulrahman ibrahim yusuf yousef youssef saeed said salem salman
+    sultan faisal fahad hamad rashid rashed nasser mansour tariq tarek bilal hamza mustafa majed majid
+    waleed walid zayed saud turki bader fatima fatma aisha ayesha mariam maryam khadija zainab zaynab
+    noura nora huda layla leila salma sara hessa latifa moza amina aminah hafsa ruqayya rania dalal
+    chukwuemeka chinedu emeka obinna ifeanyi chidi uche ngozi chioma amaka adaeze nneka oluwaseun olumide
+    tunde babatunde adebayo ayodele folake yetunde temitope funmilayo musa sani aliyu abubakar wanjiku
+    wambui njeri achieng akinyi atieno otieno ochieng kamau mwangi kipchoge njoroge kariuki wanjiru
+    uwimana mukamana habimana niyonzima mugisha uwase ishimwe jeandarc kwame kofi kwabena kwaku yaw akosua
+    akua abena afia esi ama efua adwoa hans klaus jurgen wolfgang heinz dieter stefan andreas lukas jonas
+    ursula monika petra sabine heike anke pierre jacques francois michel philippe nicolas laurent isabelle
+    nathalie sylvie veronique camille giovanni giuseppe luca marco matteo francesco alessandro giulia
+    chiara francesca carlos javier miguel alejandro antonio manuel francisco pedro luis carmen dolores
+    pilar lucia elena jan piotr krzysztof andrzej katarzyna malgorzata agnieszka sven lars bjorn ingrid
+    astrid johan erik raj rahul amit sanjay vijay priya anjali sunita deepa ananya محمد أحمد احمد علي
+    عبدالله خالد فاطمة مريم عائشة نورة سارة يوسف إبراهيم ابراهيم عمر حسن حسين
+    """
+)

@@ -1,0 +1,35 @@
+"""The condition language: small boolean expressions over a JSON context, for policies and workflow branches.
+
+Pure: no database, no clock, no randomness. The language is described in docs/conditions.md.
+"""
+
+from governance.conditions.ast import Expression
+from governance.conditions.condition import Condition, compile_condition
+from governance.conditions.errors import (
+    ConditionError,
+    ConditionLimitError,
+    ConditionScopeError,
+    ConditionSyntaxError,
+    ConditionTimeError,
+    ConditionTypeError,
+    MissingPathError,
+)
+from governance.conditions.parser import parse
+from governance.conditions.printer import format_expression
+from governance.conditions.scope import EvaluationScope
+
+__all__ = [
+    "Condition",
+    "ConditionError",
+    "ConditionLimitError",
+    "ConditionScopeError",
+    "ConditionSyntaxError",
+    "ConditionTimeError",
+    "ConditionTypeError",
+    "EvaluationScope",
+    "Expression",
+    "MissingPathError",
+    "compile_condition",
+    "format_expression",
+    "parse",
+]

@@ -1,0 +1,108 @@
+"""The tree a condition is parsed into. Nodes are values: where they were written is not compared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from governance.conditions.errors import Position
+
+Operator: TypeAlias = Literal["<", "<=", "==", "!=", ">=", ">", "in"]
+Connective: TypeAlias = Literal["&&", "||"]
+Helper: TypeAlias = Literal["sample", "now", "len", "coalesce"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Where a node stands in the source is for messages only, so it takes no part in equality."""
+
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLiteral(Node):
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class StringLiteral(Node):
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanLiteral(Node):
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLiteral(Node):
+    items: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Node):
+    segments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    helper: Helper
+    arguments: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation(Node):
+    operand: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    operator: Operator
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Node):
+    """Two or more operands joined by one connective; `a && b && c` is one node with three operands."""
+
+    connective: Connective
+    operands: tuple["Expression", ...]
+
+
+Expression: TypeAlias = (
+    NumberLiteral
+    | StringLiteral
+    | BooleanLiteral
+    | ArrayLiteral
+    | Path
+    | Call
+    | Negation
+    | Comparison
+    | Logical
+)
+
+SCALAR_LITERALS = (NumberLiteral, StringLiteral, BooleanLiteral)
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """Give the direct operands of a node, left to right."""
+    if isinstance(node, Comparison):
+        return (node.left, node.right)
+    if isinstance(node, Logical):
+        return node.operands
+    if isinstance(node, Call):
+        return node.arguments
+    if isinstance(node, ArrayLiteral):
+        return node.items
+    if isinstance(node, Negation):
+        return (node.operand,)
+    return ()
+
+
+def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
+    """Yield every node with its depth (the root has 1), without recursion: it may not be checked yet."""
+    pending = [(expression, 1)]
+    while pending:
+        node, depth = pending.pop()
+        yield node, depth
+        pending.extend((child, depth + 1) for child in reversed(children(node)))

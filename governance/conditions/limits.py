@@ -1,0 +1,97 @@
+"""How large a condition, and the work it asks for, may be. Over a limit is an error, never a shorter answer.
+
+Together these bound parsing and evaluation: a source gives at most MAX_NODES operations, and everything whose
+cost grows with the context (scanning arrays) is paid from MAX_STEPS.
+"""
+
+import re
+from typing import Final
+
+from governance.conditions.ast import ArrayLiteral, Call, Expression, NumberLiteral, Path, StringLiteral, walk
+from governance.conditions.errors import ConditionLimitError, Position
+
+MAX_SOURCE_CHARACTERS: Final = 2_000
+MAX_DEPTH: Final = 32
+MAX_NODES: Final = 256
+MAX_ARRAY_ITEMS: Final = 100
+MAX_PATH_SEGMENTS: Final = 16
+MAX_NUMBER_CHARACTERS: Final = 32
+# Beyond this, programs that read JSON numbers as doubles no longer agree on what an integer is.
+MAX_INTEGER: Final = 2**53 - 1
+MAX_LIST_ITEMS: Final = 10_000
+MAX_STRING_CHARACTERS: Final = 1_024
+MAX_STEPS: Final = 50_000
+# Comparing strings this long costs about as much as looking at one more item.
+CHARACTERS_PER_STEP: Final = 256
+MAX_CACHED_CONDITIONS: Final = 512
+
+_LARGE: Final = f"a condition may have at most {MAX_NODES} parts, and as many brackets"
+_DEEP: Final = f"a condition may be nested at most {MAX_DEPTH} deep"
+
+# Each part (a word, number, string, comparison or `!`) becomes exactly one node, so counting them here refuses
+# nothing that the tree's own limit would accept.
+# One match per mark that matters here; strings are matched whole, so that nothing inside them counts. The closing
+# quote is optional: otherwise each quote of an unclosed string would be tried up to the end, which is quadratic.
+_MARKS = re.compile(
+    r"""(?P<open>[(\[])|(?P<close>[)\]])|(?P<part>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[\w.]+|[<>=!]=?)"""
+)
+
+
+def position_at(source: str, index: int) -> Position:
+    """Turn an index into the source into a line and a column."""
+    return Position(source.count("\n", 0, index) + 1, index - source.rfind("\n", 0, index))
+
+
+def check_source(source: str) -> None:
+    """Refuse text that is too long, too deep or has too many parts, before any parser sees it."""
+    if len(source) > MAX_SOURCE_CHARACTERS:
+        raise ConditionLimitError(f"a condition may have at most {MAX_SOURCE_CHARACTERS} characters")
+    depth = opened = parts = 0
+    for match in _MARKS.finditer(source):
+        mark = match.lastgroup
+        if mark == "open":
+            depth += 1
+            opened += 1
+        elif mark == "close":
+            depth -= 1
+        else:
+            parts += 1
+        if depth > MAX_DEPTH or opened > MAX_NODES or parts > MAX_NODES:
+            problem = _DEEP if depth > MAX_DEPTH else _LARGE
+            raise ConditionLimitError(problem, position=position_at(source, match.start()))
+
+
+def check_expression(expression: Expression) -> int:
+    """Refuse a tree that is too large or too deep; give its number of nodes."""
+    nodes = 0
+    for node, depth in walk(expression):
+        nodes += 1
+        if nodes > MAX_NODES:
+            raise ConditionLimitError(
+                f"a condition may have at most {MAX_NODES} parts", position=node.position
+            )
+        if depth > MAX_DEPTH:
+            raise ConditionLimitError(_DEEP, position=node.position)
+        _check_node(node)
+    return nodes
+
+
+def _check_node(node: Expression) -> None:
+    if isinstance(node, ArrayLiteral) and len(node.items) > MAX_ARRAY_ITEMS:
+        problem = f"an array may be written with at most {MAX_ARRAY_ITEMS} items"
+    elif isinstance(node, Path) and len(node.segments) > MAX_PATH_SEGMENTS:
+        problem = f"a path may have at most {MAX_PATH_SEGMENTS} segments"
+    elif isinstance(node, StringLiteral) and len(node.value) > MAX_STRING_CHARACTERS:
+        problem = f"a string may have at most {MAX_STRING_CHARACTERS} characters"
+    elif isinstance(node, NumberLiteral) and isinstance(node.value, int) and abs(node.value) > MAX_INTEGER:
+        problem = f"a whole number may be at most {MAX_INTEGER}"
+    elif isinstance(node, Call) and node.helper == "sample" and _is_impossible_share(node.arguments[0]):
+        problem = "sample takes a number from 0 to 1"
+    else:
+        return
+    raise ConditionLimitError(problem, position=node.position)
+
+
+def _is_impossible_share(node: Expression) -> bool:
+    """A share written out in the source is checked at once: its author is still there to correct it."""
+    return isinstance(node, NumberLiteral) and not 0 <= node.value <= 1

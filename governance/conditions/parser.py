@@ -1,0 +1,107 @@
+"""Text to tree. Limits first, then the grammar; every failure is a ConditionError that knows its place."""
+
+import re
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from governance.conditions.ast import Expression
+from governance.conditions.builder import TreeBuilder
+from governance.conditions.errors import ConditionError, ConditionLimitError, ConditionSyntaxError
+from governance.conditions.limits import check_expression, check_source, position_at
+from governance.conditions.vocabulary import CHARACTER_HINTS, WORD_HINTS
+
+# Controls, invisible and direction-changing characters: a rule must read on the screen as it runs.
+HIDDEN_CHARACTERS = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+)
+_REFUSED = re.compile(f"[{HIDDEN_CHARACTERS}\ud800-\udfff]")
+_LAST_WORD = re.compile(r"([A-Za-z]+)\s*\Z")
+
+_LARK = Lark.open(
+    "grammar.lark",
+    rel_to=__file__,
+    parser="lalr",
+    lexer="basic",
+    transformer=TreeBuilder(),
+    maybe_placeholders=False,
+)
+
+_TOKEN_NAMES = {
+    "NUMBER": "a number",
+    "STRING": "a string",
+    "_LPAR": "'('",
+    "_RPAR": "')'",
+    "LSQB": "'['",
+    "_RSQB": "']'",
+    "_COMMA": "','",
+    "_OR": "'||'",
+    "_AND": "'&&'",
+    "$END": "the end",
+}
+
+
+def parse(source: str) -> Expression:
+    """Parse a condition; raise ConditionSyntaxError or ConditionLimitError with a position."""
+    if not isinstance(source, str):
+        raise ConditionSyntaxError("a condition is text")
+    try:
+        check_source(source)
+        _check_characters(source)
+        expression: Expression = _LARK.parse(source)  # type: ignore[assignment]  # the builder replaces lark's trees
+        check_expression(expression)
+    except ConditionError as error:
+        # An over-long source is not kept: errors travel into logs and answers.
+        error.source = source if error.position else None
+        raise
+    except UnexpectedInput as error:
+        raise _explain(error, source) from None
+    except RecursionError:
+        raise ConditionLimitError("the call stack is exhausted") from None
+    return expression
+
+
+def _check_characters(source: str) -> None:
+    if not source.strip(" \t\r\n"):
+        raise ConditionSyntaxError("the condition is empty", position=position_at(source, 0))
+    match = _REFUSED.search(source)
+    if match:
+        raise ConditionSyntaxError(
+            f"character U+{ord(match.group()):04X} does not show; write it as \\uXXXX inside a string",
+            position=position_at(source, match.start()),
+        )
+
+
+def _explain(error: UnexpectedInput, source: str) -> ConditionSyntaxError:
+    """Turn the parser's complaint into a sentence. String contents are never repeated."""
+    if isinstance(error, UnexpectedToken):
+        token = error.token
+        at_end = token.type == "$END"
+        index = len(source.rstrip(" \t\r\n")) if at_end else int(token.start_pos or 0)
+        wanted = "a value" if "PATH" in error.expected else "an operator or the end"
+        message = f"expected {wanted} but found {_name(token)}"
+        hint = _token_hint(token, before=source[:index])
+    elif isinstance(error, UnexpectedCharacters):
+        index = int(error.pos_in_stream or 0)
+        char = source[index]
+        shown = f"'{char}'" if " " < char <= "~" else f"U+{ord(char):04X}"
+        message, hint = f"unexpected character {shown}", CHARACTER_HINTS.get(char)
+    else:
+        index, message, hint = len(source), "the condition ends too early", None
+    full = f"{message}; {hint}" if hint else message
+    return ConditionSyntaxError(full, position=position_at(source, index), source=source)
+
+
+def _name(token: Token) -> str:
+    return _TOKEN_NAMES.get(token.type) or f"'{token[:40]}'"
+
+
+def _token_hint(token: Token, *, before: str) -> str | None:
+    """Guess the habit behind an unexpected token: the word itself, the word before it, or a stray minus."""
+    if token.type == "NUMBER" and token.startswith("-"):
+        return CHARACTER_HINTS["-"]
+    if token.type == "LSQB":
+        return CHARACTER_HINTS["["]
+    own = WORD_HINTS.get(str(token)) if token.type == "PATH" else None
+    previous = _LAST_WORD.search(before)
+    return own or (WORD_HINTS.get(previous.group(1)) if previous else None)

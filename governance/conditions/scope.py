@@ -1,0 +1,49 @@
+"""What an evaluation may know besides the context. It has no clock and no randomness of its own."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from governance.conditions.errors import ConditionScopeError, ConditionTimeError
+
+SAMPLE_PREFIX: Final = "holdpoint-sample-v1\n"
+MAX_IDENTIFIER_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationScope:
+    """The moment and the identity of one evaluation; `now` is kept in UTC."""
+
+    now: datetime
+    case_id: str
+    definition_id: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "now", _in_utc(self.now))
+        _check_identifier(self.case_id, name="case_id")
+        _check_identifier(self.definition_id, name="definition_id")
+
+
+def sample_number(*, definition_id: str, case_id: str) -> int:
+    """The case's place under this definition: an unsigned 64-bit number, evenly spread, always the same."""
+    text = f"{SAMPLE_PREFIX}{definition_id}\n{case_id}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if not isinstance(moment, datetime) or moment.utcoffset() is None:
+        raise ConditionTimeError("the scope's now must be a datetime with a time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ConditionTimeError("the scope's now is outside the calendar") from None
+
+
+def _check_identifier(value: str, *, name: str) -> None:
+    # A line break would let two different pairs of identifiers hash alike.
+    usable = isinstance(value, str) and 0 < len(value) <= MAX_IDENTIFIER_CHARACTERS and value.isprintable()
+    if not usable:
+        raise ConditionScopeError(
+            f"{name} must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable characters on one line"
+        )

@@ -1,0 +1,33 @@
+"""What can be known about a condition without running it: the paths it reads and the helpers it calls."""
+
+from collections.abc import Iterator
+
+from governance.conditions.ast import Call, Expression, Helper, Path, children, walk
+
+
+def paths(expression: Expression) -> frozenset[tuple[str, ...]]:
+    """Every path the expression could read, on whichever branch."""
+    return frozenset(node.segments for node, _ in walk(expression) if isinstance(node, Path))
+
+
+def required_paths(expression: Expression) -> frozenset[tuple[str, ...]]:
+    """The paths with at least one use that does not survive their absence."""
+    return frozenset(_required(expression, received=False))
+
+
+def uses_helper(expression: Expression, helper: Helper) -> bool:
+    return any(isinstance(node, Call) and node.helper == helper for node, _ in walk(expression))
+
+
+def _required(node: Expression, *, received: bool) -> Iterator[tuple[str, ...]]:
+    """`received` says whether a coalesce stands ready to take this node's absence."""
+    if isinstance(node, Path):
+        if not received:
+            yield node.segments
+    elif isinstance(node, Call) and node.helper == "coalesce":
+        first, second = node.arguments
+        yield from _required(first, received=True)
+        yield from _required(second, received=received)
+    else:
+        for child in children(node):
+            yield from _required(child, received=False)

@@ -1,0 +1,110 @@
+"""The one function that writes the ledger. It raises rather than skips: no entry, no change."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from secrets import token_bytes
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from governance.errors import LedgerOutsideTransaction
+from governance.ledger.actions import ACTIONS
+from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
+from governance.models import LedgerEntry, PersonReference
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.ids import uuid7
+from reasoncodes.trace import current_trace
+
+
+def ledger_append(
+    *,
+    action: str,
+    organization_id: UUID | None,
+    subject_type: str,
+    subject_id: UUID,
+    actor: Actor,
+    at: datetime,
+    payload: Mapping[str, Any],
+    reason_code: str = "",
+) -> LedgerEntry:
+    """Insert one entry in the caller's transaction."""
+    entry = ledger_entry_build(
+        action=action,
+        organization_id=organization_id,
+        subject_type=subject_type,
+        subject_id=subject_id,
+        actor=actor,
+        at=at,
+        payload=payload,
+        reason_code=reason_code,
+    )
+    entry.save()
+    return entry
+
+
+def ledger_entry_build(
+    *,
+    action: str,
+    organization_id: UUID | None,
+    subject_type: str,
+    subject_id: UUID,
+    actor: Actor,
+    at: datetime,
+    payload: Mapping[str, Any],
+    reason_code: str = "",
+) -> LedgerEntry:
+    """The row with its hashes, unsaved: for callers that insert several rows in one statement."""
+    if not connection.in_atomic_block:
+        raise LedgerOutsideTransaction(action)
+    if action not in ACTIONS:
+        raise ValueError(f"ledger action {action} is not registered")
+    trace = current_trace()
+    header = EntryHeader(
+        id=uuid7(),
+        organization_id=organization_id,
+        action=action,
+        subject_type=subject_type,
+        subject_id=subject_id,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor),
+        reason_code=reason_code,
+        request_id=trace.request_id if trace else "",
+        trace_id=trace.trace_id if trace else "",
+        at=at,
+    )
+    nonce = token_bytes(16)
+    hashed = payload_hash(payload=payload, nonce=nonce)
+    return LedgerEntry(
+        **{name: getattr(header, name) for name in EntryHeader.__slots__},
+        payload=dict(payload),
+        nonce=nonce,
+        payload_sha256=hashed,
+        sha256=entry_hash(header=header, payload_sha256=hashed),
+    )
+
+
+def actor_reference(actor: Actor) -> str:
+    """What stands for the actor in the record: a service's id, a person's commitment, nothing for the clock."""
+    if actor.kind is ActorKind.PERSON:
+        return person_commitment(user_id=_id(actor))
+    return str(actor.id) if actor.kind is ActorKind.SERVICE else ""
+
+
+def person_commitment(*, user_id: UUID) -> str:
+    """SHA-256 over a salt that only the person's reference row holds; the row is made on first use."""
+    row = PersonReference.objects.filter(user_id=user_id).first()
+    if row is None:
+        salt = token_bytes(32)
+        row, _ = PersonReference.objects.get_or_create(
+            user_id=user_id,
+            defaults={"salt": salt, "commitment": sha256(salt + str(user_id).encode()).hexdigest()},
+        )
+    return row.commitment
+
+
+def _id(actor: Actor) -> UUID:
+    if actor.id is None:
+        raise ValueError("a person without an id cannot act")
+    return actor.id

@@ -1,0 +1,54 @@
+"""Issues an API key for a service account; the account is made when it does not exist yet."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from governance.models import Organization, ServiceAccount
+from governance.roles import ApiScope
+from governance.services.api_key import api_key_issue
+from governance.services.service_account import service_account_create
+from reasoncodes.actors import SYSTEM
+from reasoncodes.errors import DomainError
+from reasoncodes.tenancy import every_tenant
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("organization", help="slug")
+        parser.add_argument("service_account", help="slug")
+        parser.add_argument(
+            "--scope", action="append", required=True, choices=[s.value for s in ApiScope], dest="scopes"
+        )
+        parser.add_argument(
+            "--days", type=int, default=90, help="valid for so many days; 0: until it is revoked"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = timezone.now()
+        with every_tenant():
+            organization = Organization.objects.filter(slug=options["organization"]).first()
+            if organization is None:
+                raise CommandError(f"There is no organization {options['organization']}.")
+            try:
+                account = ServiceAccount.objects.filter(
+                    organization=organization, slug=options["service_account"]
+                ).first() or service_account_create(
+                    actor=SYSTEM, at=now, organization=organization, slug=options["service_account"]
+                )
+                issued = api_key_issue(
+                    actor=SYSTEM,
+                    at=now,
+                    service_account=account,
+                    scopes=options["scopes"],
+                    expires_at=now + timedelta(days=options["days"]) if options["days"] else None,
+                )
+            except DomainError as refusal:
+                raise CommandError(refusal.detail) from refusal
+        self.stderr.write("Shown once; Holdpoint keeps only its hash:")
+        self.stdout.write(issued.secret)

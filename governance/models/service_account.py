@@ -1,0 +1,74 @@
+"""Programs that call Holdpoint, and their keys. A key is shown once and kept only as a hash."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from governance.models.organization import SLUG, Organization
+from reasoncodes.ids import uuid7
+from reasoncodes.tenancy import TenantManager
+
+
+class ServiceAccount(models.Model):
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        SUSPENDED = "suspended"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="service_accounts")
+    slug = models.CharField(max_length=63)
+    description = models.CharField(max_length=280, blank=True)
+    responsible = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The person behind this account: they may not release what it asks for.",
+    )
+    status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
+    suspended_reason_code = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[TenantManager["ServiceAccount"]] = TenantManager()
+
+    class Meta:
+        ordering = ["organization_id", "slug"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization", "slug"], name="service_account_once_per_organization"
+            ),
+            models.CheckConstraint(condition=Q(slug__regex=SLUG), name="service_account_slug_format"),
+            models.CheckConstraint(
+                condition=Q(status="active", suspended_reason_code="")
+                | (Q(status="suspended") & ~Q(suspended_reason_code="")),
+                name="service_account_suspended_for_a_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class ApiKey(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    service_account = models.ForeignKey(ServiceAccount, on_delete=models.PROTECT, related_name="keys")
+    prefix = models.CharField(max_length=12, unique=True, help_text="The part of the key that may be shown.")
+    sha256 = models.BinaryField(max_length=32, unique=True)
+    scopes = ArrayField(models.CharField(max_length=40))
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[TenantManager["ApiKey"]] = TenantManager(path="service_account__organization_id")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"hp_{self.prefix}_…"

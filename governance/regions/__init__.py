@@ -1,0 +1,28 @@
+"""Regional profiles: engineering defaults for retention, residency, failover, export and deletion. Pure: no
+database."""
+
+from .errors import ProfilesInvalidError, RegionError, RegionUnsetError, UnknownRegionError
+from .load import load_profiles, parse_profiles
+from .merge import EffectiveProfile, merge, tighten
+from .placement import failover_allows, residency_allows
+from .profile import Profile, ProfileSet
+from .retention import retention_until
+from .terms import Terms
+
+__all__ = [
+    "EffectiveProfile",
+    "Profile",
+    "ProfileSet",
+    "ProfilesInvalidError",
+    "RegionError",
+    "RegionUnsetError",
+    "Terms",
+    "UnknownRegionError",
+    "failover_allows",
+    "load_profiles",
+    "merge",
+    "parse_profiles",
+    "residency_allows",
+    "retention_until",
+    "tighten",
+]

@@ -1,0 +1,23 @@
+"""Until when records must be kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from .merge import EffectiveProfile
+
+
+def retention_until(effective: EffectiveProfile, *, started_at: datetime) -> datetime:
+    """The end of retention in UTC, counted in calendar years from `started_at`.
+
+    The profiles' clock is the last linked activity: pass its time, and ask again when there is a newer one.
+    """
+    if started_at.tzinfo is None:
+        raise ValueError("A time without a zone has no place on the record.")
+    start = started_at.astimezone(UTC)
+    year = start.year + effective.terms.retention_years
+    try:
+        return start.replace(year=year)
+    except ValueError:
+        # 29 February in a year without one: the day after, because a day longer is the safe side.
+        return start.replace(year=year, month=3, day=1)

@@ -1,0 +1,103 @@
+"""Reading identity, tenancy and the ledger."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from guardian.shortcuts import get_objects_for_user
+
+from governance.keys import key_hash
+from governance.models import ApiKey, LedgerEntry, Organization, PersonReference, ServiceAccount, User
+from governance.roles import ApiScope
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import NotFound
+from reasoncodes.tenancy import every_tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A live key, its account and its organization, from one query."""
+
+    key: ApiKey
+    actor: Actor
+
+    @property
+    def organization(self) -> Organization:
+        return self.key.service_account.organization
+
+
+def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
+    """None for unknown, expired, revoked, suspended: the caller learns no difference."""
+    with every_tenant():
+        key = (
+            ApiKey.objects.select_related("service_account__organization")
+            .filter(
+                Q(expires_at=None) | Q(expires_at__gt=at),
+                sha256=key_hash(secret),
+                revoked_at=None,
+                service_account__status=ServiceAccount.Status.ACTIVE,
+                service_account__organization__status=Organization.Status.ACTIVE,
+            )
+            .first()
+        )
+    if key is None:
+        return None
+    account = key.service_account
+    actor = Actor(ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset(key.scopes))
+    return Credential(key=key, actor=actor)
+
+
+def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
+    """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
+    with every_tenant():
+        rows = get_objects_for_user(
+            user,
+            f"governance.{permission}",
+            klass=Organization.objects.all(),
+            with_superuser=False,
+            accept_global_perms=False,
+        )
+        return frozenset(rows.values_list("id", flat=True))
+
+
+def person_actor(*, user: User, permission: str) -> Actor:
+    """The person, acting in the organizations where they have the permission."""
+    return Actor(ActorKind.PERSON, user.id, organizations_where(user=user, permission=permission))
+
+
+def organization_for_admin_scope(*, actor: Actor, org_id: UUID) -> Organization:
+    """`?org_id=`: one's own organization, or any with the admin scope; everybody else's does not exist."""
+    with every_tenant():
+        organization = Organization.objects.filter(id=org_id).first()
+    if organization is None:
+        raise NotFound
+    if actor.may_act_in(org_id) or ApiScope.ORCHESTRATOR_ADMIN in actor.scopes:
+        return organization
+    raise NotFound
+
+
+def ledger_entry_list(
+    *, action: str | None = None, subject_id: UUID | None = None, reason_code: str | None = None
+) -> QuerySet[LedgerEntry]:
+    rows = LedgerEntry.objects.order_by("-id")
+    if action is not None:
+        rows = rows.filter(action=action)
+    if subject_id is not None:
+        rows = rows.filter(subject_id=subject_id)
+    if reason_code is not None:
+        rows = rows.filter(reason_code=reason_code)
+    return rows
+
+
+def ledger_entry_get(*, entry_id: UUID) -> LedgerEntry:
+    row = LedgerEntry.objects.filter(id=entry_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def people_behind(*, commitments: set[str]) -> dict[str, str]:
+    """Usernames for the commitments whose references still exist; erased ones are missing."""
+    rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
+    return {row.commitment: row.user.username for row in rows}

@@ -1,0 +1,1 @@
+"""One public verb per business act; every door calls these."""

@@ -1,0 +1,126 @@
+"""API keys: issue, rotate with overlap, revoke. The clear text exists only in the answer to whoever asked for it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from governance.errors import KeyLimitReached
+from governance.keys import key_generate, key_hash
+from governance.ledger.append import ledger_append
+from governance.models import ApiKey, ServiceAccount
+from governance.roles import ApiScope
+from reasoncodes.actors import Actor
+from reasoncodes.errors import FieldError, InvalidInput, NotFound, WrongState
+
+LIVE_KEYS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """The row, and the clear text that is shown once."""
+
+    key: ApiKey
+    secret: str
+
+
+def api_key_issue(
+    *,
+    actor: Actor,
+    at: datetime,
+    service_account: ServiceAccount,
+    scopes: Iterable[str],
+    expires_at: datetime | None = None,
+) -> IssuedKey:
+    """A new key; at most two live ones per account, which is what a rotation needs."""
+    with transaction.atomic():
+        ServiceAccount.objects.select_for_update(no_key=True).get(id=service_account.id)
+        if _live(service_account.id, at).count() >= LIVE_KEYS:
+            raise KeyLimitReached
+        return _insert(
+            service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at
+        )
+
+
+def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
+    """A successor with the same scopes; the old key stays valid for the overlap and then ends by itself."""
+    with transaction.atomic():
+        old = _lock(key_id)
+        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= at):
+            raise WrongState("The key has ended; issue a new one.")
+        if _live(old.service_account_id, at).count() >= LIVE_KEYS:
+            raise KeyLimitReached
+        end = at + overlap
+        old.expires_at = min(old.expires_at, end) if old.expires_at else end
+        old.save(update_fields=["expires_at"])
+        return _insert(
+            old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old
+        )
+
+
+def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
+    """Refused from the next request on."""
+    with transaction.atomic():
+        key = _lock(key_id)
+        if key.revoked_at is None:
+            key.revoked_at = at
+            key.save(update_fields=["revoked_at"])
+            _record(key, "api_key.revoked", actor=actor, at=at)
+    return key
+
+
+def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=at), service_account_id=service_account_id, revoked_at=None
+    )
+
+
+def _lock(key_id: UUID) -> ApiKey:
+    key = ApiKey.objects.select_related("service_account").filter(id=key_id).first()
+    if key is None:
+        raise NotFound
+    ServiceAccount.objects.select_for_update(no_key=True).get(id=key.service_account_id)
+    key.refresh_from_db()
+    return key
+
+
+def _insert(
+    account: ServiceAccount,
+    action: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    scopes: Iterable[str],
+    expires_at: datetime | None = None,
+    replaces: ApiKey | None = None,
+) -> IssuedKey:
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
+    if unknown or not chosen:
+        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
+    prefix, secret = key_generate()
+    key = ApiKey.objects.create(
+        service_account=account, prefix=prefix, sha256=key_hash(secret), scopes=chosen, expires_at=expires_at
+    )
+    _record(key, action, actor=actor, at=at, replaces=replaces)
+    return IssuedKey(key=key, secret=secret)
+
+
+def _record(key: ApiKey, action: str, *, actor: Actor, at: datetime, replaces: ApiKey | None = None) -> None:
+    ledger_append(
+        action=action,
+        organization_id=key.service_account.organization_id,
+        subject_type="api_key",
+        subject_id=key.id,
+        actor=actor,
+        at=at,
+        payload={
+            "prefix": key.prefix,
+            "scopes": key.scopes,
+            "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+            "replaces": str(replaces.id) if replaces else None,
+        },
+    )

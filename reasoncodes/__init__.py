@@ -1,0 +1,1 @@
+"""One vocabulary: reason codes, and what every app stands on (errors, actors, tenant scope, ids)."""

@@ -1,0 +1,78 @@
+"""What every API view shares: strict serializers, strict query parameters, one way to page."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model, QuerySet
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView
+
+from reasoncodes.actors import Actor
+from reasoncodes.errors import FieldError, UnknownParameter
+
+PAGE_PARAMETERS = frozenset({"cursor", "page_size"})
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Checks shape only, and refuses fields that it does not know: a mistyped field must not be dropped quietly."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        value = super().to_internal_value(data)
+        unknown = set(data) - set(self.fields)
+        if unknown:
+            # The name of an unknown field is the caller's text and is not repeated.
+            raise serializers.ValidationError(
+                {"": [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)}
+            )
+        return value
+
+
+class EmptyQuery(StrictSerializer):
+    """No parameters beyond those for paging."""
+
+
+class ApiView(APIView):
+    """Closed unless `required_scopes` names one for the method. Subclasses parse, call one service, render."""
+
+    required_scopes: dict[str, str] = {}
+
+    @staticmethod
+    def actor(request: Request) -> Actor:
+        return request.actor  # type: ignore[attr-defined, no-any-return]
+
+    @staticmethod
+    def body(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+        serializer = serializer_class(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    @staticmethod
+    def query(request: Request, serializer_class: type[StrictSerializer] = EmptyQuery) -> dict[str, Any]:
+        """The filters; an unknown one is refused, since ignoring it would return more than was asked for."""
+        given = {key: value for key, value in request.query_params.items() if key not in PAGE_PARAMETERS}
+        known = set(serializer_class().fields)
+        if set(given) - known:
+            names = ", ".join(sorted(known | PAGE_PARAMETERS))
+            raise UnknownParameter(errors=[FieldError("/", f"the known parameters are: {names}")])
+        serializer = serializer_class(data=given)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    def page(
+        self,
+        request: Request,
+        rows: QuerySet[Any],
+        serializer_class: type[serializers.BaseSerializer[Any]],
+        **context: Any,
+    ) -> Response:
+        paginator = api_settings.DEFAULT_PAGINATION_CLASS()
+        chosen: list[Model] = paginator.paginate_queryset(rows, request, view=self)
+        return paginator.get_paginated_response(serializer_class(chosen, many=True, context=context).data)
+
+
+def home_organization(actor: Actor) -> UUID | None:
+    """The organization that a request means when it names none: the only one the credential has."""
+    return next(iter(actor.organization_ids)) if len(actor.organization_ids) == 1 else None

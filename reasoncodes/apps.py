@@ -1,0 +1,20 @@
+"""The vocabulary is synchronised with the program after every migrate."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class ReasonCodesConfig(AppConfig):
+    name = "reasoncodes"
+    verbose_name = "Reason codes"
+
+    def ready(self) -> None:
+        post_migrate.connect(seed_system_codes, sender=self)
+
+
+def seed_system_codes(**_: Any) -> None:
+    from reasoncodes.services.system_codes import system_codes_synchronise
+
+    system_codes_synchronise()

@@ -1,0 +1,199 @@
+"""Every code that the program itself emits, with its wording. Seeded as system codes; they cannot be deactivated."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    HALT = "halt"
+    STEP_FAILURE = "step_failure"
+    HUMAN_DECLINE = "human_decline"
+    DENIAL = "denial"
+    QUARANTINE = "quarantine"
+    INTERVENTION = "intervention"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCode:
+    scope: Scope
+    code: str
+    label: str
+    description: str
+    requires_note: bool = False
+    step_kinds: tuple[str, ...] = ()
+    emitted: bool = True
+    """Emitted by the program itself. The others are starters for people to choose from, and may be deactivated."""
+
+
+_DENIAL = [
+    ("invalid_input", "Invalid input", "The request did not have the expected shape."),
+    (
+        "enforcement_exception",
+        "Enforcement failed",
+        "An evaluator raised or took too long, so the answer is no.",
+    ),
+    ("attempt_creation_disabled", "Attempt creation disabled", "The contract is not open for attempts."),
+    (
+        "shutdown_engaged",
+        "Shutdown engaged",
+        "A kill switch covers this organization, contract, connector or region.",
+    ),
+    ("contract_suspended", "Contract suspended", "An operator suspended the contract."),
+    ("contract_retired", "Contract retired", "This version of the contract has ended."),
+    (
+        "readiness_revoked",
+        "Readiness revoked",
+        "An owner revoked a readiness approval; the contract is closed.",
+    ),
+    ("policy_denied", "Denied by policy", "A rule of the active policy denies this action."),
+    ("no_rule_matched", "No rule matched", "No rule of the active policy allows this action."),
+    ("no_active_policy", "No active policy", "The contract has no active policy, so nothing is allowed."),
+    ("review_required", "Review required", "A person must decide before this may happen."),
+    ("review_rejected", "Rejected in review", "A reviewer rejected the action."),
+    ("review_expired", "Review expired", "Nobody decided in time; expiry never approves."),
+    (
+        "cancelled_by_caller",
+        "Cancelled by the caller",
+        "The caller withdrew the request before anything ran.",
+    ),
+    ("rate_limited", "Rate limited", "More requests than the contract's throttles allow."),
+    ("throttle_unavailable", "Throttles unavailable", "The counters could not be read, so the answer is no."),
+    (
+        "concurrency_limit",
+        "Concurrency limit",
+        "Too many attempts are under way for this key, context, workflow or tenant.",
+    ),
+    (
+        "misuse_suspended",
+        "Suspended for misuse",
+        "The service account was suspended after repeated refusals.",
+    ),
+    ("metadata_boundary", "Metadata boundary", "The metadata held something that must not enter the record."),
+    (
+        "envelope_incomplete",
+        "Envelope incomplete",
+        "A required part of the attempt's identity is missing or malformed.",
+    ),
+    ("region_unset", "Region unset", "The organization names no region, or one without a profile."),
+    ("residency_violation", "Residency violation", "The regional profile forbids this deployment's region."),
+    ("not_authorized", "Not authorized", "The caller may not use this contract."),
+    (
+        "runtime_mode_not_allowed",
+        "Runtime mode not allowed",
+        "The contract does not allow this runtime mode.",
+    ),
+    (
+        "effect_mismatch",
+        "Action does not fit the contract",
+        "Connector or risk tier differ from what the contract declares.",
+    ),
+    ("record_unavailable", "Record unavailable", "The record could not be written, so nothing was done."),
+]
+_QUARANTINE = [
+    ("adapter_failed", "Adapter failed", "The connector reported a failure."),
+    (
+        "outcome_unknown",
+        "Outcome unknown",
+        "The call was sent and no answer was recorded: a person must find out.",
+    ),
+    ("lease_lost", "Lease lost", "The executor's lease ended before it reported."),
+]
+_STEP_FAILURE = [
+    ("step_timed_out", "Step timed out", "No completion arrived in time."),
+    (
+        "output_contract_drift",
+        "Output contract drift",
+        "The module's output does not fit its schema; it was not stored.",
+    ),
+    ("ai_review_failed", "AI review failed", "The AI module could not run."),
+    ("image_quality", "Image quality", "The images are not good enough to be assessed."),
+]
+_HALT = [
+    ("step_timed_out", "Step timed out", "A step had no completion in time, so the workflow halted."),
+    ("workflow_deadline_passed", "Workflow deadline passed", "The workflow did not end before its deadline."),
+    ("output_contract_drift", "Output contract drift", "A module's output does not fit its schema."),
+    ("consent_missing", "Consent missing", "The required consents are not on record."),
+    ("insufficient_images", "Insufficient images", "Fewer images than the workflow requires."),
+    ("ai_review_failed", "AI review failed", "The AI module could not run."),
+    ("image_quality", "Image quality", "The images are not good enough to be assessed."),
+    ("review_rejected", "Rejected in review", "A reviewer rejected a step's action."),
+    ("review_expired", "Review expired", "Nobody decided on a step's action in time."),
+    ("policy_denied", "Denied by policy", "A rule denied a step's action."),
+    ("adapter_failed", "Adapter failed", "A step's connector reported a failure."),
+    ("outcome_unknown", "Outcome unknown", "A step's action was sent and no answer was recorded."),
+]
+_INTERVENTION = [
+    ("operator_shutdown", "Operator shutdown", "An operator engaged a shutdown.", True),
+    ("operator_release", "Operator release", "An operator released a shutdown.", True),
+    ("superseded", "Superseded", "A newer instance or version took its place.", False),
+]
+_STARTERS = [
+    SystemCode(
+        Scope.HUMAN_DECLINE,
+        "not_my_speciality",
+        "Not my speciality",
+        "Another reviewer should decide.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.HUMAN_DECLINE, "conflict_of_interest", "Conflict of interest", "I know the case.", emitted=False
+    ),
+    SystemCode(
+        Scope.HUMAN_DECLINE,
+        "insufficient_information",
+        "Not enough information",
+        "I cannot decide from this.",
+        True,
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "reviewer_wrong_target",
+        "Wrong target",
+        "The action names the wrong target.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "reviewer_too_risky",
+        "Too risky",
+        "The risk is not worth the effect.",
+        True,
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "incident_response",
+        "Incident response",
+        "Part of handling an incident.",
+        True,
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "planned_maintenance",
+        "Planned maintenance",
+        "Announced maintenance.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "data_correction",
+        "Correction elsewhere",
+        "The source system was corrected.",
+        emitted=False,
+    ),
+    SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "A drill, not an emergency.", emitted=False),
+]
+
+SYSTEM_CODES: tuple[SystemCode, ...] = (
+    *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
+    *(SystemCode(Scope.QUARANTINE, *row) for row in _QUARANTINE),
+    *(SystemCode(Scope.STEP_FAILURE, *row) for row in _STEP_FAILURE),
+    *(SystemCode(Scope.HALT, *row) for row in _HALT),
+    *(SystemCode(Scope.INTERVENTION, *row) for row in _INTERVENTION),
+    *_STARTERS,
+)
+EMITTED: frozenset[tuple[str, str]] = frozenset(
+    (code.scope.value, code.code) for code in SYSTEM_CODES if code.emitted
+)

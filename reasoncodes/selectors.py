@@ -1,0 +1,67 @@
+"""Reading the vocabulary."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from reasoncodes.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.models import ReasonCode
+from reasoncodes.registry import usage_counter
+
+USAGE_LIMIT = 1000
+
+
+def reason_code_list(
+    *, organization_ids: Iterable[UUID], scope: str | None = None, active: bool | None = None
+) -> QuerySet[ReasonCode]:
+    """The system's codes and these organizations' own."""
+    rows = ReasonCode.objects.filter(Q(organization_id__in=list(organization_ids)) | Q(organization=None))
+    if scope is not None:
+        rows = rows.filter(scope=scope)
+    if active is not None:
+        rows = rows.filter(active=active)
+    return rows
+
+
+def reason_code_get(*, reason_code_id: UUID) -> ReasonCode:
+    row = ReasonCode.objects.filter(id=reason_code_id).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) -> ReasonCode | None:
+    """What the code means for this organization: its own row wins over the system's; inactive rows do not count."""
+    rows = ReasonCode.objects.filter(
+        Q(organization_id=organization_id) | Q(organization=None), scope=scope, code=code
+    )
+    row = rows.order_by(
+        "organization_id"
+    ).first()  # NULLS LAST is PostgreSQL's order: the organization's row first
+    return row if row is not None and row.active else None
+
+
+def reason_code_require(*, organization_id: UUID | None, scope: str, code: str, note: str = "") -> ReasonCode:
+    """The code that a person chose, or a refusal that says what to choose instead."""
+    row = reason_code_resolve(organization_id=organization_id, scope=scope, code=code)
+    if row is None:
+        raise InvalidInput(
+            "The reason code does not exist for this scope, or is not active.",
+            errors=_choices(organization_id, scope),
+        )
+    if row.requires_note and not note.strip():
+        raise InvalidInput(f"The reason code {row.code} requires a note.")
+    return row
+
+
+def _choices(organization_id: UUID | None, scope: str) -> list[FieldError]:
+    rows = reason_code_list(
+        organization_ids=[organization_id] if organization_id else [], scope=scope, active=True
+    ).values_list("code", flat=True)
+    return [FieldError("/reason_code", "one of: " + ", ".join(sorted(set(rows))), rule="unknown_reason_code")]
+
+
+def reason_code_usage(*, organization_id: UUID | None, codes: list[str]) -> dict[str, int]:
+    """How often the record names each code, counted up to USAGE_LIMIT: a page must not cost more as the record grows."""
+    return usage_counter()(organization_id=organization_id, codes=codes, limit=USAGE_LIMIT)

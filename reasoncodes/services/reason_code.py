@@ -1,0 +1,108 @@
+"""An organization's own reason codes: create, change, deactivate. Each change is on the ledger."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from reasoncodes.actors import Actor
+from reasoncodes.codes import EMITTED
+from reasoncodes.errors import AlreadyExists, NotFound, Refused
+from reasoncodes.models import ReasonCode
+from reasoncodes.registry import recorder
+
+CHANGEABLE = frozenset({"label", "description", "requires_note", "applicable_step_kinds", "active"})
+
+
+def reason_code_create(
+    *,
+    actor: Actor,
+    at: datetime,
+    organization_id: UUID,
+    scope: str,
+    code: str,
+    label: str,
+    description: str = "",
+    requires_note: bool = False,
+    applicable_step_kinds: list[str] | None = None,
+) -> ReasonCode:
+    """A new code, or the organization's own wording for one of the system's."""
+    if not actor.may_act_in(organization_id):
+        raise NotFound
+    row = ReasonCode(
+        organization_id=organization_id,
+        scope=scope,
+        code=code,
+        label=label,
+        description=description,
+        requires_note=requires_note,
+        applicable_step_kinds=applicable_step_kinds or None,
+        emitted=(scope, code) in EMITTED,
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+            _record(row, action="reason_code.created", actor=actor, at=at)
+    except IntegrityError as error:
+        raise AlreadyExists(f"The scope {scope} already has this code.") from error
+    return row
+
+
+def reason_code_update(
+    *, actor: Actor, at: datetime, reason_code_id: UUID, changes: Mapping[str, Any]
+) -> ReasonCode:
+    """Change wording or activity. Scope and code never change: the record names them."""
+    unknown = set(changes) - CHANGEABLE
+    if unknown:
+        raise ValueError(f"not changeable: {sorted(unknown)}")
+    with transaction.atomic():
+        row = _lock_own(actor, reason_code_id)
+        if row.emitted and changes.get("active") is False:
+            raise Refused("The program itself emits this code, so it cannot be deactivated.")
+        for name, value in changes.items():
+            setattr(row, name, value)
+        row.save(update_fields=[*changes, "updated_at"])
+        _record(row, action="reason_code.changed", actor=actor, at=at, fields=sorted(changes))
+    return row
+
+
+def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) -> ReasonCode:
+    """The soft delete: nobody can choose it any more, the record that names it stays readable."""
+    with transaction.atomic():
+        row = _lock_own(actor, reason_code_id)
+        if row.emitted:
+            raise Refused("The program itself emits this code, so it cannot be deactivated.")
+        if row.active:
+            row.active = False
+            row.save(update_fields=["active", "updated_at"])
+            _record(row, action="reason_code.deactivated", actor=actor, at=at)
+    return row
+
+
+def _lock_own(actor: Actor, reason_code_id: UUID) -> ReasonCode:
+    row = ReasonCode.objects.select_for_update(no_key=True, of=("self",)).filter(id=reason_code_id).first()
+    if row is None:
+        raise NotFound
+    if row.organization_id is None:
+        raise Refused(
+            "This is one of the system's codes. Create one of your own with the same scope and code to override it."
+        )
+    if not actor.may_act_in(row.organization_id):
+        raise NotFound
+    return row
+
+
+def _record(
+    row: ReasonCode, *, action: str, actor: Actor, at: datetime, fields: list[str] | None = None
+) -> None:
+    recorder()(
+        action=action,
+        organization_id=row.organization_id,
+        subject_type="reason_code",
+        subject_id=row.id,
+        actor=actor,
+        at=at,
+        payload={"scope": row.scope, "code": row.code, "active": row.active, "fields": fields or []},
+    )

@@ -1,0 +1,1 @@
+"""Real processes: embedded servers, the supervisor, and what is left after they end."""
