@@ -41,7 +41,7 @@ def reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-SHARED = [
+SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,

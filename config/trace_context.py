@@ -21,9 +21,7 @@ def carry_trace(headers: dict[str, Any] | None = None, **_: Any) -> None:
 def restore_trace(task: Any = None, task_id: str = "", **_: Any) -> None:
     clear_trace()
     carried = getattr(task.request, HEADER, None) or {}
-    bind_trace(
-        read_trace(request_id=carried.get("request_id", ""), traceparent=carried.get("traceparent", ""))
-    )
+    bind_trace(read_trace(request_id=carried.get("request_id", ""), traceparent=carried.get("traceparent", "")))
     structlog.contextvars.bind_contextvars(task=task.name, task_id=task_id)
 
 

@@ -135,9 +135,7 @@ _STARTERS = [
         "Another reviewer should decide.",
         emitted=False,
     ),
-    SystemCode(
-        Scope.HUMAN_DECLINE, "conflict_of_interest", "Conflict of interest", "I know the case.", emitted=False
-    ),
+    SystemCode(Scope.HUMAN_DECLINE, "conflict_of_interest", "Conflict of interest", "I know the case.", emitted=False),
     SystemCode(
         Scope.HUMAN_DECLINE,
         "insufficient_information",
@@ -194,6 +192,4 @@ SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.INTERVENTION, *row) for row in _INTERVENTION),
     *_STARTERS,
 )
-EMITTED: frozenset[tuple[str, str]] = frozenset(
-    (code.scope.value, code.code) for code in SYSTEM_CODES if code.emitted
-)
+EMITTED: frozenset[tuple[str, str]] = frozenset((code.scope.value, code.code) for code in SYSTEM_CODES if code.emitted)

@@ -117,7 +117,8 @@ class NotFound(DomainError):
 class InvalidInput(DomainError):
     """The request's body or parameters do not have the expected shape.
 
-    `errors` lists every place with a JSON pointer. The API's schema at `/api/schema/` has the exact shape, with examples.
+    `errors` lists every place with a JSON pointer. The API's schema at `/api/schema/` has the exact shape, with
+    examples.
     """
 
     code = "invalid-input"
@@ -140,8 +141,8 @@ class UnknownParameter(DomainError):
 class BodyTooLarge(DomainError):
     """The body is larger than 64 KiB.
 
-    Holdpoint takes metadata: identifiers, references, hashes, codes and numbers. Keep the content in your own system and send
-    a reference and its SHA-256.
+    Holdpoint takes metadata: identifiers, references, hashes, codes and numbers. Keep the content in your own system
+    and send a reference and its SHA-256.
     """
 
     code = "body-too-large"
@@ -229,8 +230,8 @@ class Refused(DomainError):
 class RecordUnavailable(DomainError):
     """The database that keeps the record cannot be reached, so nothing was done.
 
-    Holdpoint does nothing that it cannot write down. Retry with the same Idempotency-Key after the time in `Retry-After`;
-    operators find the failing dependency at `/health/ready`.
+    Holdpoint does nothing that it cannot write down. Retry with the same Idempotency-Key after the time in
+    `Retry-After`; operators find the failing dependency at `/health/ready`.
     """
 
     code = "record-unavailable"
@@ -243,7 +244,8 @@ class RecordUnavailable(DomainError):
 class InternalError(DomainError):
     """Something failed inside Holdpoint. What was under way was rolled back.
 
-    The request id in `X-Request-ID` leads operators to the log line. Repeating the request with the same Idempotency-Key is safe.
+    The request id in `X-Request-ID` leads operators to the log line. Repeating the request with the same
+    Idempotency-Key is safe.
     """
 
     code = "internal-error"

@@ -33,12 +33,8 @@ def reason_code_get(*, reason_code_id: UUID) -> ReasonCode:
 
 def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) -> ReasonCode | None:
     """What the code means for this organization: its own row wins over the system's; inactive rows do not count."""
-    rows = ReasonCode.objects.filter(
-        Q(organization_id=organization_id) | Q(organization=None), scope=scope, code=code
-    )
-    row = rows.order_by(
-        "organization_id"
-    ).first()  # NULLS LAST is PostgreSQL's order: the organization's row first
+    rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope, code=code)
+    row = rows.order_by("organization_id").first()  # NULLS LAST is PostgreSQL's order: the organization's row first
     return row if row is not None and row.active else None
 
 
@@ -63,5 +59,5 @@ def _choices(organization_id: UUID | None, scope: str) -> list[FieldError]:
 
 
 def reason_code_usage(*, organization_id: UUID | None, codes: list[str]) -> dict[str, int]:
-    """How often the record names each code, counted up to USAGE_LIMIT: a page must not cost more as the record grows."""
+    """How often the record names each code, counted up to USAGE_LIMIT: a page must not cost more as it grows."""
     return usage_counter()(organization_id=organization_id, codes=codes, limit=USAGE_LIMIT)

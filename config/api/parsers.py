@@ -1,12 +1,16 @@
 """JSON with limits, checked before and while parsing: size, depth, duplicate keys, numbers that JSON cannot hold."""
 
 import json
+import re
 from typing import Any
 
 from django.conf import settings
 from rest_framework.parsers import BaseParser
 
 from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class LimitedJsonParser(BaseParser):
@@ -36,23 +40,11 @@ def check_depth(raw: bytes) -> None:
     """Brackets outside strings, in one pass, so that nothing deep is ever built."""
     if raw.count(b"[") + raw.count(b"{") <= settings.JSON_DEPTH_LIMIT:
         return
-    depth, in_string, escaped = 0, False, False
-    for byte in raw:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in (0x5B, 0x7B):
-            depth += 1
-            if depth > settings.JSON_DEPTH_LIMIT:
-                raise BodyTooDeep
-        elif byte in (0x5D, 0x7D):
-            depth -= 1
+    depth = 0
+    for bracket in BRACKET.findall(STRING.sub(b"", raw)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > settings.JSON_DEPTH_LIMIT:
+            raise BodyTooDeep
 
 
 def _refuse(_: str) -> Any:

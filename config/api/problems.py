@@ -46,9 +46,7 @@ def problem_response(request: HttpRequest | Request, error: DomainError) -> Http
     if error.errors:
         body["errors"] = [field.as_json() for field in error.errors]
     body.update(error.extensions)
-    return HttpResponse(
-        json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers
-    )
+    return HttpResponse(json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers)
 
 
 def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
@@ -106,9 +104,7 @@ def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
         return [error for errors in found for error in errors]
     if isinstance(detail, list):
         found = [
-            field_errors(
-                value, pointer=f"{pointer}/{index}" if isinstance(value, dict) and value else pointer
-            )
+            field_errors(value, pointer=f"{pointer}/{index}" if isinstance(value, dict) and value else pointer)
             for index, value in enumerate(detail)
         ]
         return [error for errors in found for error in errors]

@@ -35,9 +35,7 @@ def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, An
         for operation in operations.values():
             if isinstance(operation, dict) and "responses" in operation:
                 for status, description in COMMON.items():
-                    operation["responses"].setdefault(
-                        status, {"description": description, "content": content}
-                    )
+                    operation["responses"].setdefault(status, {"description": description, "content": content})
     return result
 
 

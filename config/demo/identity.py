@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from governance.documents import OWNER_GROUPS
 from governance.models import Organization, ServiceAccount, User
 from governance.roles import AUDITOR, OPERATOR, ApiScope
-from governance.documents import OWNER_GROUPS
 from governance.services.organization import organization_create, product_create
 from governance.services.person import person_create
 from governance.services.role import person_role_give

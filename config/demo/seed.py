@@ -42,19 +42,12 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
     }
 
 
-def _key(
-    organization: Organization, name: str, scopes: tuple[str, ...], secrets: DemoSecrets, at: datetime
-) -> str:
+def _key(organization: Organization, name: str, scopes: tuple[str, ...], secrets: DemoSecrets, at: datetime) -> str:
     """The remembered key while it is live with these scopes, else a new one."""
     account = service_ensure(organization=organization, slug=name.replace("_", "-"), at=at)
     known = secrets.key(name)
     credential = credential_for_secret(secret=known, at=at) if known else None
-    if (
-        known
-        and credential
-        and credential.actor.scopes == frozenset(scopes)
-        and credential.actor.id == account.id
-    ):
+    if known and credential and credential.actor.scopes == frozenset(scopes) and credential.actor.id == account.id:
         return known
     for key in ApiKey.objects.filter(service_account=account, revoked_at=None):
         api_key_revoke(actor=SYSTEM, at=at, key_id=key.id)

@@ -78,9 +78,7 @@ class StackPaths:
         for folder in (self.home, self.run, self.logs, self.sockets):
             make_private_folder(folder)
         if self.sockets.lstat().st_uid != os.getuid() and self.sockets != self.run:
-            raise EmbeddedServerError(
-                f"The folder {self.sockets} belongs to another account; remove it first."
-            )
+            raise EmbeddedServerError(f"The folder {self.sockets} belongs to another account; remove it first.")
 
 
 def make_private_folder(folder: Path) -> None:

@@ -131,15 +131,11 @@ class PostgresServer:
             targets = (cluster.binaries() / "postgres", self.paths.postgres_data, self.paths.postgres_sockets)
             opened = [folder for target in targets for folder in open_the_way(target)]
         except OSError as error:
-            raise EmbeddedServerError(
-                f"Account {account.uid} cannot be let in for PostgreSQL: {error}."
-            ) from error
+            raise EmbeddedServerError(f"Account {account.uid} cannot be let in for PostgreSQL: {error}.") from error
         own = (PROJECT, self.paths.home)
         outside = [str(one) for one in opened if not any(map(one.is_relative_to, own))]
         if outside:
-            self.notice(
-                f"PostgreSQL cannot run as root: other accounts may now pass through {', '.join(outside)}"
-            )
+            self.notice(f"PostgreSQL cannot run as root: other accounts may now pass through {', '.join(outside)}")
 
     def _works_here(self, process: psutil.Process) -> bool:
         """A server process keeps its data folder as its working folder; its command line may say anything."""
@@ -171,9 +167,7 @@ class PostgresServer:
             if self._started is not None and self._started.poll() is not None:
                 break
             time.sleep(POLL_SECONDS)
-        raise EmbeddedServerError(
-            f"PostgreSQL did not start: {last_lines(self.log)} (all of it in {self.log})"
-        )
+        raise EmbeddedServerError(f"PostgreSQL did not start: {last_lines(self.log)} (all of it in {self.log})")
 
     def _reap(self) -> None:
         """Collect the exit status of a server that we started, so that no zombie stays."""

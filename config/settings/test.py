@@ -6,7 +6,7 @@ os.environ.setdefault("SECRET_KEY", "tests-only-not-a-secret-0123456789abcdefghi
 os.environ.setdefault("DATABASE_URL", "postgresql:///unit-tests-have-no-database")
 os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:1/0")
 
-from config.settings.base import *  # noqa: E402, F403
+from config.settings.base import *  # noqa: F403
 
 DEMO_ALLOWED = True
 DEMO_BASE_URL = "http://testserver"

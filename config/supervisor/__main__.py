@@ -15,12 +15,8 @@ def main(arguments: Sequence[str]) -> int:
     commands = parser.add_subparsers(dest="verb", required=True)
     commands.add_parser("run", help="run Holdpoint until Ctrl-C")
     execute = commands.add_parser("exec", help="run a command with PostgreSQL and Valkey at hand")
-    execute.add_argument(
-        "--throwaway", action="store_true", required=True, help="servers in a temporary folder"
-    )
-    execute.add_argument(
-        "--durable", action="store_true", help="with the settings of real use, as for benchmarks"
-    )
+    execute.add_argument("--throwaway", action="store_true", required=True, help="servers in a temporary folder")
+    execute.add_argument("--durable", action="store_true", help="with the settings of real use, as for benchmarks")
     execute.add_argument("command", nargs="+", metavar="-- command")
     options = parser.parse_args(arguments)
     if options.verb == "run":

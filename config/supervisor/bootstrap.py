@@ -20,9 +20,7 @@ REQUIREMENTS = PROJECT / "requirements" / "dev.txt"
 
 def wanted() -> str:
     """Changes whenever the locked packages or the Python they are installed for change."""
-    return (
-        f"{sys.version_info[0]}.{sys.version_info[1]} {hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
-    )
+    return f"{sys.version_info[0]}.{sys.version_info[1]} {hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
 
 
 def is_installed() -> bool:
@@ -44,9 +42,7 @@ def one_at_a_time() -> Iterator[None]:
 def run_quietly(command: list[str], *, what: str) -> None:
     """Show a program's output only if it fails."""
     with tempfile.TemporaryFile() as output:
-        code = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
-        ).returncode
+        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode
         if code:
             output.seek(0)
             sys.stderr.write(output.read().decode(errors="replace"))

@@ -43,9 +43,7 @@ COMMANDS: dict[str, Sequence[str]] = {
 class Child:
     """One long-running process. The stack starts it again when it ends by itself."""
 
-    def __init__(
-        self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path
-    ) -> None:
+    def __init__(self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
         self.arguments = arguments
         self.environment = {**environment, MARK: name}

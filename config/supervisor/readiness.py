@@ -47,6 +47,4 @@ def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> None:
         return status == 200
 
     if not stop.wait_until(ready, seconds=SECONDS_TO_BECOME_READY):
-        raise StartError(
-            f"Not ready after {SECONDS_TO_BECOME_READY} s, failing: {reason}; logs are in {logs}."
-        )
+        raise StartError(f"Not ready after {SECONDS_TO_BECOME_READY} s, failing: {reason}; logs are in {logs}.")

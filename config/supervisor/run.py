@@ -67,9 +67,7 @@ def check_port_is_free(port: int) -> None:
             raise StartError(f"Port {port} needs root's rights; choose another: PORT=8000 make run") from None
         except OSError:
             other = port + 1 if port < 65535 else port - 1
-            raise StartError(
-                f"Port {port} on 127.0.0.1 is busy; choose another: PORT={other} make run"
-            ) from None
+            raise StartError(f"Port {port} on 127.0.0.1 is busy; choose another: PORT={other} make run") from None
 
 
 class Stack:

@@ -21,9 +21,7 @@ SECONDS_FOR_A_STEP = 300
 class Step:
     """A command that is running; `finish` waits for it."""
 
-    def __init__(
-        self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path
-    ) -> None:
+    def __init__(self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
         self.log = log
         rotate_log(log)
@@ -43,13 +41,9 @@ class Step:
     def finish(self, *, stop: StopFlag) -> str:
         """Wait for the end; what it printed. A failure becomes one line that names the log."""
         if not stop.wait_until(lambda: self._process.poll() is not None, seconds=SECONDS_FOR_A_STEP):
-            raise StartError(
-                f"The step `{self.name}` takes longer than {SECONDS_FOR_A_STEP} s; see {self.log}."
-            )
+            raise StartError(f"The step `{self.name}` takes longer than {SECONDS_FOR_A_STEP} s; see {self.log}.")
         if self._process.returncode:
-            raise StartError(
-                f"The step `{self.name}` failed: {last_lines(self.log, count=1)} (see {self.log})"
-            )
+            raise StartError(f"The step `{self.name}` failed: {last_lines(self.log, count=1)} (see {self.log})")
         self._output.seek(0)
         return self._output.read().decode()
 

@@ -43,9 +43,7 @@ class Watch:
         self._say = say
         self._clock = clock
         self._patience = {
-            one.name: Patience(
-                first_delay=first_delays[one.name], delay=first_delays[one.name], up_since=clock()
-            )
+            one.name: Patience(first_delay=first_delays[one.name], delay=first_delays[one.name], up_since=clock())
             for one in watched
         }
 

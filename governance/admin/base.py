@@ -42,7 +42,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
 
     @cached_property
     def count(self) -> int:
-        return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[union-attr]
+        return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Act:
 
 
 class ConsoleAdmin(ModelAdmin):
-    """Rows of the person's organizations only (the tenant scope does it); changes only with the operator's permission."""
+    """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
 
     acts: ClassVar[Sequence[Act]] = ()
     addable = False
@@ -128,9 +128,7 @@ class ConsoleAdmin(ModelAdmin):
         links = [
             {"title": act.title, "url": self.act_url(obj, act.verb), "danger": act.danger}
             for act in self.acts
-            if obj is not None
-            and act.available(obj)
-            and self._operates(request, obj, permission=act.permission)
+            if obj is not None and act.available(obj) and self._operates(request, obj, permission=act.permission)
         ]
         return super().change_view(request, object_id, form_url, (extra_context or {}) | {"act_links": links})
 

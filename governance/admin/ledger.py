@@ -38,9 +38,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
     @admin.display(description="Who")
     def who(self, obj: LedgerEntry) -> str:
         if obj.actor_kind == "person":
-            return people_behind(commitments={obj.actor_ref}).get(
-                obj.actor_ref, "a person (reference erased)"
-            )
+            return people_behind(commitments={obj.actor_ref}).get(obj.actor_ref, "a person (reference erased)")
         return f"service {obj.actor_ref}" if obj.actor_ref else obj.actor_kind
 
     @admin.display(description="What")

@@ -15,9 +15,7 @@ from governance.regions import load_profiles
 from governance.services.organization import organization_change, organization_create, product_create
 
 REGIONS = [
-    (profile.code, f"{profile.code} — {profile.name}")
-    for profile in load_profiles().profiles
-    if profile.seed_region
+    (profile.code, f"{profile.code} — {profile.name}") for profile in load_profiles().profiles if profile.seed_region
 ]
 
 
@@ -92,7 +90,5 @@ class ProductAdmin(ConsoleAdmin):
         actor = self.require_operator(request, obj.organization_id)
         adopt(
             obj,
-            product_create(
-                actor=actor, at=timezone.now(), organization=obj.organization, slug=obj.slug, name=obj.name
-            ),
+            product_create(actor=actor, at=timezone.now(), organization=obj.organization, slug=obj.slug, name=obj.name),
         )

@@ -30,14 +30,12 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RoleForm(forms.Form):
-    role = forms.ModelChoiceField(queryset=None, widget=UnfoldAdminSelectWidget)
+    role: Any = forms.ModelChoiceField(queryset=None, widget=UnfoldAdminSelectWidget)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = self.fields["role"]
-        field.queryset = RoleGroup.objects.select_related("organization").order_by(
-            "organization__slug", "role"
-        )
+        field: Any = self.fields["role"]
+        field.queryset = RoleGroup.objects.select_related("organization").order_by("organization__slug", "role")
         field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
 
 

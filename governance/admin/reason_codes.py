@@ -19,9 +19,7 @@ def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode,
 
 
 def activate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]) -> str:
-    reason_code_update(
-        actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id, changes={"active": True}
-    )
+    reason_code_update(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id, changes={"active": True})
     return "Active again."
 
 

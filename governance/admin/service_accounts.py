@@ -79,9 +79,7 @@ def show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey
     return response
 
 
-def issue(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
-) -> HttpResponse:
+def issue(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> HttpResponse:
     now = timezone.now()
     issued = api_key_issue(
         actor=console_actor(request),
@@ -93,9 +91,7 @@ def issue(
     return show_once(model_admin, request, issued)
 
 
-def suspend(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
-) -> str:
+def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
     code = reason_code_require(
         organization_id=obj.organization_id,
         scope=Scope.INTERVENTION,
@@ -108,9 +104,7 @@ def suspend(
     return "Suspended. Its keys are refused from the next request on."
 
 
-def reinstate(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
-) -> str:
+def reinstate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
     service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
     return "Reinstated. Its live keys work again."
 
@@ -163,9 +157,7 @@ class ServiceAccountAdmin(ConsoleAdmin):
         adopt(obj, made)
 
 
-def rotate(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]
-) -> HttpResponse:
+def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
     issued = api_key_rotate(
         actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
     )
@@ -188,7 +180,7 @@ class ApiKeyAdmin(ConsoleAdmin):
         Act(
             "rotate",
             "Rotate",
-            "A successor with the same scopes is issued and shown once. This key stays valid for the overlap and then ends.",
+            "A successor with the same scopes is shown once. This key stays valid for the overlap and then ends.",
             rotate,
             RotateForm,
             available=lambda obj: obj.revoked_at is None,

@@ -6,6 +6,8 @@ from typing import Any
 from django.utils import timezone
 from rest_framework.authentication import (
     BaseAuthentication,
+)
+from rest_framework.authentication import (
     SessionAuthentication as DrfSessionAuthentication,
 )
 from rest_framework.request import Request

@@ -92,30 +92,29 @@ GIVEN_NAMES = _words(
     james john robert michael william david richard joseph thomas charles christopher daniel matthew
     anthony donald steven paul andrew joshua kenneth kevin brian george timothy ronald edward jason
     jeffrey ryan jacob gary nicholas eric jonathan stephen larry justin scott brandon benjamin samuel
-    gregory alexander patrick jack dennis jerry tyler aaron jose adam nathan henry douglas zachary peter
-    kyle noah ethan jeremy walter keith roger terry sean gerald carl harold dylan arthur lawrence bryan
-    bruce gabriel logan albert alan juan wayne ralph roy eugene randy vincent russell louis philip bobby
-    johnny bradley simon oliver liam lucas leon mary patricia jennifer linda elizabeth barbara susan
-    jessica sarah karen lisa nancy betty margaret ashley kimberly emily donna michelle carol amanda
-    dorothy melissa deborah stephanie rebecca sharon laura cynthia kathleen amy angela shirley anna brenda
-    pamela emma nicole helen samantha katherine christine debra rachel carolyn janet catherine maria
-    heather diane ruth julie olivia joyce virginie kelly lauren christina joan evelyn judith megan andrea
-    cheryl hannah jacqueline martha gloria teresa ann jean alice julia judy isabella marie jane mia
-    charlotte mohammed muhammad mohamed mohammad ahmed ahmad ali hassan hussein hussain omar umar khalid
-    khaled abdullah abdul abdulaziz abdulrahman ibrahim yusuf yousef youssef saeed said salem salman
-    sultan faisal fahad hamad rashid rashed nasser mansour tariq tarek bilal hamza mustafa majed majid
-    waleed walid zayed saud turki bader fatima fatma aisha ayesha mariam maryam khadija zainab zaynab
-    noura nora huda layla leila salma sara hessa latifa moza amina aminah hafsa ruqayya rania dalal
-    chukwuemeka chinedu emeka obinna ifeanyi chidi uche ngozi chioma amaka adaeze nneka oluwaseun olumide
-    tunde babatunde adebayo ayodele folake yetunde temitope funmilayo musa sani aliyu abubakar wanjiku
-    wambui njeri achieng akinyi atieno otieno ochieng kamau mwangi kipchoge njoroge kariuki wanjiru
-    uwimana mukamana habimana niyonzima mugisha uwase ishimwe jeandarc kwame kofi kwabena kwaku yaw akosua
-    akua abena afia esi ama efua adwoa hans klaus jurgen wolfgang heinz dieter stefan andreas lukas jonas
-    ursula monika petra sabine heike anke pierre jacques francois michel philippe nicolas laurent isabelle
-    nathalie sylvie veronique camille giovanni giuseppe luca marco matteo francesco alessandro giulia
-    chiara francesca carlos javier miguel alejandro antonio manuel francisco pedro luis carmen dolores
-    pilar lucia elena jan piotr krzysztof andrzej katarzyna malgorzata agnieszka sven lars bjorn ingrid
-    astrid johan erik raj rahul amit sanjay vijay priya anjali sunita deepa ananya محمد أحمد احمد علي
-    عبدالله خالد فاطمة مريم عائشة نورة سارة يوسف إبراهيم ابراهيم عمر حسن حسين
+    gregory alexander patrick dennis jerry tyler aaron jose nathan henry douglas zachary peter kyle noah
+    ethan jeremy walter keith roger terry sean gerald carl harold dylan arthur lawrence bryan bruce
+    gabriel albert alan juan wayne ralph roy eugene randy vincent russell louis philip bobby johnny
+    bradley simon oliver liam lucas leon mary patricia jennifer linda elizabeth barbara susan jessica
+    sarah karen lisa nancy betty margaret ashley kimberly emily donna michelle carol amanda dorothy
+    melissa deborah stephanie rebecca sharon laura cynthia kathleen amy angela shirley anna brenda pamela
+    emma nicole helen samantha katherine christine debra rachel carolyn janet catherine maria heather
+    diane ruth julie olivia joyce kelly lauren christina joan evelyn judith megan andrea cheryl hannah
+    jacqueline martha gloria teresa ann alice julia judy isabella marie jane mohammed muhammad mohamed
+    mohammad ahmed ahmad ali hassan hussein hussain omar umar khalid khaled abdullah abdul abdulaziz
+    abdulrahman ibrahim yusuf yousef youssef saeed salman faisal fahad hamad rashid rashed nasser mansour
+    tariq tarek bilal hamza mustafa majed majid waleed walid zayed saud turki bader fatima fatma aisha
+    ayesha mariam maryam khadija zainab zaynab noura nora huda layla leila salma sara hessa latifa moza
+    amina aminah hafsa ruqayya rania dalal chukwuemeka chinedu emeka obinna ifeanyi chidi uche ngozi
+    chioma amaka adaeze nneka oluwaseun olumide tunde babatunde adebayo ayodele folake yetunde temitope
+    funmilayo musa sani aliyu abubakar wanjiku wambui njeri achieng akinyi atieno otieno ochieng kamau
+    mwangi kipchoge njoroge kariuki wanjiru uwimana mukamana habimana niyonzima mugisha uwase ishimwe
+    kwame kofi kwabena kwaku yaw akosua akua abena afia efua adwoa hans klaus jurgen wolfgang heinz dieter
+    stefan andreas lukas jonas ursula monika petra sabine heike anke pierre jacques francois michel
+    philippe nicolas laurent isabelle nathalie sylvie veronique camille giovanni giuseppe luca marco
+    matteo francesco alessandro giulia chiara francesca carlos javier miguel alejandro antonio manuel
+    francisco pedro luis carmen lucia elena piotr krzysztof andrzej katarzyna malgorzata agnieszka sven
+    lars bjorn ingrid astrid johan erik raj rahul amit sanjay vijay priya anjali sunita deepa ananya محمد
+    أحمد احمد علي عبدالله خالد فاطمة مريم عائشة نورة سارة يوسف إبراهيم ابراهيم عمر حسن حسين
     """
 )

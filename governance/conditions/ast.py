@@ -70,15 +70,7 @@ class Logical(Node):
 
 
 Expression: TypeAlias = (
-    NumberLiteral
-    | StringLiteral
-    | BooleanLiteral
-    | ArrayLiteral
-    | Path
-    | Call
-    | Negation
-    | Comparison
-    | Logical
+    NumberLiteral | StringLiteral | BooleanLiteral | ArrayLiteral | Path | Call | Negation | Comparison | Logical
 )
 
 SCALAR_LITERALS = (NumberLiteral, StringLiteral, BooleanLiteral)

@@ -70,9 +70,7 @@ class TreeBuilder(Transformer[Token, Any]):
         if head in RESERVED:
             hint = f"{head} is a helper, call it as {head}(…)" if head in HELPERS else WORD_HINTS.get(head)
             message = f"'{head}' is a reserved word and cannot begin a path"
-            raise ConditionSyntaxError(
-                f"{message}; {hint}" if hint else message, position=_position(parts[0])
-            )
+            raise ConditionSyntaxError(f"{message}; {hint}" if hint else message, position=_position(parts[0]))
         return Path(segments, position=_position(parts[0]))
 
     def call(self, parts: list[Any]) -> Expression:

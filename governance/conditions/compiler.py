@@ -31,9 +31,7 @@ def compile_expression(node: Expression, *, required: bool = True) -> Run:
     if isinstance(node, Comparison):
         return _comparison(node)
     if isinstance(node, Logical):
-        return operators.logical(
-            node.connective, [(compile_expression(item), item.position) for item in node.operands]
-        )
+        return operators.logical(node.connective, [(compile_expression(item), item.position) for item in node.operands])
     if isinstance(node, Negation):
         return operators.negation(compile_expression(node.operand), position=node.position)
     return _literal(node)

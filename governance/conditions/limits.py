@@ -28,12 +28,15 @@ MAX_CACHED_CONDITIONS: Final = 512
 _LARGE: Final = f"a condition may have at most {MAX_NODES} parts, and as many brackets"
 _DEEP: Final = f"a condition may be nested at most {MAX_DEPTH} deep"
 
-# Each part (a word, number, string, comparison or `!`) becomes exactly one node, so counting them here refuses
-# nothing that the tree's own limit would accept.
-# One match per mark that matters here; strings are matched whole, so that nothing inside them counts. The closing
-# quote is optional: otherwise each quote of an unclosed string would be tried up to the end, which is quadratic.
+# Strings are matched whole: nothing inside them counts. Their closing quote is optional: otherwise each
+# quote of an unclosed string would be tried up to the end, which is quadratic. Every part becomes exactly one
+# node, so counting parts here refuses nothing that the tree's own limit would accept.
 _MARKS = re.compile(
-    r"""(?P<open>[(\[])|(?P<close>[)\]])|(?P<part>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[\w.]+|[<>=!]=?)"""
+    r"""
+    (?P<open>[(\[]) | (?P<close>[)\]])
+    | (?P<part> "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'? | [0-9.]+[eE][+-]?[0-9]+ | [\w.]+ | [<>=!]=? )
+    """,
+    re.VERBOSE,
 )
 
 
@@ -67,9 +70,7 @@ def check_expression(expression: Expression) -> int:
     for node, depth in walk(expression):
         nodes += 1
         if nodes > MAX_NODES:
-            raise ConditionLimitError(
-                f"a condition may have at most {MAX_NODES} parts", position=node.position
-            )
+            raise ConditionLimitError(f"a condition may have at most {MAX_NODES} parts", position=node.position)
         if depth > MAX_DEPTH:
             raise ConditionLimitError(_DEEP, position=node.position)
         _check_node(node)

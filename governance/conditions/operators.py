@@ -79,9 +79,7 @@ def constant_membership(left: Run, *, kind: str, values: frozenset[Any], positio
         found = check_needle(value, position=position)
         # Checked before the lookup, because Python finds true in a set that holds 1.
         if found != kind:
-            raise ConditionTypeError(
-                f"'in' cannot look for {found} in an array that holds {kind}", position=position
-            )
+            raise ConditionTypeError(f"'in' cannot look for {found} in an array that holds {kind}", position=position)
         return value in values
 
     return run

@@ -76,11 +76,7 @@ def _operand(node: Expression, *, above: int) -> str:
 
 
 def _print_path(node: Path) -> str:
-    if (
-        not node.segments
-        or node.segments[0] in RESERVED
-        or not all(map(PATH_SEGMENT.fullmatch, node.segments))
-    ):
+    if not node.segments or node.segments[0] in RESERVED or not all(map(PATH_SEGMENT.fullmatch, node.segments)):
         raise ConditionSyntaxError("a path has a segment that cannot be written")
     return ".".join(node.segments)
 

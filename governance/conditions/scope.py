@@ -44,6 +44,4 @@ def _check_identifier(value: str, *, name: str) -> None:
     # A line break would let two different pairs of identifiers hash alike.
     usable = isinstance(value, str) and 0 < len(value) <= MAX_IDENTIFIER_CHARACTERS and value.isprintable()
     if not usable:
-        raise ConditionScopeError(
-            f"{name} must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable characters on one line"
-        )
+        raise ConditionScopeError(f"{name} must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable characters on one line")

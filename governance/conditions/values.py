@@ -85,9 +85,7 @@ def check_string(value: str, *, position: Position | None) -> None:
         )
 
 
-def comparable(
-    left: Any, right: Any, *, kinds: frozenset[str], operator: str, position: Position | None
-) -> Any:
+def comparable(left: Any, right: Any, *, kinds: frozenset[str], operator: str, position: Position | None) -> Any:
     """Give both sides in a form Python compares as the language means it, or refuse the pair."""
     kind, other = kind_of(left), kind_of(right)
     if {kind, other} == {INSTANT, STRING} or kind == other == INSTANT:

@@ -19,9 +19,7 @@ _RAN_STATES = frozenset({"completed", "failed-quarantined"})
 def cross_problems(documents: Mapping[str, Any], *, effect: str) -> Problems:
     """All findings that need more than one document, with pointers that begin with the area's name."""
     if effect not in EFFECTS:
-        yield DocumentProblem(
-            "", "effect_unknown", f"the contract's effect must be one of: {', '.join(EFFECTS)}"
-        )
+        yield DocumentProblem("", "effect_unknown", f"the contract's effect must be one of: {', '.join(EFFECTS)}")
     # An effect nobody declared is treated as the strictest one.
     strict = effect not in ("none", "idempotent")
     if strict:
@@ -38,18 +36,14 @@ def _once_rules(documents: Mapping[str, Any]) -> Problems:
         message = "must be never: the contract's effect is once, and nothing proves a second execution safe"
         yield DocumentProblem(f"/{_RETRY}/automatic_retries", "retries_need_safe_effect", message)
     for state in sorted(words(dig(documents.get(_RETRY), "replay", "eligible_states")) & _RAN_STATES):
-        message = (
-            f"must not contain {state}: with effect once only the quarantine case may authorise a new attempt"
-        )
+        message = f"must not contain {state}: with effect once only the quarantine case may authorise a new attempt"
         yield DocumentProblem(f"/{_RETRY}/replay/eligible_states", "replay_needs_safe_effect", message)
 
 
 def _dedupe_needs_key(documents: Mapping[str, Any]) -> Problems:
     policy = documents.get(_KEY)
     if dig(policy, "mode") == "dedupe" and dig(policy, "required") is False:
-        message = (
-            "must be true: without a key a repeated request cannot be recognised, and the effect is not none"
-        )
+        message = "must be true: without a key a repeated request cannot be recognised, and the effect is not none"
         yield DocumentProblem(f"/{_KEY}/required", "dedupe_needs_key", message)
 
 
@@ -59,11 +53,7 @@ def _key_agreement(documents: Mapping[str, Any]) -> Problems:
         dig(documents.get("attempt_identity_envelope"), "required"),
         dig(documents.get(_KEY), "required"),
     )
-    if (
-        isinstance(fields, list)
-        and isinstance(required, bool)
-        and required is not ("idempotency_key" in words(fields))
-    ):
+    if isinstance(fields, list) and isinstance(required, bool) and required is not ("idempotency_key" in words(fields)):
         message = f"must contain idempotency_key exactly when {_KEY} has required true"
         yield DocumentProblem("/attempt_identity_envelope/required", "key_requirement_mismatch", message)
 
@@ -81,6 +71,4 @@ def _key_outlives_work(documents: Mapping[str, Any]) -> Problems:
         (queue, "concurrency_and_locks.queue_timeout_seconds"),
     ):
         if length is not None and ttl < length:
-            yield DocumentProblem(
-                f"/{_KEY}/ttl_seconds", "key_expires_before_work", f"must be at least {name}"
-            )
+            yield DocumentProblem(f"/{_KEY}/ttl_seconds", "key_expires_before_work", f"must be at least {name}")

@@ -30,9 +30,7 @@ def unsafe_values(value: Any, *, path: tuple[str | int, ...] = ()) -> Iterator[D
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str) or _unsafe_text(key):
-                yield DocumentProblem(
-                    pointer_to(*path), "not_canonical_json", "has a key that is not Unicode text"
-                )
+                yield DocumentProblem(pointer_to(*path), "not_canonical_json", "has a key that is not Unicode text")
             else:
                 yield from unsafe_values(item, path=(*path, key))
     elif isinstance(value, list):

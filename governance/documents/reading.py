@@ -21,9 +21,7 @@ def whole(value: Any) -> int | None:
 
 def words(value: Any) -> frozenset[str]:
     """The texts in a list; anything else is ignored, because the schema reports it."""
-    return (
-        frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else frozenset()
-    )
+    return frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else frozenset()
 
 
 def objects(value: Any) -> list[tuple[int, dict[str, Any]]]:

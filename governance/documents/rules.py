@@ -34,20 +34,14 @@ def idempotency_rules(document: Any) -> Problems:
     if shortest is not None and longest is not None and shortest > longest:
         yield DocumentProblem("/key/min_length", "key_length_order", "must not be above max_length")
     required, headers = dig(document, "required"), dig(document, "required_headers")
-    if (
-        isinstance(required, bool)
-        and isinstance(headers, list)
-        and required is not (KEY_HEADER in words(headers))
-    ):
+    if isinstance(required, bool) and isinstance(headers, list) and required is not (KEY_HEADER in words(headers)):
         message = f"must contain {KEY_HEADER} exactly when required is true"
         yield DocumentProblem("/required_headers", "key_header_mismatch", message)
 
 
 def concurrency_rules(document: Any) -> Problems:
     """A narrower limit above a wider one would never be reached: its author meant something else."""
-    levels = [
-        (name, whole(dig(document, "limits", name))) for name in ("per_context", "per_workflow", "per_tenant")
-    ]
+    levels = [(name, whole(dig(document, "limits", name))) for name in ("per_context", "per_workflow", "per_tenant")]
     present = [(name, limit) for name, limit in levels if limit is not None]
     for (narrow, low), (wide, high) in pairwise(present):
         if low > high:
@@ -59,9 +53,7 @@ def retry_rules(document: Any) -> Problems:
     if retries == "never" and most is not None and most != 1:
         yield DocumentProblem("/max_attempts", "retries_off", "must be 1 when automatic_retries is never")
     if retries == "when_safe" and most == 1:
-        yield DocumentProblem(
-            "/max_attempts", "retries_on", "must be at least 2 when automatic_retries is when_safe"
-        )
+        yield DocumentProblem("/max_attempts", "retries_on", "must be at least 2 when automatic_retries is when_safe")
     yield from _backoff_rules(document, retries=max(0, min(most or 0, 10) - 1))
 
 
@@ -72,9 +64,7 @@ def _backoff_rules(document: Any, *, retries: int) -> Problems:
     if not steps or len(steps) != len(waits):
         return
     if any(later < earlier for earlier, later in pairwise(steps)):
-        yield DocumentProblem(
-            "/backoff_seconds", "backoff_order", "must not become shorter from one wait to the next"
-        )
+        yield DocumentProblem("/backoff_seconds", "backoff_order", "must not become shorter from one wait to the next")
     jitter, window = dig(document, "jitter_fraction"), whole(dig(document, "window_seconds"))
     if window is None or isinstance(jitter, bool) or not isinstance(jitter, int | float):
         return
@@ -96,9 +86,7 @@ def quarantine_rules(document: Any) -> Problems:
     for index, trigger in triggers:
         pointer, category = pointer_to("triggers", index, "category"), trigger.get("category")
         if trigger.get("on") in TRIGGERS_OF_UNKNOWN_OUTCOME and category != "outcome_unknown":
-            yield DocumentProblem(
-                pointer, "unknown_outcome_hidden", "must be outcome_unknown for this trigger"
-            )
+            yield DocumentProblem(pointer, "unknown_outcome_hidden", "must be outcome_unknown for this trigger")
         if isinstance(categories, list) and isinstance(category, str) and category not in words(categories):
             yield DocumentProblem(pointer, "category_not_in_use", "must be one of the document's categories")
 

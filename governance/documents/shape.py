@@ -46,9 +46,7 @@ def shape_problems(area_name: str, document: Any) -> Iterator[DocumentProblem]:
         yield from _problems_of(error, schema=schema)
 
 
-def _problems_of(
-    error: jsonschema_rs.ValidationError, *, schema: dict[str, Any]
-) -> Iterator[DocumentProblem]:
+def _problems_of(error: jsonschema_rs.ValidationError, *, schema: dict[str, Any]) -> Iterator[DocumentProblem]:
     path = tuple(error.instance_path)
     kind = error.kind
     if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):

@@ -46,9 +46,7 @@ def validate_documents(documents: Any, *, effect: str) -> tuple[DocumentProblem,
 
 def _of_area(documents: Mapping[str, Any], name: str) -> list[DocumentProblem]:
     if name not in documents:
-        return [
-            DocumentProblem(pointer_to(name), "missing_document", "is missing; every area needs its document")
-        ]
+        return [DocumentProblem(pointer_to(name), "missing_document", "is missing; every area needs its document")]
     return [
         DocumentProblem(pointer_to(name) + problem.pointer, problem.rule, problem.message)
         for problem in validate_document(name, documents[name])

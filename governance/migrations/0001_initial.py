@@ -6,9 +6,10 @@ import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
-import reasoncodes.ids
 from django.conf import settings
 from django.db import migrations, models
+
+import reasoncodes.ids
 
 
 class Migration(migrations.Migration):
@@ -68,15 +69,11 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 (
                     "time_zone",
-                    models.CharField(
-                        default="UTC", help_text="For the deadlines shown to this person.", max_length=64
-                    ),
+                    models.CharField(default="UTC", help_text="For the deadlines shown to this person.", max_length=64),
                 ),
                 (
                     "groups",
@@ -135,9 +132,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.CharField(max_length=63, unique=True)),
                 ("name", models.CharField(max_length=120)),
@@ -203,9 +198,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.CharField(max_length=63)),
                 ("description", models.CharField(blank=True, max_length=280)),
@@ -248,22 +241,16 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 (
                     "prefix",
-                    models.CharField(
-                        help_text="The part of the key that may be shown.", max_length=12, unique=True
-                    ),
+                    models.CharField(help_text="The part of the key that may be shown.", max_length=12, unique=True),
                 ),
                 ("sha256", models.BinaryField(max_length=32, unique=True)),
                 (
                     "scopes",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=40), size=None
-                    ),
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None),
                 ),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),
@@ -288,9 +275,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 ("action", models.CharField(max_length=64)),
                 ("subject_type", models.CharField(max_length=40)),
@@ -341,15 +326,11 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "content_object",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="governance.organization"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="governance.organization"),
                 ),
                 ("group", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.group")),
                 (
@@ -367,15 +348,11 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "content_object",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="governance.organization"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="governance.organization"),
                 ),
                 (
                     "permission",
@@ -383,9 +360,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
             options={
@@ -398,9 +373,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(
-                        default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
                 ),
                 ("slug", models.CharField(max_length=63)),
                 ("name", models.CharField(max_length=120)),
@@ -417,9 +390,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["organization_id", "slug"],
                 "constraints": [
-                    models.UniqueConstraint(
-                        fields=("organization", "slug"), name="product_slug_once_per_organization"
-                    ),
+                    models.UniqueConstraint(fields=("organization", "slug"), name="product_slug_once_per_organization"),
                     models.CheckConstraint(
                         condition=models.Q(("slug__regex", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")),
                         name="product_slug_format",
@@ -432,9 +403,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("role", models.CharField(max_length=64)),
                 (
@@ -457,9 +426,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["organization_id", "role"],
                 "constraints": [
-                    models.UniqueConstraint(
-                        fields=("organization", "role"), name="role_group_once_per_organization"
-                    )
+                    models.UniqueConstraint(fields=("organization", "role"), name="role_group_once_per_organization")
                 ],
             },
         ),

@@ -1,7 +1,5 @@
 """One line of the record. Inserted by `governance.ledger.append` in the transaction of what it describes."""
 
-from typing import ClassVar
-
 from django.db import models
 from django.db.models import Q
 
@@ -31,7 +29,7 @@ class LedgerEntry(AppendOnlyModel):
     sha256 = models.BinaryField(max_length=32)
     at = models.DateTimeField()
 
-    objects: ClassVar[TenantManager["LedgerEntry"]] = TenantManager()
+    objects = TenantManager()
 
     class Meta:
         ordering = ["-id"]

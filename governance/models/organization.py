@@ -1,7 +1,5 @@
 """Tenants, their products, and the groups through which people get roles in them."""
 
-from typing import ClassVar
-
 from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
@@ -38,7 +36,7 @@ class Organization(models.Model):
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: ClassVar[TenantManager["Organization"]] = TenantManager(path="id")
+    objects = TenantManager(path="id")
 
     class Meta:
         ordering = ["slug"]
@@ -51,9 +49,7 @@ class Organization(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(slug__regex=SLUG), name="organization_slug_format"),
             models.CheckConstraint(condition=Q(capacity_units__gte=1), name="organization_capacity_positive"),
-            models.CheckConstraint(
-                condition=Q(status__in=["active", "suspended"]), name="organization_known_status"
-            ),
+            models.CheckConstraint(condition=Q(status__in=["active", "suspended"]), name="organization_known_status"),
         ]
 
     def __str__(self) -> str:
@@ -75,14 +71,12 @@ class Product(models.Model):
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: ClassVar[TenantManager["Product"]] = TenantManager()
+    objects = TenantManager()
 
     class Meta:
         ordering = ["organization_id", "slug"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["organization", "slug"], name="product_slug_once_per_organization"
-            ),
+            models.UniqueConstraint(fields=["organization", "slug"], name="product_slug_once_per_organization"),
             models.CheckConstraint(condition=Q(slug__regex=SLUG), name="product_slug_format"),
         ]
 
@@ -91,13 +85,13 @@ class Product(models.Model):
 
 
 class RoleGroup(models.Model):
-    """`role` in `organization` is membership of `group`; guardian's permissions on the organization hang on the group."""
+    """`role` in `organization` is membership of `group`, on which guardian's permissions on the organization hang."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="role_groups")
     role = models.CharField(max_length=64)
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="role_group")
 
-    objects: ClassVar[TenantManager["RoleGroup"]] = TenantManager()
+    objects = TenantManager()
 
     class Meta:
         ordering = ["organization_id", "role"]

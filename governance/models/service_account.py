@@ -1,7 +1,5 @@
 """Programs that call Holdpoint, and their keys. A key is shown once and kept only as a hash."""
 
-from typing import ClassVar
-
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -33,14 +31,12 @@ class ServiceAccount(models.Model):
     suspended_reason_code = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: ClassVar[TenantManager["ServiceAccount"]] = TenantManager()
+    objects = TenantManager()
 
     class Meta:
         ordering = ["organization_id", "slug"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["organization", "slug"], name="service_account_once_per_organization"
-            ),
+            models.UniqueConstraint(fields=["organization", "slug"], name="service_account_once_per_organization"),
             models.CheckConstraint(condition=Q(slug__regex=SLUG), name="service_account_slug_format"),
             models.CheckConstraint(
                 condition=Q(status="active", suspended_reason_code="")
@@ -64,7 +60,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: ClassVar[TenantManager["ApiKey"]] = TenantManager(path="service_account__organization_id")
+    objects = TenantManager(path="service_account__organization_id")
 
     class Meta:
         ordering = ["-id"]

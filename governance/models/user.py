@@ -8,9 +8,7 @@ from reasoncodes.ids import uuid7
 
 class User(AbstractUser):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    time_zone = models.CharField(
-        max_length=64, default="UTC", help_text="For the deadlines shown to this person."
-    )
+    time_zone = models.CharField(max_length=64, default="UTC", help_text="For the deadlines shown to this person.")
 
     class Meta:
         ordering = ["username"]

@@ -49,9 +49,7 @@ def _floats(value: Any, *, at: str) -> Iterator[str]:
     """Only whole numbers: 10.0 passes for an integer in JSON Schema, but not in a calendar."""
     if isinstance(value, float):
         yield f"{at} must be a whole number without a decimal point"
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
         yield from _floats(member, at=f"{at}/{key}")
 
@@ -65,9 +63,7 @@ def _set_problems(entries: list[Any]) -> Iterator[str]:
     for code, times in Counter(_codes(entries)).items():
         if times > 1:
             yield f"{code} appears {times} times"
-    seeds = {
-        entry.get("code") for entry in entries if isinstance(entry, dict) and entry.get("seed_region") is True
-    }
+    seeds = {entry.get("code") for entry in entries if isinstance(entry, dict) and entry.get("seed_region") is True}
     for code in SEED_CODES:
         if code not in seeds:
             yield f"seed region {code} is missing"
@@ -82,14 +78,9 @@ def _region_problems(region: dict[str, Any], *, known: frozenset[str]) -> Iterat
     if RESIDENCY_LEVELS.index(residency["default"]) > RESIDENCY_LEVELS.index(residency["legal_position"]):
         yield "residency.default is looser than legal_position"
     for part in ("export", "deletion"):
-        if (
-            region[part]["statutory_days"] is not None
-            and region[part]["default_days"] > region[part]["statutory_days"]
-        ):
+        if region[part]["statutory_days"] is not None and region[part]["default_days"] > region[part]["statutory_days"]:
             yield f"{part}.default_days is above statutory_days"
-    hours = [
-        clock["hours"] for clock in region["breach_notification"]["clocks"] if clock["hours"] is not None
-    ]
+    hours = [clock["hours"] for clock in region["breach_notification"]["clocks"] if clock["hours"] is not None]
     if hours and region["breach_notification"]["default_hours"] > min(hours):
         yield "breach_notification.default_hours is above its shortest clock"
     yield from _failover_problems(region, known=known)

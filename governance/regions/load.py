@@ -36,7 +36,5 @@ def parse_profiles(text: str) -> ProfileSet:
         version=f"{data['schema_version']}+{data['last_reviewed']}",
         sha256=hashlib.sha256(rfc8785.dumps(data)).hexdigest(),
         disclaimer=data["disclaimer"],
-        profiles=tuple(
-            profile_from(region, schema_version=data["schema_version"]) for region in data["regions"]
-        ),
+        profiles=tuple(profile_from(region, schema_version=data["schema_version"]) for region in data["regions"]),
     )

@@ -47,9 +47,7 @@ def merge(profiles: Sequence[Profile]) -> EffectiveProfile:
     RegionUnsetError."""
     if not profiles:
         raise RegionUnsetError
-    members = tuple(
-        sorted(set(profiles), key=lambda profile: (profile.code, profile.version, profile.sha256))
-    )
+    members = tuple(sorted(set(profiles), key=lambda profile: (profile.code, profile.version, profile.sha256)))
     return EffectiveProfile(members=members, terms=reduce(combine, (profile.terms for profile in members)))
 
 

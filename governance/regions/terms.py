@@ -63,8 +63,7 @@ def combine(left: Terms, right: Terms) -> Terms:
         breach_hours=min(left.breach_hours, right.breach_hours),
         hold_blocks_deletion=left.hold_blocks_deletion or right.hold_blocks_deletion,
         hold_blocks_purge=left.hold_blocks_purge or right.hold_blocks_purge,
-        hold_release_needs_two_people=left.hold_release_needs_two_people
-        or right.hold_release_needs_two_people,
+        hold_release_needs_two_people=left.hold_release_needs_two_people or right.hold_release_needs_two_people,
     )
 
 

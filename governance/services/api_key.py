@@ -40,9 +40,7 @@ def api_key_issue(
         ServiceAccount.objects.select_for_update(no_key=True).get(id=service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
-        return _insert(
-            service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at
-        )
+        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at)
 
 
 def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
@@ -56,9 +54,7 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
         end = at + overlap
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
         old.save(update_fields=["expires_at"])
-        return _insert(
-            old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old
-        )
+        return _insert(old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old)
 
 
 def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:

@@ -84,9 +84,7 @@ def organization_change(
     return organization
 
 
-def product_create(
-    *, actor: Actor, at: datetime, organization: Organization, slug: str, name: str
-) -> Product:
+def product_create(*, actor: Actor, at: datetime, organization: Organization, slug: str, name: str) -> Product:
     product = Product(organization=organization, slug=slug, name=name)
     try:
         with transaction.atomic():

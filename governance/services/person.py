@@ -27,9 +27,7 @@ def person_create(
         try:
             validate_password(password, user)
         except ValidationError as error:
-            raise InvalidInput(
-                errors=[FieldError("/password", message) for message in error.messages]
-            ) from error
+            raise InvalidInput(errors=[FieldError("/password", message) for message in error.messages]) from error
         user.set_password(password)
     else:
         user.set_unusable_password()

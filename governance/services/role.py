@@ -24,9 +24,7 @@ def role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
     return RoleGroup.objects.create(organization=organization, role=role, group=group)
 
 
-def person_role_give(
-    *, actor: Actor, at: datetime, user: User, organization: Organization, role: str
-) -> None:
+def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
     with transaction.atomic():
         group = role_group_ensure(organization=organization, role=role).group
         if user.groups.filter(id=group.id).exists():
@@ -35,9 +33,7 @@ def person_role_give(
         _record("person.role_given", actor=actor, at=at, user=user, organization=organization, role=role)
 
 
-def person_role_take(
-    *, actor: Actor, at: datetime, user: User, organization: Organization, role: str
-) -> None:
+def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
     with transaction.atomic():
         group = role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
@@ -46,9 +42,7 @@ def person_role_take(
         _record("person.role_taken", actor=actor, at=at, user=user, organization=organization, role=role)
 
 
-def _record(
-    action: str, *, actor: Actor, at: datetime, user: User, organization: Organization, role: str
-) -> None:
+def _record(action: str, *, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
     ledger_append(
         action=action,
         organization_id=organization.id,

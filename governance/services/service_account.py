@@ -20,9 +20,7 @@ def service_account_create(
     description: str = "",
     responsible: User | None = None,
 ) -> ServiceAccount:
-    account = ServiceAccount(
-        organization=organization, slug=slug, description=description, responsible=responsible
-    )
+    account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     try:
         with transaction.atomic():
             account.save(force_insert=True)
@@ -64,9 +62,7 @@ def _lock(service_account_id: UUID) -> ServiceAccount:
     return account
 
 
-def _record(
-    account: ServiceAccount, action: str, *, actor: Actor, at: datetime, reason_code: str = ""
-) -> None:
+def _record(account: ServiceAccount, action: str, *, actor: Actor, at: datetime, reason_code: str = "") -> None:
     ledger_append(
         action=action,
         organization_id=account.organization_id,

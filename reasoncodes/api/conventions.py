@@ -24,9 +24,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         unknown = set(data) - set(self.fields)
         if unknown:
             # The name of an unknown field is the caller's text and is not repeated.
-            raise serializers.ValidationError(
-                {"": [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)}
-            )
+            raise serializers.ValidationError({"": [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)})
         return value
 
 
@@ -68,7 +66,7 @@ class ApiView(APIView):
         serializer_class: type[serializers.BaseSerializer[Any]],
         **context: Any,
     ) -> Response:
-        paginator = api_settings.DEFAULT_PAGINATION_CLASS()
+        paginator: Any = api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
         chosen: list[Model] = paginator.paginate_queryset(rows, request, view=self)
         return paginator.get_paginated_response(serializer_class(chosen, many=True, context=context).data)
 

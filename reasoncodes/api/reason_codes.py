@@ -21,9 +21,7 @@ SCOPES = [scope.value for scope in Scope]
 
 
 class ReasonCodeOut(serializers.ModelSerializer[ReasonCode]):
-    org_id = serializers.UUIDField(
-        source="organization_id", allow_null=True, help_text="null for a system code."
-    )
+    org_id = serializers.UUIDField(source="organization_id", allow_null=True, help_text="null for a system code.")
 
     class Meta:
         model = ReasonCode
@@ -44,9 +42,7 @@ class ReasonCodeOut(serializers.ModelSerializer[ReasonCode]):
 
 
 class ReasonCodeDetailOut(ReasonCodeOut):
-    usage_count = serializers.SerializerMethodField(
-        help_text="How often the record names it; counted up to 1000."
-    )
+    usage_count = serializers.SerializerMethodField(help_text="How often the record names it; counted up to 1000.")
 
     class Meta(ReasonCodeOut.Meta):
         fields = [*ReasonCodeOut.Meta.fields, "usage_count"]
@@ -62,7 +58,7 @@ class ReasonCodeFilter(StrictSerializer):
 
 
 class ReasonCodeWords(StrictSerializer):
-    label = serializers.CharField(max_length=80)
+    label = serializers.CharField(max_length=80)  # type: ignore[assignment]  # DRF has an attribute of that name
     description = serializers.CharField(max_length=280, allow_blank=True, required=False)
     requires_note = serializers.BooleanField(required=False)
     applicable_step_kinds = serializers.ListField(
@@ -76,9 +72,7 @@ class ReasonCodeWords(StrictSerializer):
 class ReasonCodeCreateIn(ReasonCodeWords):
     scope = serializers.ChoiceField(choices=SCOPES)
     code = serializers.RegexField(r"^[a-z][a-z0-9_]{1,63}$")
-    org_id = serializers.UUIDField(
-        required=False, help_text="Only with several organizations, or orchestrator:admin."
-    )
+    org_id = serializers.UUIDField(required=False, help_text="Only with several organizations, or orchestrator:admin.")
 
 
 class ReasonCodePatchIn(ReasonCodeWords):
@@ -101,9 +95,7 @@ EXAMPLE = OpenApiExample(
 class ReasonCodeListApi(ApiView):
     required_scopes = {"GET": READ, "POST": WRITE}
 
-    @extend_schema(
-        operation_id="reason_codes_list", parameters=[ReasonCodeFilter], responses=ReasonCodeOut(many=True)
-    )
+    @extend_schema(operation_id="reason_codes_list", parameters=[ReasonCodeFilter], responses=ReasonCodeOut(many=True))
     def get(self, request: Request) -> Response:
         filters = self.query(request, ReasonCodeFilter)
         chosen = filters.pop("org_id", None)
@@ -111,9 +103,7 @@ class ReasonCodeListApi(ApiView):
         if chosen is not None and not actor.may_act_in(chosen):
             raise NotFound
         organization_ids = [chosen] if chosen else actor.organization_ids
-        return self.page(
-            request, reason_code_list(organization_ids=organization_ids, **filters), ReasonCodeOut
-        )
+        return self.page(request, reason_code_list(organization_ids=organization_ids, **filters), ReasonCodeOut)
 
     @extend_schema(
         operation_id="reason_codes_create",
@@ -126,9 +116,7 @@ class ReasonCodeListApi(ApiView):
         actor = self.actor(request)
         organization_id = fields.pop("org_id", None) or home_organization(actor)
         if organization_id is None:
-            raise InvalidInput(
-                errors=[FieldError("/org_id", "is required: you act in several organizations")]
-            )
+            raise InvalidInput(errors=[FieldError("/org_id", "is required: you act in several organizations")])
         row = reason_code_create(actor=actor, at=timezone.now(), organization_id=organization_id, **fields)
         return Response(ReasonCodeOut(row).data, status=status.HTTP_201_CREATED)
 

@@ -1,7 +1,5 @@
 """One reason that the record may name: the system's, or an organization's own."""
 
-from typing import ClassVar
-
 from django.db import models
 from django.db.models import Q
 
@@ -24,9 +22,7 @@ class ReasonCode(models.Model):
     code = models.CharField(max_length=64, help_text="What programs see: lower case, digits, underscores.")
     label = models.CharField(max_length=80, help_text="What people see.")
     description = models.CharField(max_length=280, blank=True)
-    requires_note = models.BooleanField(
-        default=False, help_text="Whoever chooses it must write a short note."
-    )
+    requires_note = models.BooleanField(default=False, help_text="Whoever chooses it must write a short note.")
     applicable_step_kinds = models.JSONField(
         null=True, blank=True, help_text="Step kinds that may name it, as a list; empty for all."
     )
@@ -35,7 +31,7 @@ class ReasonCode(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
-    objects: ClassVar[TenantManager["ReasonCode"]] = TenantManager(shared=True)
+    objects = TenantManager(shared=True)
 
     class Meta:
         ordering = ["scope", "code", "id"]
@@ -45,12 +41,8 @@ class ReasonCode(models.Model):
                 nulls_distinct=False,
                 name="reason_code_once_per_scope",
             ),
-            models.CheckConstraint(
-                condition=Q(code__regex=r"^[a-z][a-z0-9_]{1,63}$"), name="reason_code_format"
-            ),
-            models.CheckConstraint(
-                condition=Q(scope__in=[s.value for s in Scope]), name="reason_code_known_scope"
-            ),
+            models.CheckConstraint(condition=Q(code__regex=r"^[a-z][a-z0-9_]{1,63}$"), name="reason_code_format"),
+            models.CheckConstraint(condition=Q(scope__in=[s.value for s in Scope]), name="reason_code_known_scope"),
             models.CheckConstraint(
                 condition=Q(emitted=False) | Q(active=True), name="reason_code_emitted_stays_active"
             ),

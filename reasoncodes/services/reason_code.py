@@ -50,9 +50,7 @@ def reason_code_create(
     return row
 
 
-def reason_code_update(
-    *, actor: Actor, at: datetime, reason_code_id: UUID, changes: Mapping[str, Any]
-) -> ReasonCode:
+def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, changes: Mapping[str, Any]) -> ReasonCode:
     """Change wording or activity. Scope and code never change: the record names them."""
     unknown = set(changes) - CHANGEABLE
     if unknown:
@@ -94,9 +92,7 @@ def _lock_own(actor: Actor, reason_code_id: UUID) -> ReasonCode:
     return row
 
 
-def _record(
-    row: ReasonCode, *, action: str, actor: Actor, at: datetime, fields: list[str] | None = None
-) -> None:
+def _record(row: ReasonCode, *, action: str, actor: Actor, at: datetime, fields: list[str] | None = None) -> None:
     recorder()(
         action=action,
         organization_id=row.organization_id,

@@ -171,9 +171,7 @@ def test_an_initdb_cut_short_is_done_again(paths: StackPaths) -> None:
         server.stop()
 
 
-def test_data_of_another_major_version_is_refused_in_one_line(
-    postgres: PostgresServer, paths: StackPaths
-) -> None:
+def test_data_of_another_major_version_is_refused_in_one_line(postgres: PostgresServer, paths: StackPaths) -> None:
     postgres.stop()
     (paths.postgres_data / "PG_VERSION").write_text("17\n")
     with pytest.raises(EmbeddedServerError, match="holds data of PostgreSQL 17") as caught:

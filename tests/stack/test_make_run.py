@@ -101,9 +101,7 @@ def test_a_second_start_from_the_same_folder_is_refused_in_one_line(stack: Runni
     answer = refused(home=stack.home, port=stack.port)
     assert answer.returncode == 1
     assert stack.process is not None
-    expected = (
-        f"Error: Holdpoint already runs from {stack.home} (pid {stack.process.pid}, {stack.base_url}/)."
-    )
+    expected = f"Error: Holdpoint already runs from {stack.home} (pid {stack.process.pid}, {stack.base_url}/)."
     assert (answer.stdout + answer.stderr).splitlines() == [expected]
     assert stack.ready().status == 200
 
@@ -111,9 +109,7 @@ def test_a_second_start_from_the_same_folder_is_refused_in_one_line(stack: Runni
 def test_a_busy_port_is_one_line_and_nothing_is_started(stack: RunningStack, home: Path) -> None:
     answer = refused(home=home, port=stack.port)
     assert answer.returncode == 1
-    expected = (
-        f"Error: Port {stack.port} on 127.0.0.1 is busy; choose another: PORT={stack.port + 1} make run"
-    )
+    expected = f"Error: Port {stack.port} on 127.0.0.1 is busy; choose another: PORT={stack.port + 1} make run"
     assert (answer.stdout + answer.stderr).splitlines() == [expected]
     assert not (home / "postgres").exists()
     assert processes_of(home) == []

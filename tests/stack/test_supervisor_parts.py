@@ -136,9 +136,7 @@ def test_a_restart_delay_that_is_no_number_is_refused() -> None:
         seconds_from("soon", default=1.0)
 
 
-def test_home_is_absolute_and_var_in_the_project_by_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_home_is_absolute_and_var_in_the_project_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert StackPaths.from_setting(value=None).home == PROJECT / "var"
     assert StackPaths.from_setting(value="data").home == tmp_path.resolve() / "data"

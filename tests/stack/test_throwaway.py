@@ -64,9 +64,7 @@ def test_a_failing_command_gives_its_own_exit_code_and_nothing_stays(temporary: 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_reaches_the_command_and_nothing_stays(temporary: Path, number: int) -> None:
-    code = (
-        f"import signal, sys; signal.signal({number}, lambda *_: sys.exit(9)); print('waiting', flush=True)"
-    )
+    code = f"import signal, sys; signal.signal({number}, lambda *_: sys.exit(9)); print('waiting', flush=True)"
     with start(temporary, code + "; signal.pause()") as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "waiting\n"

@@ -20,9 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO_ALLOWED:
-            raise CommandError(
-                "The demo makes accounts with known passwords; it is refused under production settings."
-            )
+            raise CommandError("The demo makes accounts with known passwords; it is refused under production settings.")
         facts = demo_seed(at=timezone.now(), secrets=DemoSecrets())
         if options["json"]:
             self.stdout.write(json.dumps(facts, indent=2))

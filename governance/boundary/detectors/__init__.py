@@ -35,16 +35,23 @@ DETECTORS: Final[dict[str, Detector]] = {
     "base64_blob": base64_blob,
     "data_url": data_url,
 }
-# Digits a text must have before the detector can trip; counting once spares most texts the slow patterns.
-_DIGITS_NEEDED = {
-    "card_number": 13,
-    "national_id": 6,
-    "insurance_id": 1,
-    "medical_record_number": 4,
-    "phone": 7,
-    "date_of_birth": 1,
+# Digits and characters a text needs before the detector can trip at all: two counts spare most texts the slow
+# patterns. Too low a number costs time only; too high a number would miss something.
+_NEEDED = {
+    "private_key": (0, 21),
+    "bearer_token": (0, 16),
+    "secret_token": (0, 12),
+    "card_number": (13, 13),
+    "national_id": (6, 6),
+    "insurance_id": (1, 4),
+    "medical_record_number": (4, 4),
+    "email": (0, 6),
+    "phone": (7, 7),
+    "date_of_birth": (1, 1),
+    "base64_blob": (0, 64),
+    "data_url": (0, 6),
 }
-_TABLE = tuple((name, _DIGITS_NEEDED.get(name, 0), detector) for name, detector in DETECTORS.items())
+_TABLE = tuple((*_NEEDED.get(name, (0, 0)), name, detector) for name, detector in DETECTORS.items())
 # Leaking these costs money or access at once; no contract may wave them through.
 ALWAYS_ON: Final = frozenset(["private_key", "bearer_token", "card_number"])
 DETECTOR_NAMES: Final = ("forbidden_key", *DETECTORS)
@@ -54,7 +61,9 @@ _HARMLESS = frozenset(["quantity", "role"])
 # What most metadata looks like. Anything that fits is done; every shape here is too short, too regular or
 # too poor in digits for a detector to trip on.
 _ORDINARY = re.compile(
-    r"[A-Za-z]{1,16}(?:[-_./:][A-Za-z]{1,16}){0,5}(?:[-_./:]?v?[0-9]{1,5}(?:[-_.][0-9]{1,5})?)?"
+    r"(?!(?i:urn:)?(?i:mrn|dob|ssn|nin|bvn|pass|pwd|secret|api|tel))"  # labels: their detectors decide
+    r"(?:urn:)?(?:[A-Za-z]{1,16}:){0,2}"
+    r"[A-Za-z]{1,16}(?:[-_./][A-Za-z]{1,16}){0,5}(?:[-_./:]?v?[0-9]{1,5}(?:[-_.][0-9]{1,5})?)?"
     r"|(?:urn:uuid:)?[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
     r"|(?:sha256:)?[0-9a-f]{64}"
     r"|[12][0-9]{3}-[01][0-9]-[0-3][0-9](?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
@@ -77,8 +86,12 @@ def tripped(subject: Subject, active: frozenset[str]) -> Sequence[str]:
     if len(text) >= 36:
         subject = subject._replace(text=_OPAQUE.sub("~", text))
         text = subject.text
-    digits = sum(map(text.count, "0123456789"))
-    return [name for name, needed, trips in _TABLE if digits >= needed and name in active and trips(subject)]
+    digits, length = sum(map(text.count, "0123456789")), len(text)
+    return [
+        name
+        for few, short, name, trips in _TABLE
+        if digits >= few and length >= short and name in active and trips(subject)
+    ]
 
 
 __all__ = ["ALWAYS_ON", "DETECTORS", "DETECTOR_NAMES", "Form", "Subject", "tripped"]

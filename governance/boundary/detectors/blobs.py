@@ -16,7 +16,7 @@ _SAMPLE = 512
 
 
 def base64_blob(subject: Subject) -> bool:
-    return len(subject.text) >= 64 and any(_is_blob(match[0]) for match in _RUN.finditer(subject.text))
+    return any(_is_blob(match[0]) for match in _RUN.finditer(subject.text))
 
 
 def _is_blob(run: str) -> bool:

@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 
-from governance.boundary.detectors.subject import Subject
+from governance.boundary.detectors.subject import Subject, mentions
 
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-[0-9]")
 _BEARER = re.compile(
@@ -48,9 +48,7 @@ def private_key(subject: Subject) -> bool:
 def bearer_token(subject: Subject) -> bool:
     """Authorization headers, JWTs, and Holdpoint's own keys."""
     text = subject.text
-    if len(text) < 19:
-        return False
-    if _BEARER.search(text):
+    if ("eyJ" in text or mentions(text, ("bearer", "basic"))) and _BEARER.search(text):
         return True
     return "hp_" in text and any(_random(match[0]) for match in _HOLDPOINT.finditer(text))
 
@@ -59,8 +57,6 @@ def secret_token(subject: Subject) -> bool:
     text = subject.text
     if "secret" in subject.hints and _TOKEN.fullmatch(text) and not _PLAIN_HASH.fullmatch(text):
         return entropy(text) >= 3.0
-    if len(text) < 12:
-        return False
     if _VENDOR.search(text) or ("sk-" in text and any(_random(match[0]) for match in _SK.finditer(text))):
         return True
     if ("=" in text or ":" in text) and _ASSIGNED.search(text):

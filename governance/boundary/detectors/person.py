@@ -18,9 +18,7 @@ _TITLED = re.compile(
 )
 _CARET = re.compile(rf"(?<![\w^]){_LETTERS}[\w'-]{{1,40}}\^{_LETTERS}[\w'-]")
 _WHOLE_NAME = re.compile(rf"{_LETTERS}[\w'.-]{{0,40}}(?:,? {_LETTERS}[\w'.-]{{0,40}}){{0,3}}")
-_PARTICLES = frozenset(
-    ["al", "el", "bin", "ibn", "bint", "van", "von", "de", "da", "dos", "di", "la", "le", "du"]
-)
+_PARTICLES = frozenset(["al", "el", "bin", "ibn", "bint", "van", "von", "de", "da", "dos", "di", "la", "le", "du"])
 
 _BIRTH_LABEL = re.compile(
     r"(?i:\b(?:d\.?o\.?b\b|date[\s_-]?of[\s_-]?birth|birth[\s_-]?(?:date|day)|born|geb(?:oren)?\b"
@@ -43,6 +41,7 @@ _BIRTH_WORDS = (
     "nascita",
     "الميلاد",
 )
+_BIRTH_WORDS += ("fecha", "nascita", "الميلاد")
 _AGE_WORDS = ("y/o", "yo", " old", "-old", "age")
 _SMALL_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]+)?(?:\s?(?:y|yr|yrs|years?))?")
 _HAS_DIGIT = re.compile(r"[0-9]")
@@ -80,9 +79,7 @@ def _hinted_name(subject: Subject) -> bool:
         return False
     words = text.split()
     enough = len(words) >= 2 or (strong and "-" not in text and "." not in text)
-    return enough and all(
-        word[0] != word[0].lower() or not word[0].isascii() for word in words[:1] + words[-1:]
-    )
+    return enough and all(word[0] != word[0].lower() or not word[0].isascii() for word in words[:1] + words[-1:])
 
 
 def _given_name_pair(subject: Subject) -> bool:

@@ -42,12 +42,8 @@ def _reference(what: str) -> dict[str, object]:
     return closed_object(
         description=f"Shape of {what}.",
         fields={
-            "format": choice(
-                description="Named format the whole value must match.", options=tuple(REFERENCE_FORMATS)
-            ),
-            "max_length": integer(
-                description="Longest accepted value, in characters.", minimum=1, maximum=256
-            ),
+            "format": choice(description="Named format the whole value must match.", options=tuple(REFERENCE_FORMATS)),
+            "max_length": integer(description="Longest accepted value, in characters.", minimum=1, maximum=256),
         },
     )
 
@@ -73,8 +69,7 @@ AREA = Area(
             ),
             "formats": closed_object(
                 description=(
-                    "Shape of the references that the caller supplies. The key's shape is in "
-                    "idempotency_key_policy."
+                    "Shape of the references that the caller supplies. The key's shape is in idempotency_key_policy."
                 ),
                 fields={
                     "request_trace_id": _reference("the request trace id"),

@@ -34,9 +34,7 @@ _DEFAULT = {
     "initial_state": STATES[0],
     "states": list(STATES),
     "final_states": list(FINAL_STATES),
-    "transitions": [
-        {"from": source, "to": target, "only_when": only} for source, target, only in TRANSITIONS
-    ],
+    "transitions": [{"from": source, "to": target, "only_when": only} for source, target, only in TRANSITIONS],
 }
 
 AREA = Area(
@@ -53,9 +51,7 @@ AREA = Area(
         title=_TITLE,
         fields={
             "lifecycle": fixed(description="Name and version of the lifecycle in force.", value=LIFECYCLE),
-            "initial_state": fixed(
-                description="State in which every attempt starts.", value=_DEFAULT["initial_state"]
-            ),
+            "initial_state": fixed(description="State in which every attempt starts.", value=_DEFAULT["initial_state"]),
             "states": fixed(description="All states an attempt can be in.", value=_DEFAULT["states"]),
             "final_states": fixed(
                 description="States that are never left; what follows is a new attempt.",

@@ -42,9 +42,7 @@ AREA = Area(
                 options=("deny", "queue"),
             ),
             "queue_timeout_seconds": integer(
-                description=(
-                    "How long a queued attempt waits before it is denied. Read only when when_busy is queue."
-                ),
+                description=("How long a queued attempt waits before it is denied. Read only when when_busy is queue."),
                 minimum=1,
                 maximum=3_600,
             ),

@@ -74,9 +74,7 @@ AREA = Area(
                 max_length=128,
                 nullable=True,
             ),
-            "incident_required": flag(
-                description="Whether a case needs a linked incident before it is resolved."
-            ),
+            "incident_required": flag(description="Whether a case needs a linked incident before it is resolved."),
             "blocked_actions": fixed(
                 description="Blocked actions stay listed until a person has resolved the case.",
                 value="listed_until_resolved",

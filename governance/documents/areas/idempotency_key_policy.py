@@ -37,36 +37,24 @@ AREA = Area(
             "key": closed_object(
                 description="Shape of an acceptable key.",
                 fields={
-                    "min_length": integer(
-                        description="Shortest accepted key, in characters.", minimum=1, maximum=255
-                    ),
-                    "max_length": integer(
-                        description="Longest accepted key, in characters.", minimum=1, maximum=255
-                    ),
-                    "charset": choice(
-                        description="Characters a key may consist of.", options=tuple(KEY_CHARSETS)
-                    ),
+                    "min_length": integer(description="Shortest accepted key, in characters.", minimum=1, maximum=255),
+                    "max_length": integer(description="Longest accepted key, in characters.", minimum=1, maximum=255),
+                    "charset": choice(description="Characters a key may consist of.", options=tuple(KEY_CHARSETS)),
                 },
             ),
             "scope": choice(
-                description=(
-                    "Within what a key is unique: the whole organization, this contract, or the caller."
-                ),
+                description=("Within what a key is unique: the whole organization, this contract, or the caller."),
                 options=("tenant", "contract", "caller"),
             ),
             "ttl_seconds": integer(
                 description="How long a key can be replayed, in seconds.", minimum=60, maximum=365 * _DAY
             ),
             "on_expired": choice(
-                description=(
-                    "A key past its time: gone answers 410 and runs nothing, new opens a new attempt."
-                ),
+                description=("A key past its time: gone answers 410 and runs nothing, new opens a new attempt."),
                 options=("gone", "new"),
             ),
             "replay": choice(
-                description=(
-                    "What the same request with the same key gets: the first response, byte for byte."
-                ),
+                description=("What the same request with the same key gets: the first response, byte for byte."),
                 options=("stored_response",),
             ),
             "conflict": choice(

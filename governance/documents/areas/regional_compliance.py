@@ -41,20 +41,15 @@ AREA = Area(
             ),
             "retention_years": integer(
                 description=(
-                    "Years records are kept, at least every listed region's default; null follows the "
-                    "profile."
+                    "Years records are kept, at least every listed region's default; null follows the profile."
                 ),
                 minimum=1,
                 maximum=100,
                 nullable=True,
             ),
-            "residency": _stance(
-                "residency", "Where records may be stored; in_country_only admits no other place."
-            ),
+            "residency": _stance("residency", "Where records may be stored; in_country_only admits no other place."),
             "failover": _stance("failover", "Where a standby may run; none admits no standby elsewhere."),
-            "export": _stance(
-                "export", "How soon an export is answered; within_7_days unless the profile is sooner."
-            ),
+            "export": _stance("export", "How soon an export is answered; within_7_days unless the profile is sooner."),
             "deletion": _stance(
                 "deletion",
                 "How soon a deletion request is answered; within_7_days unless the profile is sooner. "

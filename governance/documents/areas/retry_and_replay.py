@@ -21,9 +21,7 @@ AREA = Area(
         title=_TITLE,
         fields={
             "automatic_retries": choice(
-                description=(
-                    "never, or when_safe: effect none or idempotent and a failure declared retryable."
-                ),
+                description=("never, or when_safe: effect none or idempotent and a failure declared retryable."),
                 options=("never", "when_safe"),
             ),
             "max_attempts": integer(

@@ -54,9 +54,7 @@ _SHUTDOWN = closed_object(
             description="Whoever engaged a shutdown cannot release it alone.", value=True
         ),
         "propose_after_quarantined": integer(
-            description=(
-                "New quarantine cases within the window after which operators are asked to shut down."
-            ),
+            description=("New quarantine cases within the window after which operators are asked to shut down."),
             minimum=1,
             maximum=1_000,
         ),
@@ -88,9 +86,7 @@ AREA = Area(
         },
     ),
     default={
-        "limits": [
-            {"per": per, "limit": limit, "window_seconds": 60} for per, limit in _DEFAULT_PER_MINUTE.items()
-        ],
+        "limits": [{"per": per, "limit": limit, "window_seconds": 60} for per, limit in _DEFAULT_PER_MINUTE.items()],
         "misuse": {"strikes": 5, "window_seconds": 600, "action": "suspend_service_account"},
         "shutdown_rules": {
             "scopes": list(SHUTDOWN_SCOPES),

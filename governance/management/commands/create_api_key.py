@@ -25,9 +25,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--scope", action="append", required=True, choices=[s.value for s in ApiScope], dest="scopes"
         )
-        parser.add_argument(
-            "--days", type=int, default=90, help="valid for so many days; 0: until it is revoked"
-        )
+        parser.add_argument("--days", type=int, default=90, help="valid for so many days; 0: until it is revoked")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()

@@ -98,6 +98,7 @@ REFUSED: dict[str, list[tuple[str, object]]] = {
     "medical_record_number": [
         ("link", "MRN 0049921"),
         ("link", "mrn:0049921"),
+        ("link", "MRN-49921"),
         ("chart_number", "0049921"),
     ],
     "date_of_birth": [
@@ -153,6 +154,7 @@ REFUSED: dict[str, list[tuple[str, object]]] = {
         ("link", "sk_live_" + "abcdefghij0123456789"),
         ("link", "postgres://app:hunter22@db/main"),
         ("link", "password=hunter22"),
+        ("link", "password:hunter"),
         ("token_value", "q8Zr2LkP0vXw"),
         ("signing_key", "q8Zr2LkP0vXw7TnB"),
     ],

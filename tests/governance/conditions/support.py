@@ -26,9 +26,7 @@ NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
 SCOPE = EvaluationScope(now=NOW, case_id="case-1", definition_id="def-1")
 
 
-def evaluate(
-    source: str, context: Mapping[str, Any] | None = None, *, scope: EvaluationScope = SCOPE
-) -> bool:
+def evaluate(source: str, context: Mapping[str, Any] | None = None, *, scope: EvaluationScope = SCOPE) -> bool:
     return compile_condition(source).evaluate(context or {}, scope=scope)
 
 
@@ -231,9 +229,7 @@ boolean_expressions: st.SearchStrategy[Expression] = st.recursive(_flags, _boole
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.booleans(), numbers, strings),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)),
     max_leaves=8,
 )
 contexts = st.dictionaries(st.sampled_from(NAMES), json_values, max_size=3)

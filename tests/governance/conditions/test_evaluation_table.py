@@ -33,12 +33,8 @@ def answered(symbol: str, left: str, right: str) -> bool:
     return left == right and (left == "string" or (left == "boolean" and symbol in EQUALITY))
 
 
-@pytest.mark.parametrize(
-    ("symbol", "left", "right"), list(product((*ORDERING, *EQUALITY, "in"), VALUES, VALUES))
-)
-def test_an_operator_answers_for_its_own_kinds_and_refuses_all_others(
-    symbol: str, left: str, right: str
-) -> None:
+@pytest.mark.parametrize(("symbol", "left", "right"), list(product((*ORDERING, *EQUALITY, "in"), VALUES, VALUES)))
+def test_an_operator_answers_for_its_own_kinds_and_refuses_all_others(symbol: str, left: str, right: str) -> None:
     context = {"left": VALUES[left], "right": VALUES[right]}
     if answered(symbol, left, right):
         assert evaluate(f"left {symbol} right", context) is (symbol in TRUE_ON_EQUAL or symbol == "in")

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.unit
         ("!" * 31 + "a", "!" * 32 + "a"),
         ("&&".join("a" * 255), "&&".join("a" * 256)),
         ("&&".join(["a<b"] * 85), "&&".join(["a<b"] * 86)),
+        ("&&".join(["a!=-1.5e-05"] * 85), "&&".join(["a!=-1.5e-05"] * 86)),
         ("&&".join(["((a))"] * 128), "&&".join(["((a))"] * 129)),
         (f"a in [{','.join('1' * 100)}]", f"a in [{','.join('1' * 101)}]"),
         (".".join("a" * 16), ".".join("a" * 17)),
@@ -63,9 +64,7 @@ def test_lists_of_the_context_are_read_up_to_ten_thousand_items() -> None:
             evaluate(source, {"a": {"x": [1] * 10_001}})
 
 
-@pytest.mark.parametrize(
-    "source", ["a.x == a.y", "a.x < 'z'", "'z' > a.x", "a.x in ['z']", "a.x in a.l", "'z' in a.l"]
-)
+@pytest.mark.parametrize("source", ["a.x == a.y", "a.x < 'z'", "'z' > a.x", "a.x in ['z']", "a.x in a.l", "'z' in a.l"])
 def test_strings_are_compared_up_to_their_limit(source: str) -> None:
     fits, too_long = "x" * 1024, "x" * 1025
     evaluate(source, {"a": {"x": fits, "y": fits, "l": [fits]}})
@@ -183,13 +182,13 @@ HOSTILE_SOURCES = [
 
 
 def best_time(act: Callable[[], object]) -> float:
-    """The best of five: what the work needs, not what else the machine was doing."""
+    """The best of five in processor time: what the work needs, not what else the machine was doing."""
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()
         with contextlib.suppress(ConditionError):
             act()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 

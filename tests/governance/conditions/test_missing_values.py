@@ -80,9 +80,7 @@ def test_a_path_through_something_without_fields_is_a_type_error_that_coalesce_d
             evaluate(source, {"a": {"b": value}})
 
 
-@pytest.mark.parametrize(
-    "source", ["a.x == 1", "a.x != 1", "a.x == a.x", "!a.x", "a.x", "len(a.x) == 0", "a.x in [1]"]
-)
+@pytest.mark.parametrize("source", ["a.x == 1", "a.x != 1", "a.x == a.x", "!a.x", "a.x", "len(a.x) == 0", "a.x in [1]"])
 def test_null_is_refused_everywhere_but_in_coalesce(source: str) -> None:
     with pytest.raises(ConditionTypeError):
         evaluate(source, {"a": {"x": None}})

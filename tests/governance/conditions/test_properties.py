@@ -23,9 +23,7 @@ TOKENS = st.sampled_from(
         *("0", "-1", "0.5", "1e999", "01", "'x'", '"y"', "'", '"', "\\", "'\\u00e9'", "\n", "\t", " ", "é"),
     ]
 )
-soups = st.lists(TOKENS, max_size=40).flatmap(
-    lambda parts: st.sampled_from(["".join(parts), " ".join(parts)])
-)
+soups = st.lists(TOKENS, max_size=40).flatmap(lambda parts: st.sampled_from(["".join(parts), " ".join(parts)]))
 
 
 def outcome(source: str, context: dict[str, object]) -> bool | str:
@@ -67,9 +65,7 @@ def test_any_expression_over_any_context_agrees_with_the_second_interpreter(
 
 @settings(max_examples=400, deadline=None)
 @given(boolean_expressions, contexts)
-def test_short_circuits_agree_with_the_second_interpreter(
-    expression: Expression, context: dict[str, object]
-) -> None:
+def test_short_circuits_agree_with_the_second_interpreter(expression: Expression, context: dict[str, object]) -> None:
     assert outcome(format_expression(expression), context) == reference_outcome(expression, context)
 
 

@@ -88,9 +88,7 @@ def test_another_definition_draws_other_cases() -> None:
 
     def drawn(definition_id: str) -> list[bool]:
         return [
-            condition.evaluate(
-                {}, scope=EvaluationScope(now=NOW, case_id=f"case-{n}", definition_id=definition_id)
-            )
+            condition.evaluate({}, scope=EvaluationScope(now=NOW, case_id=f"case-{n}", definition_id=definition_id))
             for n in range(64)
         ]
 

@@ -30,9 +30,7 @@ def names(paths: frozenset[tuple[str, ...]]) -> set[str]:
         ("coalesce(a, 1) == a", {"a"}, {"a"}),
     ],
 )
-def test_the_paths_read_and_those_that_must_exist_are_known(
-    source: str, read: set[str], required: set[str]
-) -> None:
+def test_the_paths_read_and_those_that_must_exist_are_known(source: str, read: set[str], required: set[str]) -> None:
     condition = compile_condition(source)
     assert names(condition.paths) == read
     assert names(condition.required_paths) == required

@@ -59,9 +59,7 @@ def test_the_page_shows_owner_description_and_the_default_itself(entry: Area) ->
 
 def test_the_page_names_every_rule_that_is_not_in_a_schema() -> None:
     sources = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (rules, cross_rules)]
-    named = {
-        rule for text in sources for rule in re.findall(r'DocumentProblem\(\s*[^,]+,\s*"([a-z_]+)"', text)
-    }
+    named = {rule for text in sources for rule in re.findall(r'DocumentProblem\(\s*[^,]+,\s*"([a-z_]+)"', text)}
     assert len(named) >= 18
     assert {rule for rule in named if f"`{rule}`" not in PAGE} == set()
 

@@ -21,12 +21,7 @@ from governance.documents import (
 pytestmark = pytest.mark.unit
 
 scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(["once", "never"])
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["once", "never"])
 )
 json_values = st.recursive(
     scalars,
@@ -39,9 +34,7 @@ names = st.sampled_from([entry.name for entry in AREAS])
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path of every value inside a document."""
     found = [path]
-    members = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
         found.extend(places(member, (*path, key)))
     return found
@@ -74,9 +67,7 @@ def test_any_json_is_either_accepted_or_explained(name: str, value: Any) -> None
     assert all(isinstance(problem, DocumentProblem) for problem in validate_document(name, value))
 
 
-@given(
-    damaged=damaged_documents(), effect=st.sampled_from(["none", "idempotent", "once"]) | st.text(max_size=5)
-)
+@given(damaged=damaged_documents(), effect=st.sampled_from(["none", "idempotent", "once"]) | st.text(max_size=5))
 def test_a_damaged_document_never_raises_and_what_is_accepted_can_be_hashed(
     damaged: tuple[str, Any], effect: str
 ) -> None:
@@ -104,10 +95,7 @@ def test_the_hash_does_not_depend_on_the_order_of_keys(damaged: tuple[str, Any])
 
 
 def test_the_hash_is_sha256_of_the_canonical_text() -> None:
-    assert (
-        document_sha256({"b": [1, "é"], "a": None})
-        == hashlib.sha256('{"a":null,"b":[1,"é"]}'.encode()).hexdigest()
-    )
+    assert document_sha256({"b": [1, "é"], "a": None}) == hashlib.sha256('{"a":null,"b":[1,"é"]}'.encode()).hexdigest()
 
 
 def test_the_ten_defaults_have_ten_different_hashes() -> None:

@@ -103,6 +103,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     ("concurrency_and_locks", {"limits.per_workflow": None, "limits.per_context": 50}),
     ("retry_and_replay", LONG_WAITS | {"window_seconds": 906}),
     ("retry_and_replay", {"jitter_fraction": 0}),
+    ("retry_and_replay", {"backoff_seconds": [5, 5, 30]}),
     ("retry_and_replay", {"replay": {"eligible_states": [], "requires_role": "customer_clinician"}}),
     ("failure_quarantine", {"compensation_contract": "refund-letter/3", "escalation_owner": "sa_qa"}),
     ("failure_quarantine", {"compensation_contract": "refund/v1.2.0"}),
@@ -144,11 +145,19 @@ def test_all_findings_come_at_once_and_in_a_stable_order() -> None:
     assert problems[2].message == "must be one of: dedupe or timeline"
 
 
+def test_a_trigger_listed_twice_is_reported_beside_the_one_it_displaced() -> None:
+    problems = validate_document(
+        "failure_quarantine", changed("failure_quarantine", {"triggers.0.on": "adapter_timeout"})
+    )
+    assert {problem.message for problem in problems if problem.rule == "trigger_coverage"} == {
+        "must list intent_without_receipt exactly once",
+        "must list adapter_timeout exactly once",
+    }
+
+
 @pytest.mark.parametrize("field", ["escalation_owner", "compensation_contract", "blocked_actions"])
 def test_a_text_of_the_document_is_never_repeated_in_a_message(field: str) -> None:
-    problems = validate_document(
-        "failure_quarantine", changed("failure_quarantine", {field: "Jane Roe, 1970"})
-    )
+    problems = validate_document("failure_quarantine", changed("failure_quarantine", {field: "Jane Roe, 1970"}))
     assert problems
     assert not any("Jane" in problem.message + problem.pointer for problem in problems)
 
@@ -166,9 +175,7 @@ def test_a_document_nested_beyond_reason_is_reported_and_does_not_raise() -> Non
     for _ in range(100_000):
         deep = [deep]
     document = default_documents()["metadata_boundary"] | {"schema": {"x": deep}}
-    assert [problem.message for problem in validate_document("metadata_boundary", document)] == [
-        "is nested too deeply"
-    ]
+    assert [problem.message for problem in validate_document("metadata_boundary", document)] == ["is nested too deeply"]
     while deep:
         deep = deep[0]  # taken apart by hand: the interpreter's own way down would recurse
 

@@ -31,13 +31,9 @@ def test_automatic_retries_are_refused_for_effect_once_and_accepted_where_they_a
 
 
 @pytest.mark.parametrize("state", ["completed", "failed-quarantined"])
-def test_what_may_have_run_once_cannot_be_replayed_past_the_quarantine_case(
-    documents: Documents, state: str
-) -> None:
+def test_what_may_have_run_once_cannot_be_replayed_past_the_quarantine_case(documents: Documents, state: str) -> None:
     documents["retry_and_replay"]["replay"]["eligible_states"] = [state]
-    assert found(documents, "once") == {
-        ("/retry_and_replay/replay/eligible_states", "replay_needs_safe_effect")
-    }
+    assert found(documents, "once") == {("/retry_and_replay/replay/eligible_states", "replay_needs_safe_effect")}
     assert found(documents, "idempotent") == set()
 
 
@@ -67,9 +63,7 @@ def test_a_key_must_outlive_the_retries_of_its_attempt(documents: Documents) -> 
     documents["idempotency_key_policy"]["ttl_seconds"] = 3_599
     assert found(documents, "idempotent") == set()
     documents["retry_and_replay"] |= RETRIES
-    assert found(documents, "idempotent") == {
-        ("/idempotency_key_policy/ttl_seconds", "key_expires_before_work")
-    }
+    assert found(documents, "idempotent") == {("/idempotency_key_policy/ttl_seconds", "key_expires_before_work")}
     documents["idempotency_key_policy"]["ttl_seconds"] = 3_600
     assert found(documents, "idempotent") == set()
 

@@ -119,9 +119,7 @@ BROKEN: list[tuple[Callable[[Data], object], str]] = [
 
 
 @pytest.mark.parametrize(("change", "expected"), BROKEN)
-def test_a_file_with_a_fault_is_refused_and_the_fault_is_named(
-    change: Callable[[Data], object], expected: str
-) -> None:
+def test_a_file_with_a_fault_is_refused_and_the_fault_is_named(change: Callable[[Data], object], expected: str) -> None:
     assert any(expected in problem for problem in problems_after(change))
 
 

@@ -48,9 +48,7 @@ def assert_never_less_strict(result: Terms, given_terms: Terms) -> None:
     assert result.blocked_destinations >= given_terms.blocked_destinations
     assert result.export_days <= given_terms.export_days
     assert result.deletion_days <= given_terms.deletion_days
-    assert DURING_RETENTION.index(result.during_retention) <= DURING_RETENTION.index(
-        given_terms.during_retention
-    )
+    assert DURING_RETENTION.index(result.during_retention) <= DURING_RETENTION.index(given_terms.during_retention)
     assert result.breach_hours <= given_terms.breach_hours
     assert result.hold_blocks_deletion >= given_terms.hold_blocks_deletion
     assert result.hold_blocks_purge >= given_terms.hold_blocks_purge
@@ -91,9 +89,7 @@ def test_the_result_is_never_less_strict_than_any_input(chosen: list[Profile]) -
 
 
 @given(chosen=some_profiles, stance=stances)
-def test_a_contract_can_only_tighten_what_its_regions_ask_for(
-    chosen: list[Profile], stance: dict[str, Any]
-) -> None:
+def test_a_contract_can_only_tighten_what_its_regions_ask_for(chosen: list[Profile], stance: dict[str, Any]) -> None:
     before = merge(chosen)
     after = tighten(before, stance=stance)
     assert_never_less_strict(after.terms, before.terms)

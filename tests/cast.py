@@ -1,0 +1,102 @@
+"""The cast of the permission tests: Alice operates her organization, Oscar another one, and so on.
+
+Every door is tried by its owner, a stranger from the other organization, and somebody with the wrong role.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from governance.models import Organization, User
+from governance.roles import ApiScope
+from governance.services.api_key import api_key_issue
+from governance.services.role import person_role_give
+from reasoncodes.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.tenancy import every_tenant
+from tests.factories import OrganizationFactory, PersonFactory, ServiceAccountFactory
+
+
+class Cast:
+    @cached_property
+    def organization(self) -> Organization:
+        return OrganizationFactory(slug="clinic", name="Clinic")
+
+    @cached_property
+    def other(self) -> Organization:
+        return OrganizationFactory(slug="stranger", name="Stranger")
+
+    def person(self, username: str, *roles: str, organization: Organization | None = None) -> User:
+        """A person with these roles in the organization (Clinic unless told otherwise)."""
+        user: User = User.objects.filter(username=username).first() or PersonFactory(username=username)
+        with every_tenant():
+            for role in roles:
+                person_role_give(
+                    actor=SYSTEM,
+                    at=timezone.now(),
+                    user=user,
+                    organization=organization or self.organization,
+                    role=role,
+                )
+        return user
+
+    @cached_property
+    def operator(self) -> User:
+        return self.person("alice", "operator")
+
+    @cached_property
+    def other_operator(self) -> User:
+        return self.person("oscar", "operator", organization=self.other)
+
+    @cached_property
+    def auditor(self) -> User:
+        return self.person("audrey", "auditor")
+
+    @cached_property
+    def reviewer(self) -> User:
+        return self.person("rita", "reviewer:customer_clinician")
+
+    @cached_property
+    def nobody(self) -> User:
+        return self.person("norman")
+
+    @cached_property
+    def administrator(self) -> User:
+        user = self.person("root")
+        user.is_superuser = True
+        user.save(update_fields=["is_superuser"])
+        return user
+
+    def key(self, *scopes: str, organization: Organization | None = None) -> str:
+        """The clear text of a new key with these scopes (all of them when none is named)."""
+        account = ServiceAccountFactory(organization=organization or self.organization)
+        with every_tenant():
+            return api_key_issue(
+                actor=SYSTEM, at=timezone.now(), service_account=account, scopes=scopes or tuple(ApiScope)
+            ).secret
+
+    def api(self, *scopes: str, organization: Organization | None = None) -> APIClient:
+        """A client that calls the API with a key."""
+        client = APIClient(raise_request_exception=False)
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {self.key(*scopes, organization=organization)}")
+        return client
+
+    @staticmethod
+    def session(user: User) -> APIClient:
+        """A client that calls the API as a signed-in person."""
+        client = APIClient(raise_request_exception=False)
+        client.force_login(user)
+        return client
+
+    @staticmethod
+    def console(user: User) -> Client:
+        """A browser without JavaScript, signed in to the console."""
+        client = Client(raise_request_exception=False)
+        client.force_login(user)
+        return client
+
+    @staticmethod
+    def actor(user: User, organizations: Iterable[Organization]) -> Actor:
+        return Actor(ActorKind.PERSON, user.id, frozenset(o.id for o in organizations))

@@ -1,0 +1,69 @@
+"""factory-boy factories that go through the services: what they make is on the ledger like anything else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import factory
+from django.db.models import Model
+from django.utils import timezone
+
+from governance.models import Organization, Product, ServiceAccount, User
+from governance.services.organization import organization_create, product_create
+from governance.services.person import person_create
+from governance.services.service_account import service_account_create
+from reasoncodes.actors import SYSTEM
+from reasoncodes.tenancy import every_tenant
+
+SERVICES: dict[type[Model], Callable[..., Model]] = {
+    Organization: organization_create,
+    Product: product_create,
+    ServiceAccount: service_account_create,
+    User: person_create,
+}
+
+
+class ServiceFactory(factory.django.DjangoModelFactory):
+    """Subclasses name the service that makes the row."""
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> Any:
+        with every_tenant():
+            return SERVICES[model_class](actor=SYSTEM, at=timezone.now(), **kwargs)
+
+
+class OrganizationFactory(ServiceFactory):
+    slug = factory.Sequence(lambda n: f"organization-{n}")
+    name = factory.LazyAttribute(lambda o: o.slug.title())
+    regions = factory.LazyFunction(lambda: ["US"])
+
+    class Meta:
+        model = Organization
+
+
+class ProductFactory(ServiceFactory):
+    organization = factory.SubFactory(OrganizationFactory)
+    slug = factory.Sequence(lambda n: f"product-{n}")
+    name = factory.LazyAttribute(lambda o: o.slug.title())
+
+    class Meta:
+        model = Product
+
+
+class PersonFactory(ServiceFactory):
+    username = factory.Sequence(lambda n: f"person-{n}")
+    password = "a long enough pass phrase"
+    is_staff = True
+
+    class Meta:
+        model = User
+
+
+class ServiceAccountFactory(ServiceFactory):
+    organization = factory.SubFactory(OrganizationFactory)
+    slug = factory.Sequence(lambda n: f"service-{n}")
+
+    class Meta:
+        model = ServiceAccount
