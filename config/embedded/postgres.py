@@ -21,6 +21,7 @@ from config.embedded.processes import (
     is_alive,
     last_lines,
     rotate_log,
+    send_signal,
     spawn,
     stop_processes,
     wait_until,
@@ -104,6 +105,8 @@ class PostgresServer:
     def stop(self) -> None:
         """Fast shutdown: sessions are cut, nothing that was committed is lost."""
         process = self.process()
+        for sleeper in find_processes(self._works_here):  # a frozen backend would hold the shutdown up
+            send_signal(sleeper, signal.SIGCONT)
         if process is not None and not stop_processes([process], steps=FAST_THEN_HARDER):
             raise EmbeddedServerError(f"PostgreSQL (pid {process.pid}) does not end.")
         self._stop_backends(grace=2.0)

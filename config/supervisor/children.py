@@ -36,7 +36,8 @@ COMMANDS: dict[str, Sequence[str]] = {
         "--pidfile=",
         "--loglevel=INFO",
     ),
-    "web": ("-m", "gunicorn", "--config", "config/gunicorn.py", "config.wsgi:application"),
+    # Without the control socket: it would sit in the home folder, one for all stacks of this account.
+    "web": ("-m", "gunicorn", "--config", "config/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
 }
 
 

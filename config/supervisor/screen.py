@@ -20,7 +20,7 @@ def step(text: str) -> Iterator[None]:
     """Announce a step and say how long it took."""
     began = time.monotonic()
     yield
-    say(f"  {text:<44} {time.monotonic() - began:5.1f} s")
+    say(f"  {text:<48} {time.monotonic() - began:5.1f} s")
 
 
 def banner(*, demo: dict[str, Any], base_url: str, logs: str) -> str:

@@ -17,17 +17,19 @@ _REFUSED = ("$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", 
 _SCALARS = frozenset(["integer", "number", "boolean", "null"])
 
 
-def allow_list_problems(schema: Mapping[str, Any]) -> list[str]:
+def allow_list_problems(schema: Mapping[str, Any], *, keys_checked: bool = True) -> list[str]:
+    """`keys_checked` is false where the contract switched the built-in forbidden keys off."""
     if schema.get("$schema", DIALECT) != DIALECT:
         return ["schema: only JSON Schema 2020-12 is supported"]
     if schema.get("type") != "object":
         return ["schema: the root must have type object"]
-    return list(_Walk(schema).problems(schema, "", frozenset()))
+    return list(_Walk(schema, keys_checked).problems(schema, "", frozenset()))
 
 
 class _Walk:
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], keys_checked: bool) -> None:
         self.root = root
+        self.keys_checked = keys_checked
 
     def problems(self, schema: Any, at: str, seen: frozenset[str]) -> Iterator[str]:
         """Nothing, when whatever this schema accepts is bounded."""
@@ -80,7 +82,7 @@ class _Walk:
         if "patternProperties" in schema:
             yield f"schema{at}: patternProperties lists no names; name the properties"
         for name, value in schema.get("properties", {}).items():
-            if key_facts(name).forbidden:
+            if self.keys_checked and key_facts(name).forbidden:
                 yield f"schema{at}/properties/{name}: a forbidden key can never be accepted"
             yield from self.problems(value, f"{at}/properties/{name}", seen)
 

@@ -29,8 +29,10 @@ def validate_boundary_document(document: Any) -> list[str]:
     problems += _integer(document, "max_bytes", low=2, high=MAX_BYTES_LIMIT)
     problems += _integer(document, "max_depth", low=1, high=MAX_DEPTH_LIMIT)
     problems += _keys(document.get("forbidden_keys", []))
-    problems += _detectors(document.get("detectors", {}))
-    return problems + _schema(document.get("schema", DEFAULT_DOCUMENT["schema"]))
+    detectors = _detectors(document.get("detectors", {}))
+    keys_checked = bool(detectors) or "forbidden_key" not in document.get("detectors", {}).get("disabled", [])
+    schema = document.get("schema", DEFAULT_DOCUMENT["schema"])
+    return problems + detectors + _schema(schema, keys_checked=keys_checked)
 
 
 def _integer(document: Mapping[str, Any], name: str, *, low: int, high: int) -> list[str]:
@@ -56,12 +58,12 @@ def _detectors(value: Any) -> list[str]:
     return unknown + [f"detector {name!r} cannot be disabled" for name in disabled if name in ALWAYS_ON]
 
 
-def _schema(schema: Any) -> list[str]:
+def _schema(schema: Any, *, keys_checked: bool) -> list[str]:
     if not isinstance(schema, Mapping):
         return ["schema must be a JSON Schema object"]
     try:
         compiled(json.dumps(schema, sort_keys=True))
-        return allow_list_problems(schema)
+        return allow_list_problems(schema, keys_checked=keys_checked)
     except (TypeError, ValueError, RecursionError):
         # The validator's own message may quote the schema at length; the rule is enough.
         return ["schema: not a usable JSON Schema 2020-12 (or it refers outside itself)"]

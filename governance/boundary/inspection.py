@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from governance.boundary.detectors import DETECTOR_NAMES, Form, Subject, tripped
+from governance.boundary.detectors import DETECTOR_NAMES, Form, Subject, is_ordinary, tripped
 from governance.boundary.findings import Finding, ordered
 from governance.boundary.keys import KeyFacts, ends_with, key_facts
 from governance.boundary.limits import broken_limit
@@ -114,6 +114,8 @@ class _Walk:
             self.found.append(((*path, step), "not_json"))
 
     def _text(self, raw: str, path: Path, step: str | int, hints: frozenset[str]) -> None:
+        if is_ordinary(raw, hints):
+            return
         if len(raw) > MAX_STRING:
             self.found.append(((*path, step), "too_large"))
             return

@@ -1,5 +1,13 @@
 """Tables of this app, one concept per file."""
 
+from governance.models.contract import (
+    Contract,
+    ContractDocument,
+    ContractGroupObjectPermission,
+    ContractUserObjectPermission,
+    ReadinessDecision,
+)
+from governance.models.decision import EnforcementDecision, Snapshot
 from governance.models.ledger_entry import LedgerEntry
 from governance.models.organization import (
     Organization,
@@ -8,18 +16,34 @@ from governance.models.organization import (
     Product,
     RoleGroup,
 )
+from governance.models.policy import Policy
+from governance.models.region_profile import RegionProfile
 from governance.models.service_account import ApiKey, ServiceAccount
+from governance.models.shutdown import Note, Shutdown
 from governance.models.user import PersonReference, User
+from governance.models.violation import GovernanceViolation
 
 __all__ = [
     "ApiKey",
+    "Contract",
+    "ContractDocument",
+    "ContractGroupObjectPermission",
+    "ContractUserObjectPermission",
+    "EnforcementDecision",
+    "GovernanceViolation",
     "LedgerEntry",
+    "Note",
     "Organization",
     "OrganizationGroupObjectPermission",
     "OrganizationUserObjectPermission",
     "PersonReference",
+    "Policy",
     "Product",
+    "ReadinessDecision",
+    "RegionProfile",
     "RoleGroup",
     "ServiceAccount",
+    "Shutdown",
+    "Snapshot",
     "User",
 ]

@@ -78,10 +78,15 @@ _OPAQUE = re.compile(
 )
 
 
+def is_ordinary(text: str, hints: frozenset[str]) -> bool:
+    """Plain ASCII of a shape that no detector trips on, under a key that raises no suspicion."""
+    return hints <= _HARMLESS and _ORDINARY.fullmatch(text) is not None
+
+
 def tripped(subject: Subject, active: frozenset[str]) -> Sequence[str]:
     """Names of the active rules that this text trips."""
     text = subject.text
-    if subject.hints <= _HARMLESS and _ORDINARY.fullmatch(text):
+    if is_ordinary(text, subject.hints):
         return ()
     if len(text) >= 36:
         subject = subject._replace(text=_OPAQUE.sub("~", text))
@@ -94,4 +99,4 @@ def tripped(subject: Subject, active: frozenset[str]) -> Sequence[str]:
     ]
 
 
-__all__ = ["ALWAYS_ON", "DETECTORS", "DETECTOR_NAMES", "Form", "Subject", "tripped"]
+__all__ = ["ALWAYS_ON", "DETECTORS", "DETECTOR_NAMES", "Form", "Subject", "is_ordinary", "tripped"]

@@ -28,20 +28,7 @@ _AGE = re.compile(
     r"(?i:\b[0-9]{1,3}[\s-]{0,2}(?:y/o|yo\b|yrs? old|years?[\s-]old)"
     r"|\b(?:aged|age)[\s:=]{1,3}[0-9]{1,3}\b(?![\w-]))"
 )
-_BIRTH_WORDS = (
-    "birth",
-    "dob",
-    "d.o.b",
-    "born",
-    "geb",
-    "né",
-    "ne le",
-    "nee le",
-    "fecha",
-    "nascita",
-    "الميلاد",
-)
-_BIRTH_WORDS += ("fecha", "nascita", "الميلاد")
+_BIRTH_WORDS = ("birth", "dob", "d.o.b", "born", "geb", "né", "ne le", "nee le", "fecha", "nascita", "ميلاد")
 _AGE_WORDS = ("y/o", "yo", " old", "-old", "age")
 _SMALL_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]+)?(?:\s?(?:y|yr|yrs|years?))?")
 _HAS_DIGIT = re.compile(r"[0-9]")

@@ -1,0 +1,58 @@
+"""Base for rows with a protected state, and the migration operation that makes the database refuse illegal moves."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import migrations, models
+from django_fsm import FSMFieldMixin
+
+
+class StateMachineModel(models.Model):
+    """`refresh_from_db` without switching the protection off for the whole process, as the library's own mixin does."""
+
+    class Meta:
+        abstract = True
+
+    def refresh_from_db(self, using: str | None = None, fields: Iterable[str] | None = None, **kwargs: Any) -> None:
+        names = list(fields) if fields is not None else [f.attname for f in self._meta.concrete_fields]
+        guarded = [name for name in names if self._is_guarded(name)]
+        super().refresh_from_db(using=using, fields=[name for name in names if name not in guarded], **kwargs)
+        if guarded:
+            self.__dict__.update(type(self)._base_manager.values(*guarded).get(pk=self.pk))
+
+    @classmethod
+    def _is_guarded(cls, name: str) -> bool:
+        field = cls._meta.get_field(name)
+        return isinstance(field, FSMFieldMixin) and field.protected
+
+
+def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = ()) -> migrations.RunSQL:
+    """Migration operation. `moves` are the state changes that any UPDATE may make; `frozen` columns keep their value
+    once the row has left its draft (or, for machines without one, from the start). DELETE is for drafts only."""
+    legal = " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in sorted(moves))
+    changed = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in frozen) or "FALSE"
+    return migrations.RunSQL(
+        sql=f"""
+        CREATE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                IF OLD.state <> 'draft' THEN
+                    RAISE EXCEPTION 'append-only: a % that left its draft stays', TG_TABLE_NAME USING ERRCODE = 'HP001';
+                END IF;
+                RETURN OLD;
+            END IF;
+            IF NEW.state IS DISTINCT FROM OLD.state AND NOT ({legal}) THEN
+                RAISE EXCEPTION 'illegal move of % from % to %', TG_TABLE_NAME, OLD.state, NEW.state
+                    USING ERRCODE = 'HP002';
+            END IF;
+            IF OLD.state <> 'draft' AND ({changed}) THEN
+                RAISE EXCEPTION 'append-only: % is immutable after its draft', TG_TABLE_NAME USING ERRCODE = 'HP001';
+            END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER legal_moves BEFORE UPDATE OR DELETE ON {table}
+            FOR EACH ROW EXECUTE FUNCTION {table}_guard();
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER legal_moves;
+        """,
+        reverse_sql=f"DROP TRIGGER legal_moves ON {table}; DROP FUNCTION {table}_guard();",
+    )

@@ -1,0 +1,82 @@
+"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+
+from enum import StrEnum
+
+
+class ContractState(StrEnum):
+    DRAFT = "draft"
+    OPEN = "open"
+    SUSPENDED = "suspended"
+    RETIRED = "retired"
+
+
+CONTRACT_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("draft", "open"),
+        ("draft", "retired"),
+        ("open", "suspended"),
+        ("open", "retired"),
+        ("suspended", "open"),
+        ("suspended", "retired"),
+    }
+)
+
+
+class PolicyState(StrEnum):
+    DRAFT = "draft"
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+POLICY_MOVES: frozenset[tuple[str, str]] = frozenset({("draft", "active"), ("active", "archived"), ("draft", "archived")})
+
+
+class ShutdownState(StrEnum):
+    ENGAGED = "engaged"
+    RELEASED = "released"
+
+
+SHUTDOWN_MOVES: frozenset[tuple[str, str]] = frozenset({("engaged", "released")})
+
+
+class ShutdownScope(StrEnum):
+    GLOBAL = "global"
+    ORGANIZATION = "organization"
+    CONTRACT = "contract"
+    CONNECTOR = "connector"
+    REGION = "region"
+
+
+class Effect(StrEnum):
+    NONE = "none"
+    IDEMPOTENT = "idempotent"
+    ONCE = "once"
+
+
+class RiskTier(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class AdapterName(StrEnum):
+    EVENT = "event"
+    HTTP = "http"
+    EMAIL = "email"
+    SLACK = "slack"
+    EXTERNAL = "external"
+
+
+class ReadinessVerdict(StrEnum):
+    APPROVE = "approve"
+    REJECT = "reject"
+    REVOKE = "revoke"
+
+
+class ViolationKind(StrEnum):
+    CROSS_TENANT = "cross_tenant"
+    RECORD_MUTATION = "record_mutation"
+    UNAUTHORIZED_DECISION = "unauthorized_decision"
+    OWN_WORK_APPROVED = "own_work_approved"
+    STALE_LEASE = "stale_lease"
+    SECOND_PERSON_MISSING = "second_person_missing"
