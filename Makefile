@@ -31,7 +31,7 @@ test: check ## everything that gates a change
 	@$(PYTEST) -m "stack and not soak" -p no:randomly
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
-	@$(MAKE) --no-print-directory -j2 --output-sync=target \
+	@$(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \
 	  check-types check-unit check-lint check-format check-layers check-templates check-migrations
 
 check-lint:
@@ -41,7 +41,7 @@ check-format:
 	@$(PY) -m ruff format --check .
 
 check-layers:
-	@.venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-logo
 
 check-types:
 	@$(PY) -m mypy .

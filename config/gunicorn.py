@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+from config.logs import logging_settings
+
 bind = os.environ.get("HOLDPOINT_BIND", "127.0.0.1:8000")
 worker_class = "gthread"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
@@ -16,6 +18,8 @@ limit_request_line = 4096
 limit_request_fields = 64
 accesslog = None  # the application writes one JSON line per request, without paths that may carry values
 errorlog = "-"
+# gunicorn's own lines carry the request's address and headers; through our formatter they lose them.
+logconfig_dict = logging_settings(level=os.environ.get("LOG_LEVEL", "INFO"))
 
 
 def pre_request(worker: Any, request: Any) -> None:

@@ -85,6 +85,8 @@ def logging_settings(*, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "kombu": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
+            "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
+            "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
         },
     }
 

@@ -1,6 +1,10 @@
 """Hands the ledger down to the vocabulary: upward calls go by registered name only."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+from django.utils import timezone
 
 
 class GovernanceConfig(AppConfig):
@@ -14,3 +18,10 @@ class GovernanceConfig(AppConfig):
 
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
+        post_migrate.connect(adopt_region_profiles, sender=self)
+
+
+def adopt_region_profiles(**_: Any) -> None:
+    from governance.services.region_profile import region_profiles_adopt
+
+    region_profiles_adopt(at=timezone.now())

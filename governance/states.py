@@ -28,7 +28,9 @@ class PolicyState(StrEnum):
     ARCHIVED = "archived"
 
 
-POLICY_MOVES: frozenset[tuple[str, str]] = frozenset({("draft", "active"), ("active", "archived"), ("draft", "archived")})
+POLICY_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {("draft", "active"), ("active", "archived"), ("draft", "archived")}
+)
 
 
 class ShutdownState(StrEnum):

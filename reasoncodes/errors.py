@@ -35,7 +35,7 @@ class DomainError(Exception):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.code:
+        if "code" in cls.__dict__:
             other = PROBLEMS.setdefault(cls.code, cls)
             if other is not cls:
                 raise TypeError(f"problem type {cls.code} is taken by {other.__name__}")

@@ -4,14 +4,15 @@ import json
 from typing import Any
 
 import structlog
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from rest_framework import exceptions
 from rest_framework.request import Request
 
 from reasoncodes.errors import (
     PROBLEMS,
+    BodyTooLarge,
     CredentialMissing,
     DomainError,
     FieldError,
@@ -35,7 +36,7 @@ def problem_response(request: HttpRequest | Request, error: DomainError) -> Http
 
     trace = current_trace()
     body: dict[str, Any] = {
-        "type": request.build_absolute_uri(f"/problems/{error.code}"),
+        "type": _help_page(request, error),
         "title": error.title,
         "status": error.status,
         "detail": error.detail,
@@ -47,6 +48,14 @@ def problem_response(request: HttpRequest | Request, error: DomainError) -> Http
         body["errors"] = [field.as_json() for field in error.errors]
     body.update(error.extensions)
     return HttpResponse(json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers)
+
+
+def _help_page(request: HttpRequest | Request, error: DomainError) -> str:
+    path = f"/problems/{error.code}"
+    try:
+        return str(request.build_absolute_uri(path))
+    except DisallowedHost:  # the very thing that is being refused; a relative reference is valid too
+        return path
 
 
 def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
@@ -66,6 +75,10 @@ def as_domain_error(error: Exception) -> DomainError:
         return RecordUnavailable()
     if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
         return _from_framework(error)
+    if isinstance(error, RequestDataTooBig):
+        return BodyTooLarge()
+    if isinstance(error, SuspiciousOperation | UnreadablePostError):
+        return InvalidInput("The request could not be understood.")
     log.error("unhandled_error", exc_info=error)
     return InternalError()
 
@@ -95,7 +108,7 @@ def _from_framework(error: Exception) -> DomainError:
 
 
 def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
-    """DRF's nested errors as pointers. Only its codes are used: its texts repeat the submitted value."""
+    """DRF's nested errors as pointers ("" is the whole body). Only its codes are used: its texts repeat the submitted value."""
     if isinstance(detail, dict):
         found = [
             field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)
@@ -109,7 +122,7 @@ def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
         ]
         return [error for errors in found for error in errors]
     code = getattr(detail, "code", "invalid")
-    return [FieldError(pointer or "/", MESSAGES.get(code, "is not valid"), rule=code)]
+    return [FieldError(pointer, MESSAGES.get(code, "is not valid"), rule=code)]
 
 
 MESSAGES = {

@@ -64,7 +64,6 @@ def stop_processes(processes: Iterable[psutil.Process], *, steps: Sequence[tuple
         for process in remaining:
             send_signal(process, number)
             send_signal(process, signal.SIGCONT)
-        psutil.wait_procs(remaining, timeout=0)
         if wait_until(lambda: not any(map(is_alive, remaining)), seconds=seconds):
             return True
     return not any(map(is_alive, remaining))

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from config.api.problems import as_domain_error, problem_response
-from reasoncodes.errors import DomainError, RecordUnavailable
+from config.api.problems import CONTENT_TYPE, as_domain_error, problem_response
+from reasoncodes.errors import DomainError, MethodNotAllowed, RecordUnavailable
 
 
 class ProblemMiddleware:
@@ -15,7 +15,11 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        # Django's own 405 (plain views, require_safe) is an answer, not an exception.
+        if response.status_code == MethodNotAllowed.status and response["Content-Type"] != CONTENT_TYPE:
+            return problem_response(request, MethodNotAllowed(headers={"Allow": response["Allow"]}))
+        return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         problem = as_domain_error(error)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import os
 import signal
 import subprocess
 import sys
@@ -55,8 +54,11 @@ class Child:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
+        """Start it, after what a dead predecessor forked: that may still hold the port."""
         if self.alive():
             return
+        if self._process is not None:
+            self._stop_marked()
         self._process = spawn(
             [sys.executable, *self.arguments],
             log=self.log,
@@ -66,18 +68,22 @@ class Child:
         )
 
     def stop(self) -> None:
-        """Ask, then insist; what it forked (it leads its own process group) goes with it."""
+        """Ask the process itself, so that it ends its workers in its own way; then insist with all of them."""
         if self._process is None:
             return
         with contextlib.suppress(psutil.NoSuchProcess):
-            stop_processes([psutil.Process(self._process.pid)], steps=TERM_THEN_HARDER)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if self.alive():
+                stop_processes([psutil.Process(self._process.pid)], steps=TERM_THEN_HARDER)
+        self._stop_marked()
         self._process.wait()
         self._process = None
 
     def rotate_log(self) -> None:
         rotate_log(self.log)
+
+    def _stop_marked(self) -> None:
+        found = marked_processes(home=self.environment["HOLDPOINT_HOME"], name=self.name)
+        stop_processes(found, steps=((signal.SIGKILL, 2.0),))
 
 
 def make_children(*, paths: StackPaths, environment: Mapping[str, str]) -> list[Child]:
@@ -94,11 +100,17 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def stop_leftover_children(*, paths: StackPaths) -> None:
-    """End what outlived a killed supervisor of this folder."""
+def marked_processes(*, home: str, name: str | None = None) -> list[psutil.Process]:
+    """Our processes of this folder (and of this name), by the environment they were started with."""
 
     def belongs(process: psutil.Process) -> bool:
         environ = process.environ()
-        return MARK in environ and environ.get("HOLDPOINT_HOME") == str(paths.home)
+        mark = environ.get(MARK)
+        return mark is not None and environ.get("HOLDPOINT_HOME") == home and name in (None, mark)
 
-    stop_processes(find_processes(belongs), steps=TERM_THEN_HARDER)
+    return find_processes(belongs)
+
+
+def stop_leftover_children(*, paths: StackPaths) -> None:
+    """End what outlived a killed supervisor of this folder."""
+    stop_processes(marked_processes(home=str(paths.home)), steps=TERM_THEN_HARDER)

@@ -12,7 +12,7 @@ from config.supervisor.children import Child, make_children, stop_leftover_child
 from config.supervisor.errors import StartError, StopRequested
 from config.supervisor.lock import FolderLock
 from config.supervisor.readiness import wait_until_ready
-from config.supervisor.screen import banner, say, step
+from config.supervisor.screen import banner, say
 from config.supervisor.servers import choose_servers, stop_leftover_servers
 from config.supervisor.steps import Step, read_demo, start_demo, start_migration
 from config.supervisor.stopping import StopFlag
@@ -108,27 +108,32 @@ class Stack:
         return code
 
     def _start(self) -> None:
+        began = time.monotonic()
         stop_leftover_children(paths=self.paths)
         stop_leftover_servers(paths=self.paths)
         check_port_is_free(self.port)
         say(f"Starting Holdpoint from {self.paths.home}")
-        names = " and ".join(server.name for server in self.servers.embedded)
-        with step(f"starting {names}" if names else "using the servers in DATABASE_URL and REDIS_URL"):
-            self.servers.start()
-            self.stop.check()
-        env.empty_metrics(paths=self.paths)
-        env.write_runtime(paths=self.paths, servers=self.servers, base_url=self.base_url)
+        self._start_servers()
         environment = env.stack_environment(
             paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
         )
-        with step("migrating the database"):
-            self._do(start_migration(paths=self.paths, servers=self.servers, environment=environment))
-        with step("starting worker, beat and web; seeding the demo"):
-            self._start_children(environment)
-            demo = read_demo(self._do(start_demo(paths=self.paths, environment=environment)))
-        with step("waiting until everything is ready"):
-            wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
-        say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs)))
+        say("  migrating the database …")
+        self._do(start_migration(paths=self.paths, servers=self.servers, environment=environment))
+        say("  starting worker, beat and web, and seeding the demo …")
+        self._start_children(environment)
+        demo = read_demo(self._do(start_demo(paths=self.paths, environment=environment)))
+        say("  waiting until everything is ready …")
+        wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
+        seconds = time.monotonic() - began
+        say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs), seconds=seconds))
+
+    def _start_servers(self) -> None:
+        names = [server.name for server in self.servers.embedded]
+        say(f"  starting {' and '.join(names)} …" if names else "  using the servers of DATABASE_URL and REDIS_URL")
+        self.servers.start()
+        self.stop.check()
+        env.empty_metrics(paths=self.paths)
+        env.write_runtime(paths=self.paths, servers=self.servers, base_url=self.base_url)
 
     def _do(self, begun: Step) -> str:
         self.steps.append(begun)

@@ -1,9 +1,6 @@
 """What the person at the terminal reads: a line per step, a line per trouble, and the closing banner."""
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -15,21 +12,13 @@ def say(text: str, *, error: bool = False) -> None:
         return
 
 
-@contextmanager
-def step(text: str) -> Iterator[None]:
-    """Announce a step and say how long it took."""
-    began = time.monotonic()
-    yield
-    say(f"  {text:<48} {time.monotonic() - began:5.1f} s")
-
-
-def banner(*, demo: dict[str, Any], base_url: str, logs: str) -> str:
+def banner(*, demo: dict[str, Any], base_url: str, logs: str, seconds: float) -> str:
     """The text that ends a successful start."""
     users: dict[str, dict[str, str]] = demo.get("users", {})
     width = max([len(user["username"]) for user in users.values()], default=0)
     lines = [
         "",
-        f"Holdpoint is ready:  {base_url}/",
+        f"Holdpoint is ready:  {base_url}/  (after {seconds:.1f} s)",
         f"  Admin              {base_url}/admin/",
         f"  API documentation  {base_url}/api/docs/",
         f"  Logs               {logs}",

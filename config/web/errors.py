@@ -1,9 +1,11 @@
 """Answers for what never reached a view: JSON for programs, a page for people."""
 
+import sys
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from config.api.problems import problem_response
+from config.api.problems import as_domain_error, problem_response
 from reasoncodes.errors import DomainError, InternalError, InvalidInput, NotFound
 
 
@@ -24,4 +26,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return _answer(request, InternalError())
+    """Called while the exception is being handled. One raised by a middleware comes here without passing
+    ProblemMiddleware: a lost database is a 503 there too."""
+    error = sys.exc_info()[1]
+    return _answer(request, as_domain_error(error) if isinstance(error, Exception) else InternalError())

@@ -1,16 +1,21 @@
 """Deny by default: a view that names no scope is closed. Granting one also sets the request's tenant scope."""
 
+import re
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from governance.api.authentication import ServicePrincipal
-from governance.roles import PERMISSION_FOR_SCOPE
-from governance.selectors import person_actor
+from governance.roles import PERMISSION_FOR_SCOPE, ApiScope
+from governance.selectors import organization_for_admin_scope, person_actor
 from reasoncodes.actors import Actor
-from reasoncodes.errors import CredentialMissing, ScopeMissing
+from reasoncodes.errors import CredentialMissing, MethodNotAllowed, ScopeMissing
 from reasoncodes.tenancy import enter_scope
+
+UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class ScopeRequired(BasePermission):
@@ -25,8 +30,10 @@ class ScopeRequired(BasePermission):
         principal = request.user
         if not getattr(principal, "is_authenticated", False):
             raise CredentialMissing
+        if not hasattr(view, str(request.method).lower()):
+            raise MethodNotAllowed
         actor = self._service(principal, view, scope) if isinstance(principal, ServicePrincipal) else None
-        actor = actor or self._person(principal, request, view, scope)
+        actor = self._elsewhere(actor, request) if actor else self._person(principal, request, view, scope)
         request.actor = actor  # type: ignore[attr-defined]
         enter_scope(actor.organization_ids)
         return True
@@ -37,6 +44,15 @@ class ScopeRequired(BasePermission):
         if not getattr(view, "services_allowed", True) or scope not in actor.scopes:
             raise ScopeMissing(extensions={"required_scope": scope})
         return actor
+
+    @staticmethod
+    def _elsewhere(actor: Actor, request: Request) -> Actor:
+        """`orchestrator:admin` may name `?org_id=` and then acts in that organization; for others it only filters."""
+        named = request.query_params.get("org_id", "")
+        if ApiScope.ORCHESTRATOR_ADMIN not in actor.scopes or not UUID_TEXT.fullmatch(named):
+            return actor
+        organization = organization_for_admin_scope(actor=actor, org_id=UUID(named))
+        return replace(actor, organization_ids=frozenset({organization.id}))
 
     @staticmethod
     def _person(user: Any, request: Request, view: Any, scope: str) -> Actor:

@@ -2,349 +2,801 @@
 
 import django.db.models.deletion
 import django_fsm
-import governance.states
-import reasoncodes.ids
 from django.conf import settings
 from django.db import migrations, models
 
+import governance.states
+import reasoncodes.ids
+
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
-        ('governance', '0002_append_only'),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("governance", "0002_append_only"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Snapshot',
+            name="Snapshot",
             fields=[
-                ('sha256', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=12)),
-                ('document', models.JSONField()),
-                ('at', models.DateTimeField()),
+                ("sha256", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=12)),
+                ("document", models.JSONField()),
+                ("at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['sha256'],
+                "ordering": ["sha256"],
             },
         ),
         migrations.CreateModel(
-            name='Contract',
+            name="Contract",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.CharField(help_text='Part of the address that callers use.', max_length=63)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('title', models.CharField(max_length=120)),
-                ('effect', models.CharField(choices=[('none', 'none'), ('idempotent', 'idempotent'), ('once', 'once')], default=governance.states.Effect['ONCE'], help_text='`once` is never retried automatically.', max_length=12)),
-                ('risk_tier', models.CharField(choices=[('low', 'low'), ('medium', 'medium'), ('high', 'high')], default=governance.states.RiskTier['HIGH'], max_length=8)),
-                ('adapter', models.CharField(choices=[('event', 'event'), ('http', 'http'), ('email', 'email'), ('slack', 'slack'), ('external', 'external')], default=governance.states.AdapterName['EXTERNAL'], max_length=12)),
-                ('review_owner', models.CharField(help_text='The reviewer tier that answers for held attempts.', max_length=64)),
-                ('policy_slug', models.CharField(help_text='The policy whose active version decides.', max_length=63)),
-                ('state', django_fsm.FSMField(choices=[('draft', 'draft'), ('open', 'open'), ('suspended', 'suspended'), ('retired', 'retired')], default='draft', editable=False, max_length=12, protected=True)),
-                ('closed_reason_code', models.CharField(blank=True, help_text='Why it is suspended or retired.', max_length=64)),
-                ('snapshot_sha256', models.CharField(blank=True, editable=False, max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('opened_at', models.DateTimeField(blank=True, null=True)),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='contracts', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("slug", models.CharField(help_text="Part of the address that callers use.", max_length=63)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("title", models.CharField(max_length=120)),
+                (
+                    "effect",
+                    models.CharField(
+                        choices=[("none", "none"), ("idempotent", "idempotent"), ("once", "once")],
+                        default=governance.states.Effect["ONCE"],
+                        help_text="`once` is never retried automatically.",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "risk_tier",
+                    models.CharField(
+                        choices=[("low", "low"), ("medium", "medium"), ("high", "high")],
+                        default=governance.states.RiskTier["HIGH"],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "adapter",
+                    models.CharField(
+                        choices=[
+                            ("event", "event"),
+                            ("http", "http"),
+                            ("email", "email"),
+                            ("slack", "slack"),
+                            ("external", "external"),
+                        ],
+                        default=governance.states.AdapterName["EXTERNAL"],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "review_owner",
+                    models.CharField(help_text="The reviewer tier that answers for held attempts.", max_length=64),
+                ),
+                ("policy_slug", models.CharField(help_text="The policy whose active version decides.", max_length=63)),
+                (
+                    "state",
+                    django_fsm.FSMField(
+                        choices=[
+                            ("draft", "draft"),
+                            ("open", "open"),
+                            ("suspended", "suspended"),
+                            ("retired", "retired"),
+                        ],
+                        default="draft",
+                        editable=False,
+                        max_length=12,
+                        protected=True,
+                    ),
+                ),
+                (
+                    "closed_reason_code",
+                    models.CharField(blank=True, help_text="Why it is suspended or retired.", max_length=64),
+                ),
+                ("snapshot_sha256", models.CharField(blank=True, editable=False, max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("opened_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="contracts",
+                        to="governance.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['slug', '-version'],
+                "ordering": ["slug", "-version"],
             },
         ),
         migrations.CreateModel(
-            name='ContractDocument',
+            name="ContractDocument",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('area', models.CharField(choices=[('attempt_identity_envelope', 'Attempt identity envelope'), ('idempotency_key_policy', 'Idempotency key policy'), ('attempt_state_machine', 'Attempt state machine'), ('durable_attempt_store', 'Durable attempt store'), ('concurrency_and_locks', 'Concurrency and lock model'), ('retry_and_replay', 'Retry and replay policy'), ('failure_quarantine', 'Failure quarantine and compensation'), ('throttles_and_misuse', 'Throttles and misuse'), ('metadata_boundary', 'Metadata-only boundary'), ('regional_compliance', 'Regional attempt compliance')], max_length=32)),
-                ('document', models.JSONField()),
-                ('sha256', models.CharField(max_length=64)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('contract', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='documents', to='governance.contract')),
-                ('written_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "area",
+                    models.CharField(
+                        choices=[
+                            ("attempt_identity_envelope", "Attempt identity envelope"),
+                            ("idempotency_key_policy", "Idempotency key policy"),
+                            ("attempt_state_machine", "Attempt state machine"),
+                            ("durable_attempt_store", "Durable attempt store"),
+                            ("concurrency_and_locks", "Concurrency and lock model"),
+                            ("retry_and_replay", "Retry and replay policy"),
+                            ("failure_quarantine", "Failure quarantine and compensation"),
+                            ("throttles_and_misuse", "Throttles and misuse"),
+                            ("metadata_boundary", "Metadata-only boundary"),
+                            ("regional_compliance", "Regional attempt compliance"),
+                        ],
+                        max_length=32,
+                    ),
+                ),
+                ("document", models.JSONField()),
+                ("sha256", models.CharField(max_length=64)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "contract",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="documents", to="governance.contract"
+                    ),
+                ),
+                (
+                    "written_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['contract_id', 'area'],
+                "ordering": ["contract_id", "area"],
             },
         ),
         migrations.CreateModel(
-            name='ContractGroupObjectPermission',
+            name="ContractGroupObjectPermission",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('content_object', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='governance.contract')),
-                ('group', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.group')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "content_object",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="governance.contract"),
+                ),
+                ("group", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.group")),
+                ("permission", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.permission")),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='ContractUserObjectPermission',
+            name="ContractUserObjectPermission",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('content_object', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='governance.contract')),
-                ('permission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='auth.permission')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "content_object",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="governance.contract"),
+                ),
+                ("permission", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="auth.permission")),
+                ("user", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='EnforcementDecision',
+            name="EnforcementDecision",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('verdict', models.CharField(max_length=16)),
-                ('reason_code', models.CharField(blank=True, max_length=64)),
-                ('rule_id', models.CharField(blank=True, max_length=64)),
-                ('policy_version', models.PositiveIntegerField(null=True)),
-                ('results', models.JSONField()),
-                ('approval', models.JSONField(null=True)),
-                ('request', models.JSONField()),
-                ('environment', models.JSONField()),
-                ('request_sha256', models.CharField(max_length=64)),
-                ('environment_sha256', models.CharField(max_length=64)),
-                ('at', models.DateTimeField()),
-                ('contract', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.contract')),
-                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("verdict", models.CharField(max_length=16)),
+                ("reason_code", models.CharField(blank=True, max_length=64)),
+                ("rule_id", models.CharField(blank=True, max_length=64)),
+                ("policy_version", models.PositiveIntegerField(null=True)),
+                ("results", models.JSONField()),
+                ("approval", models.JSONField(null=True)),
+                ("request", models.JSONField()),
+                ("environment", models.JSONField()),
+                ("request_sha256", models.CharField(max_length=64)),
+                ("environment_sha256", models.CharField(max_length=64)),
+                ("at", models.DateTimeField()),
+                (
+                    "contract",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.contract",
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='GovernanceViolation',
+            name="GovernanceViolation",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=24)),
-                ('actor_kind', models.CharField(max_length=8)),
-                ('actor_ref', models.CharField(blank=True, max_length=64)),
-                ('subject_type', models.CharField(max_length=40)),
-                ('subject_id', models.UUIDField(null=True)),
-                ('detail', models.CharField(blank=True, help_text='The rule, in our words.', max_length=200)),
-                ('at', models.DateTimeField()),
-                ('organization', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("kind", models.CharField(max_length=24)),
+                ("actor_kind", models.CharField(max_length=8)),
+                ("actor_ref", models.CharField(blank=True, max_length=64)),
+                ("subject_type", models.CharField(max_length=40)),
+                ("subject_id", models.UUIDField(null=True)),
+                ("detail", models.CharField(blank=True, help_text="The rule, in our words.", max_length=200)),
+                ("at", models.DateTimeField()),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Note',
+            name="Note",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('text', models.CharField(max_length=280)),
-                ('salt', models.BinaryField(max_length=16)),
-                ('sha256', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('organization', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("text", models.CharField(max_length=280)),
+                ("salt", models.BinaryField(max_length=16)),
+                ("sha256", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Policy',
+            name="Policy",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.CharField(max_length=63)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('title', models.CharField(max_length=120)),
-                ('rules', models.JSONField(default=list)),
-                ('state', django_fsm.FSMField(choices=[('draft', 'draft'), ('active', 'active'), ('archived', 'archived')], default='draft', editable=False, max_length=12, protected=True)),
-                ('snapshot_sha256', models.CharField(blank=True, editable=False, max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('published_at', models.DateTimeField(blank=True, null=True)),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='policies', to='governance.organization')),
-                ('written_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("slug", models.CharField(max_length=63)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("title", models.CharField(max_length=120)),
+                ("rules", models.JSONField(default=list)),
+                (
+                    "state",
+                    django_fsm.FSMField(
+                        choices=[("draft", "draft"), ("active", "active"), ("archived", "archived")],
+                        default="draft",
+                        editable=False,
+                        max_length=12,
+                        protected=True,
+                    ),
+                ),
+                ("snapshot_sha256", models.CharField(blank=True, editable=False, max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("published_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="policies",
+                        to="governance.organization",
+                    ),
+                ),
+                (
+                    "written_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'policies',
-                'ordering': ['slug', '-version'],
+                "verbose_name_plural": "policies",
+                "ordering": ["slug", "-version"],
             },
         ),
         migrations.CreateModel(
-            name='ReadinessDecision',
+            name="ReadinessDecision",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('area', models.CharField(choices=[('attempt_identity_envelope', 'Attempt identity envelope'), ('idempotency_key_policy', 'Idempotency key policy'), ('attempt_state_machine', 'Attempt state machine'), ('durable_attempt_store', 'Durable attempt store'), ('concurrency_and_locks', 'Concurrency and lock model'), ('retry_and_replay', 'Retry and replay policy'), ('failure_quarantine', 'Failure quarantine and compensation'), ('throttles_and_misuse', 'Throttles and misuse'), ('metadata_boundary', 'Metadata-only boundary'), ('regional_compliance', 'Regional attempt compliance')], max_length=32)),
-                ('verdict', models.CharField(choices=[('approve', 'approve'), ('reject', 'reject'), ('revoke', 'revoke')], max_length=8)),
-                ('document_sha256', models.CharField(max_length=64)),
-                ('owner_group', models.CharField(max_length=64)),
-                ('decided_by_ref', models.CharField(help_text="The person's commitment; see PersonReference.", max_length=64)),
-                ('rationale', models.CharField(max_length=500)),
-                ('evidence_ref', models.CharField(blank=True, max_length=200)),
-                ('at', models.DateTimeField()),
-                ('carried_from', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.readinessdecision')),
-                ('contract', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='readiness_decisions', to='governance.contract')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "area",
+                    models.CharField(
+                        choices=[
+                            ("attempt_identity_envelope", "Attempt identity envelope"),
+                            ("idempotency_key_policy", "Idempotency key policy"),
+                            ("attempt_state_machine", "Attempt state machine"),
+                            ("durable_attempt_store", "Durable attempt store"),
+                            ("concurrency_and_locks", "Concurrency and lock model"),
+                            ("retry_and_replay", "Retry and replay policy"),
+                            ("failure_quarantine", "Failure quarantine and compensation"),
+                            ("throttles_and_misuse", "Throttles and misuse"),
+                            ("metadata_boundary", "Metadata-only boundary"),
+                            ("regional_compliance", "Regional attempt compliance"),
+                        ],
+                        max_length=32,
+                    ),
+                ),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[("approve", "approve"), ("reject", "reject"), ("revoke", "revoke")], max_length=8
+                    ),
+                ),
+                ("document_sha256", models.CharField(max_length=64)),
+                ("owner_group", models.CharField(max_length=64)),
+                (
+                    "decided_by_ref",
+                    models.CharField(help_text="The person's commitment; see PersonReference.", max_length=64),
+                ),
+                ("rationale", models.CharField(max_length=500)),
+                ("evidence_ref", models.CharField(blank=True, max_length=200)),
+                ("at", models.DateTimeField()),
+                (
+                    "carried_from",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.readinessdecision",
+                    ),
+                ),
+                (
+                    "contract",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="readiness_decisions",
+                        to="governance.contract",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='RegionProfile',
+            name="RegionProfile",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('code', models.CharField(max_length=8)),
-                ('name', models.CharField(max_length=80)),
-                ('version', models.CharField(max_length=40)),
-                ('sha256', models.CharField(max_length=64, unique=True)),
-                ('document', models.JSONField()),
-                ('disclaimer', models.TextField()),
-                ('at', models.DateTimeField()),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("code", models.CharField(max_length=8)),
+                ("name", models.CharField(max_length=80)),
+                ("version", models.CharField(max_length=40)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("document", models.JSONField()),
+                ("disclaimer", models.TextField()),
+                ("at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['code', '-id'],
-                'indexes': [models.Index(fields=['code', '-id'], name='region_profile_latest')],
+                "ordering": ["code", "-id"],
+                "indexes": [models.Index(fields=["code", "-id"], name="region_profile_latest")],
             },
         ),
         migrations.CreateModel(
-            name='Shutdown',
+            name="Shutdown",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('scope', models.CharField(choices=[('global', 'global'), ('organization', 'organization'), ('contract', 'contract'), ('connector', 'connector'), ('region', 'region')], max_length=12)),
-                ('target', models.CharField(blank=True, max_length=140)),
-                ('drill', models.BooleanField(default=False, help_text='A rehearsal: shows and records everything, stops nothing.')),
-                ('state', django_fsm.FSMField(choices=[('engaged', 'engaged'), ('released', 'released')], default='engaged', editable=False, max_length=12, protected=True)),
-                ('reason_code', models.CharField(max_length=64)),
-                ('preview', models.JSONField(default=dict, help_text='What it stopped, counted when it was engaged.')),
-                ('engaged_by_kind', models.CharField(max_length=8)),
-                ('engaged_by_ref', models.CharField(max_length=64)),
-                ('engaged_at', models.DateTimeField()),
-                ('released_by_ref', models.CharField(blank=True, max_length=64)),
-                ('released_at', models.DateTimeField(blank=True, null=True)),
-                ('note', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.note')),
-                ('organization', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='shutdowns', to='governance.organization')),
-                ('release_note', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.note')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("global", "global"),
+                            ("organization", "organization"),
+                            ("contract", "contract"),
+                            ("connector", "connector"),
+                            ("region", "region"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("target", models.CharField(blank=True, max_length=140)),
+                (
+                    "drill",
+                    models.BooleanField(
+                        default=False, help_text="A rehearsal: shows and records everything, stops nothing."
+                    ),
+                ),
+                (
+                    "state",
+                    django_fsm.FSMField(
+                        choices=[("engaged", "engaged"), ("released", "released")],
+                        default="engaged",
+                        editable=False,
+                        max_length=12,
+                        protected=True,
+                    ),
+                ),
+                ("reason_code", models.CharField(max_length=64)),
+                ("preview", models.JSONField(default=dict, help_text="What it stopped, counted when it was engaged.")),
+                ("engaged_by_kind", models.CharField(max_length=8)),
+                ("engaged_by_ref", models.CharField(max_length=64)),
+                ("engaged_at", models.DateTimeField()),
+                ("released_by_ref", models.CharField(blank=True, max_length=64)),
+                ("released_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "note",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="governance.note"
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="shutdowns",
+                        to="governance.organization",
+                    ),
+                ),
+                (
+                    "release_note",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="governance.note"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.UniqueConstraint(fields=('organization', 'slug', 'version'), name='contract_version_once'),
+            model_name="contract",
+            constraint=models.UniqueConstraint(
+                fields=("organization", "slug", "version"), name="contract_version_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('slug__regex', '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')), name='contract_slug_format'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("slug__regex", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")), name="contract_slug_format"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('version__gte', 1)), name='contract_version_positive'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("version__gte", 1)), name="contract_version_positive"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', [governance.states.ContractState['DRAFT'], governance.states.ContractState['OPEN'], governance.states.ContractState['SUSPENDED'], governance.states.ContractState['RETIRED']])), name='contract_known_state'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            governance.states.ContractState["DRAFT"],
+                            governance.states.ContractState["OPEN"],
+                            governance.states.ContractState["SUSPENDED"],
+                            governance.states.ContractState["RETIRED"],
+                        ],
+                    )
+                ),
+                name="contract_known_state",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('effect__in', [governance.states.Effect['NONE'], governance.states.Effect['IDEMPOTENT'], governance.states.Effect['ONCE']])), name='contract_known_effect'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "effect__in",
+                        [
+                            governance.states.Effect["NONE"],
+                            governance.states.Effect["IDEMPOTENT"],
+                            governance.states.Effect["ONCE"],
+                        ],
+                    )
+                ),
+                name="contract_known_effect",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('risk_tier__in', [governance.states.RiskTier['LOW'], governance.states.RiskTier['MEDIUM'], governance.states.RiskTier['HIGH']])), name='contract_known_risk_tier'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "risk_tier__in",
+                        [
+                            governance.states.RiskTier["LOW"],
+                            governance.states.RiskTier["MEDIUM"],
+                            governance.states.RiskTier["HIGH"],
+                        ],
+                    )
+                ),
+                name="contract_known_risk_tier",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(('adapter__in', [governance.states.AdapterName['EVENT'], governance.states.AdapterName['HTTP'], governance.states.AdapterName['EMAIL'], governance.states.AdapterName['SLACK'], governance.states.AdapterName['EXTERNAL']])), name='contract_known_adapter'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "adapter__in",
+                        [
+                            governance.states.AdapterName["EVENT"],
+                            governance.states.AdapterName["HTTP"],
+                            governance.states.AdapterName["EMAIL"],
+                            governance.states.AdapterName["SLACK"],
+                            governance.states.AdapterName["EXTERNAL"],
+                        ],
+                    )
+                ),
+                name="contract_known_adapter",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contract',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'open'), _negated=True), models.Q(('snapshot_sha256', ''), _negated=True), _connector='OR'), name='contract_open_has_snapshot'),
+            model_name="contract",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "open"), _negated=True),
+                    models.Q(("snapshot_sha256", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="contract_open_has_snapshot",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='contractdocument',
-            constraint=models.UniqueConstraint(fields=('contract', 'area'), name='contract_document_once_per_area'),
+            model_name="contractdocument",
+            constraint=models.UniqueConstraint(fields=("contract", "area"), name="contract_document_once_per_area"),
         ),
         migrations.AddConstraint(
-            model_name='contractdocument',
-            constraint=models.CheckConstraint(condition=models.Q(('area__in', ['attempt_identity_envelope', 'idempotency_key_policy', 'attempt_state_machine', 'durable_attempt_store', 'concurrency_and_locks', 'retry_and_replay', 'failure_quarantine', 'throttles_and_misuse', 'metadata_boundary', 'regional_compliance'])), name='contract_document_known_area'),
+            model_name="contractdocument",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "area__in",
+                        [
+                            "attempt_identity_envelope",
+                            "idempotency_key_policy",
+                            "attempt_state_machine",
+                            "durable_attempt_store",
+                            "concurrency_and_locks",
+                            "retry_and_replay",
+                            "failure_quarantine",
+                            "throttles_and_misuse",
+                            "metadata_boundary",
+                            "regional_compliance",
+                        ],
+                    )
+                ),
+                name="contract_document_known_area",
+            ),
         ),
         migrations.AlterUniqueTogether(
-            name='contractgroupobjectpermission',
-            unique_together={('group', 'permission', 'content_object')},
+            name="contractgroupobjectpermission",
+            unique_together={("group", "permission", "content_object")},
         ),
         migrations.AlterUniqueTogether(
-            name='contractuserobjectpermission',
-            unique_together={('user', 'permission', 'content_object')},
+            name="contractuserobjectpermission",
+            unique_together={("user", "permission", "content_object")},
         ),
         migrations.AddIndex(
-            model_name='enforcementdecision',
-            index=models.Index(fields=['organization', 'id'], name='decision_by_organization'),
+            model_name="enforcementdecision",
+            index=models.Index(fields=["organization", "id"], name="decision_by_organization"),
         ),
         migrations.AddIndex(
-            model_name='enforcementdecision',
-            index=models.Index(fields=['contract', 'id'], name='decision_by_contract'),
+            model_name="enforcementdecision",
+            index=models.Index(fields=["contract", "id"], name="decision_by_contract"),
         ),
         migrations.AddConstraint(
-            model_name='enforcementdecision',
-            constraint=models.CheckConstraint(condition=models.Q(('verdict__in', ['allow', 'needs_approval', 'deny'])), name='decision_known_verdict'),
+            model_name="enforcementdecision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("verdict__in", ["allow", "needs_approval", "deny"])), name="decision_known_verdict"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='enforcementdecision',
-            constraint=models.CheckConstraint(condition=models.Q(('verdict', 'allow'), models.Q(('reason_code', ''), _negated=True), _connector='OR'), name='decision_refusal_has_reason'),
+            model_name="enforcementdecision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("verdict", "allow"), models.Q(("reason_code", ""), _negated=True), _connector="OR"),
+                name="decision_refusal_has_reason",
+            ),
         ),
         migrations.AddIndex(
-            model_name='governanceviolation',
-            index=models.Index(fields=['organization', 'id'], name='violation_by_organization'),
+            model_name="governanceviolation",
+            index=models.Index(fields=["organization", "id"], name="violation_by_organization"),
         ),
         migrations.AddConstraint(
-            model_name='governanceviolation',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', [governance.states.ViolationKind['CROSS_TENANT'], governance.states.ViolationKind['RECORD_MUTATION'], governance.states.ViolationKind['UNAUTHORIZED_DECISION'], governance.states.ViolationKind['OWN_WORK_APPROVED'], governance.states.ViolationKind['STALE_LEASE'], governance.states.ViolationKind['SECOND_PERSON_MISSING']])), name='violation_known_kind'),
+            model_name="governanceviolation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            governance.states.ViolationKind["CROSS_TENANT"],
+                            governance.states.ViolationKind["RECORD_MUTATION"],
+                            governance.states.ViolationKind["UNAUTHORIZED_DECISION"],
+                            governance.states.ViolationKind["OWN_WORK_APPROVED"],
+                            governance.states.ViolationKind["STALE_LEASE"],
+                            governance.states.ViolationKind["SECOND_PERSON_MISSING"],
+                        ],
+                    )
+                ),
+                name="violation_known_kind",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='policy',
-            constraint=models.UniqueConstraint(fields=('organization', 'slug', 'version'), name='policy_version_once'),
+            model_name="policy",
+            constraint=models.UniqueConstraint(fields=("organization", "slug", "version"), name="policy_version_once"),
         ),
         migrations.AddConstraint(
-            model_name='policy',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'active')), fields=('organization', 'slug'), name='policy_one_active_version'),
+            model_name="policy",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "active")),
+                fields=("organization", "slug"),
+                name="policy_one_active_version",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='policy',
-            constraint=models.CheckConstraint(condition=models.Q(('slug__regex', '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')), name='policy_slug_format'),
+            model_name="policy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("slug__regex", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")), name="policy_slug_format"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='policy',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', [governance.states.PolicyState['DRAFT'], governance.states.PolicyState['ACTIVE'], governance.states.PolicyState['ARCHIVED']])), name='policy_known_state'),
+            model_name="policy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [
+                            governance.states.PolicyState["DRAFT"],
+                            governance.states.PolicyState["ACTIVE"],
+                            governance.states.PolicyState["ARCHIVED"],
+                        ],
+                    )
+                ),
+                name="policy_known_state",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='policy',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'active'), _negated=True), models.Q(('snapshot_sha256', ''), _negated=True), _connector='OR'), name='policy_active_has_snapshot'),
+            model_name="policy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "active"), _negated=True),
+                    models.Q(("snapshot_sha256", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="policy_active_has_snapshot",
+            ),
         ),
         migrations.AddIndex(
-            model_name='readinessdecision',
-            index=models.Index(fields=['contract', 'area', '-id'], name='readiness_latest'),
+            model_name="readinessdecision",
+            index=models.Index(fields=["contract", "area", "-id"], name="readiness_latest"),
         ),
         migrations.AddConstraint(
-            model_name='readinessdecision',
-            constraint=models.CheckConstraint(condition=models.Q(('verdict__in', [governance.states.ReadinessVerdict['APPROVE'], governance.states.ReadinessVerdict['REJECT'], governance.states.ReadinessVerdict['REVOKE']])), name='readiness_known_verdict'),
+            model_name="readinessdecision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "verdict__in",
+                        [
+                            governance.states.ReadinessVerdict["APPROVE"],
+                            governance.states.ReadinessVerdict["REJECT"],
+                            governance.states.ReadinessVerdict["REVOKE"],
+                        ],
+                    )
+                ),
+                name="readiness_known_verdict",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='readinessdecision',
-            constraint=models.CheckConstraint(condition=models.Q(('carried_from', None), ('verdict', 'approve'), _connector='OR'), name='readiness_only_approvals_carry_over'),
+            model_name="readinessdecision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("carried_from", None), ("verdict", "approve"), _connector="OR"),
+                name="readiness_only_approvals_carry_over",
+            ),
         ),
         migrations.AddIndex(
-            model_name='shutdown',
-            index=models.Index(condition=models.Q(('state', 'engaged')), fields=['scope', 'organization'], name='shutdown_engaged'),
+            model_name="shutdown",
+            index=models.Index(
+                condition=models.Q(("state", "engaged")), fields=["scope", "organization"], name="shutdown_engaged"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='shutdown',
-            constraint=models.CheckConstraint(condition=models.Q(('scope__in', [governance.states.ShutdownScope['GLOBAL'], governance.states.ShutdownScope['ORGANIZATION'], governance.states.ShutdownScope['CONTRACT'], governance.states.ShutdownScope['CONNECTOR'], governance.states.ShutdownScope['REGION']])), name='shutdown_known_scope'),
+            model_name="shutdown",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "scope__in",
+                        [
+                            governance.states.ShutdownScope["GLOBAL"],
+                            governance.states.ShutdownScope["ORGANIZATION"],
+                            governance.states.ShutdownScope["CONTRACT"],
+                            governance.states.ShutdownScope["CONNECTOR"],
+                            governance.states.ShutdownScope["REGION"],
+                        ],
+                    )
+                ),
+                name="shutdown_known_scope",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='shutdown',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', [governance.states.ShutdownState['ENGAGED'], governance.states.ShutdownState['RELEASED']])), name='shutdown_known_state'),
+            model_name="shutdown",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        [governance.states.ShutdownState["ENGAGED"], governance.states.ShutdownState["RELEASED"]],
+                    )
+                ),
+                name="shutdown_known_state",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='shutdown',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('released_at', None), ('state', 'engaged')), models.Q(('released_at__isnull', False), ('state', 'released')), _connector='OR'), name='shutdown_released_has_time'),
+            model_name="shutdown",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("released_at", None), ("state", "engaged")),
+                    models.Q(("released_at__isnull", False), ("state", "released")),
+                    _connector="OR",
+                ),
+                name="shutdown_released_has_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='shutdown',
-            constraint=models.CheckConstraint(condition=models.Q(('released_by_ref', ''), models.Q(('released_by_ref', models.F('engaged_by_ref')), _negated=True), _connector='OR'), name='shutdown_release_by_second_person'),
+            model_name="shutdown",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("released_by_ref", ""),
+                    models.Q(("released_by_ref", models.F("engaged_by_ref")), _negated=True),
+                    _connector="OR",
+                ),
+                name="shutdown_release_by_second_person",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='shutdown',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('organization', None), ('scope__in', ['global', 'region'])), models.Q(('scope__in', ['organization', 'contract', 'connector']), ('organization__isnull', False)), _connector='OR'), name='shutdown_scope_fits_organization'),
+            model_name="shutdown",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("organization", None), ("scope__in", ["global", "region"])),
+                    models.Q(("scope__in", ["organization", "contract", "connector"]), ("organization__isnull", False)),
+                    _connector="OR",
+                ),
+                name="shutdown_scope_fits_organization",
+            ),
         ),
     ]

@@ -62,7 +62,9 @@ class Contract(StateMachineModel):
     def __str__(self) -> str:
         return f"{self.slug}/{self.version}"
 
-    @transition(field=state, source=[ContractState.DRAFT.value, ContractState.SUSPENDED.value], target=ContractState.OPEN.value)
+    @transition(
+        field=state, source=[ContractState.DRAFT.value, ContractState.SUSPENDED.value], target=ContractState.OPEN.value
+    )
     def open(self) -> None:
         self.closed_reason_code = ""
 

@@ -53,7 +53,9 @@ class EnforcementDecision(AppendOnlyModel):
             models.CheckConstraint(
                 condition=Q(verdict__in=["allow", "needs_approval", "deny"]), name="decision_known_verdict"
             ),
-            models.CheckConstraint(condition=Q(verdict="allow") | ~Q(reason_code=""), name="decision_refusal_has_reason"),
+            models.CheckConstraint(
+                condition=Q(verdict="allow") | ~Q(reason_code=""), name="decision_refusal_has_reason"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -57,6 +57,8 @@ class Policy(StateMachineModel):
     def publish(self, *, snapshot_sha256: str) -> None:
         self.snapshot_sha256 = snapshot_sha256
 
-    @transition(field=state, source=[PolicyState.DRAFT.value, PolicyState.ACTIVE.value], target=PolicyState.ARCHIVED.value)
+    @transition(
+        field=state, source=[PolicyState.DRAFT.value, PolicyState.ACTIVE.value], target=PolicyState.ARCHIVED.value
+    )
     def archive(self) -> None:
         """Its decisions stay re-computable: the snapshot is kept."""

@@ -12,7 +12,7 @@ from reasoncodes.tenancy import TenantManager
 
 
 class Note(models.Model):
-    """At most 280 characters, past the boundary's detectors. The ledger holds its salted hash; the text can be erased."""
+    """At most 280 characters, past the boundary's detectors. The ledger holds its salted hash; the text is erasable."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, null=True, on_delete=models.PROTECT, related_name="+")

@@ -12,7 +12,9 @@ from reasoncodes.tenancy import TenantManager
 
 class GovernanceViolation(AppendOnlyModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    organization = models.ForeignKey(Organization, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     kind = models.CharField(max_length=24)
     actor_kind = models.CharField(max_length=8)
     actor_ref = models.CharField(max_length=64, blank=True)

@@ -11,10 +11,10 @@ from django.db.models import Q, QuerySet
 from governance.errors import KeyLimitReached
 from governance.keys import key_generate, key_hash
 from governance.ledger.append import ledger_append
-from governance.models import ApiKey, ServiceAccount
+from governance.models import ApiKey, ServiceAccount, User
 from governance.roles import ApiScope
-from reasoncodes.actors import Actor
-from reasoncodes.errors import FieldError, InvalidInput, NotFound, WrongState
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import FieldError, InvalidInput, NotFound, Refused, WrongState
 
 LIVE_KEYS = 2
 
@@ -37,7 +37,7 @@ def api_key_issue(
 ) -> IssuedKey:
     """A new key; at most two live ones per account, which is what a rotation needs."""
     with transaction.atomic():
-        ServiceAccount.objects.select_for_update(no_key=True).get(id=service_account.id)
+        _lock_account(actor, service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
         return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at)
@@ -46,7 +46,7 @@ def api_key_issue(
 def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
     """A successor with the same scopes; the old key stays valid for the overlap and then ends by itself."""
     with transaction.atomic():
-        old = _lock(key_id)
+        old = _lock(actor, key_id)
         if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= at):
             raise WrongState("The key has ended; issue a new one.")
         if _live(old.service_account_id, at).count() >= LIVE_KEYS:
@@ -60,7 +60,7 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
 def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
     """Refused from the next request on."""
     with transaction.atomic():
-        key = _lock(key_id)
+        key = _lock(actor, key_id)
         if key.revoked_at is None:
             key.revoked_at = at
             key.save(update_fields=["revoked_at"])
@@ -74,13 +74,29 @@ def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
     )
 
 
-def _lock(key_id: UUID) -> ApiKey:
+def _lock_account(actor: Actor, service_account_id: UUID) -> None:
+    """Issuing and rotating count live keys: one at a time per account. The scope is what an actor sees; acting is less."""
+    account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
+    if account is None or not actor.may_act_in(account.organization_id):
+        raise NotFound
+
+
+def _lock(actor: Actor, key_id: UUID) -> ApiKey:
     key = ApiKey.objects.select_related("service_account").filter(id=key_id).first()
     if key is None:
         raise NotFound
-    ServiceAccount.objects.select_for_update(no_key=True).get(id=key.service_account_id)
+    _lock_account(actor, key.service_account_id)
     key.refresh_from_db()
     return key
+
+
+def _may_give(actor: Actor, scopes: list[str]) -> bool:
+    """`orchestrator:admin` reaches into every organization, so an organization's own operator cannot hand it out."""
+    if ApiScope.ORCHESTRATOR_ADMIN not in scopes or actor.kind is ActorKind.SYSTEM:
+        return True
+    if actor.kind is ActorKind.PERSON:
+        return User.objects.filter(id=actor.id, is_superuser=True).exists()
+    return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
 
 
 def _insert(
@@ -97,6 +113,8 @@ def _insert(
     unknown = [scope for scope in chosen if scope not in set(ApiScope)]
     if unknown or not chosen:
         raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
+    if not _may_give(actor, chosen):
+        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
     prefix, secret = key_generate()
     key = ApiKey.objects.create(
         service_account=account, prefix=prefix, sha256=key_hash(secret), scopes=chosen, expires_at=expires_at

@@ -85,6 +85,8 @@ def organization_change(
 
 
 def product_create(*, actor: Actor, at: datetime, organization: Organization, slug: str, name: str) -> Product:
+    if not actor.may_act_in(organization.id):
+        raise NotFound
     product = Product(organization=organization, slug=slug, name=name)
     try:
         with transaction.atomic():

@@ -10,6 +10,7 @@ from governance.ledger.append import ledger_append, person_commitment
 from governance.models import Organization, RoleGroup, User
 from governance.roles import permissions_of
 from reasoncodes.actors import Actor
+from reasoncodes.errors import NotFound
 
 
 def role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
@@ -25,6 +26,7 @@ def role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
 
 
 def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
+    _require_standing(actor, organization)
     with transaction.atomic():
         group = role_group_ensure(organization=organization, role=role).group
         if user.groups.filter(id=group.id).exists():
@@ -34,12 +36,18 @@ def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Or
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
+    _require_standing(actor, organization)
     with transaction.atomic():
         group = role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return
         user.groups.remove(group)
         _record("person.role_taken", actor=actor, at=at, user=user, organization=organization, role=role)
+
+
+def _require_standing(actor: Actor, organization: Organization) -> None:
+    if not actor.may_act_in(organization.id):
+        raise NotFound
 
 
 def _record(action: str, *, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:

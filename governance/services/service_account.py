@@ -20,6 +20,8 @@ def service_account_create(
     description: str = "",
     responsible: User | None = None,
 ) -> ServiceAccount:
+    if not actor.may_act_in(organization.id):
+        raise NotFound
     account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     try:
         with transaction.atomic():
@@ -35,7 +37,7 @@ def service_account_suspend(
 ) -> ServiceAccount:
     """Its keys are refused from the next request on."""
     with transaction.atomic():
-        account = _lock(service_account_id)
+        account = _lock(actor, service_account_id)
         if account.status != ServiceAccount.Status.SUSPENDED:
             account.status = ServiceAccount.Status.SUSPENDED
             account.suspended_reason_code = reason_code
@@ -46,7 +48,7 @@ def service_account_suspend(
 
 def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id: UUID) -> ServiceAccount:
     with transaction.atomic():
-        account = _lock(service_account_id)
+        account = _lock(actor, service_account_id)
         if account.status != ServiceAccount.Status.ACTIVE:
             account.status = ServiceAccount.Status.ACTIVE
             account.suspended_reason_code = ""
@@ -55,9 +57,9 @@ def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id:
     return account
 
 
-def _lock(service_account_id: UUID) -> ServiceAccount:
+def _lock(actor: Actor, service_account_id: UUID) -> ServiceAccount:
     account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
-    if account is None:
+    if account is None or not actor.may_act_in(account.organization_id):
         raise NotFound
     return account
 

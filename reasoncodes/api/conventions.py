@@ -54,7 +54,7 @@ class ApiView(APIView):
         known = set(serializer_class().fields)
         if set(given) - known:
             names = ", ".join(sorted(known | PAGE_PARAMETERS))
-            raise UnknownParameter(errors=[FieldError("/", f"the known parameters are: {names}")])
+            raise UnknownParameter(errors=[FieldError("", f"the known parameters are: {names}")])
         serializer = serializer_class(data=given)
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)

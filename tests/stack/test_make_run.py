@@ -204,7 +204,7 @@ def test_a_signal_ends_every_process_and_the_next_start_is_quick(stack: RunningS
 def test_a_signal_while_it_starts_ends_it_too(stack: RunningStack) -> None:
     stack.finish()
     stack.begin()
-    wait_for(lambda: "starting postgres" in stack.text, seconds=20, what="servers up")
+    wait_for(lambda: "starting worker" in stack.text, seconds=20, what="half-way")
     assert stack.finish() == 0
     assert processes_of(stack.home) == []
 

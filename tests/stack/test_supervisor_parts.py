@@ -203,7 +203,7 @@ def test_failing_checks_are_named() -> None:
 
 def test_the_banner_shows_address_and_logins() -> None:
     users = {"admin": {"username": "admin", "password": "a-password"}}
-    text = banner(demo={"users": users}, base_url="http://127.0.0.1:8000", logs="var/logs")
+    text = banner(demo={"users": users}, base_url="http://127.0.0.1:8000", logs="var/logs", seconds=4.2)
     for expected in (
         "http://127.0.0.1:8000/admin/",
         "http://127.0.0.1:8000/api/docs/",

@@ -1,14 +1,14 @@
-"""Reading identity, tenancy and the ledger."""
+"""Reading identity: keys, people, their roles and organizations."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from guardian.shortcuts import get_objects_for_user
 
 from governance.keys import key_hash
-from governance.models import ApiKey, LedgerEntry, Organization, PersonReference, ServiceAccount, User
+from governance.models import ApiKey, Organization, PersonReference, RoleGroup, ServiceAccount, User
 from governance.roles import ApiScope
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import NotFound
@@ -77,27 +77,21 @@ def organization_for_admin_scope(*, actor: Actor, org_id: UUID) -> Organization:
     raise NotFound
 
 
-def ledger_entry_list(
-    *, action: str | None = None, subject_id: UUID | None = None, reason_code: str | None = None
-) -> QuerySet[LedgerEntry]:
-    rows = LedgerEntry.objects.order_by("-id")
-    if action is not None:
-        rows = rows.filter(action=action)
-    if subject_id is not None:
-        rows = rows.filter(subject_id=subject_id)
-    if reason_code is not None:
-        rows = rows.filter(reason_code=reason_code)
-    return rows
-
-
-def ledger_entry_get(*, entry_id: UUID) -> LedgerEntry:
-    row = LedgerEntry.objects.filter(id=entry_id).first()
-    if row is None:
-        raise NotFound
-    return row
-
-
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
     """Usernames for the commitments whose references still exist; erased ones are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
     return {row.commitment: row.user.username for row in rows}
+
+
+def has_role(*, user_id: UUID | None, organization_id: UUID, role: str) -> bool:
+    """Asked inside the deciding transaction: a role that was taken away a moment ago decides nothing."""
+    return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
+
+
+def author_of(*, actor: Actor) -> UUID | None:
+    """The person who counts as the author of what the actor writes: for a service, the person behind it."""
+    if actor.kind is ActorKind.PERSON:
+        return actor.id
+    if actor.kind is ActorKind.SERVICE:
+        return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
+    return None

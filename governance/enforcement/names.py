@@ -1,0 +1,38 @@
+"""Names that several modules share: the evaluators in their fixed order, formats, and the request's references."""
+
+from typing import Final
+
+# Law 3: the order is part of the meaning of every stored decision. Nothing is ever inserted or moved.
+EVALUATORS: Final = (
+    "contract_open",
+    "shutdown",
+    "envelope",
+    "metadata_boundary",
+    "region",
+    "authorization",
+    "throttle",
+    "concurrency",
+    "policy",
+)
+# Stand in for the evaluators when there is nothing they could judge.
+REQUEST_SHAPE: Final = "request_shape"
+ENVIRONMENT_SHAPE: Final = "environment_shape"
+
+REQUEST_FORMAT: Final = "holdpoint-request-v1"
+ENVIRONMENT_FORMAT: Final = "holdpoint-environment-v1"
+CONTRACT_FORMAT: Final = "holdpoint-contract-v1"
+POLICY_FORMAT: Final = "holdpoint-policy-v1"
+DECISION_FORMAT: Final = "holdpoint-decision-v1"
+
+RISK_TIERS: Final = ("low", "medium", "high")
+# What a caller writes freely, so the boundary looks at it before it may be stored. Few different values are ever
+# seen of the first group, so their inspection is remembered.
+REPEATED_REFERENCES: Final = (("action", "connector"), ("action", "operation"), ("envelope", "review_owner"))
+UNIQUE_REFERENCES: Final = (
+    ("action", "payload_ref"),
+    ("action", "target_ref"),
+    ("envelope", "idempotency_key"),
+    ("envelope", "patient_context_ref"),
+    ("envelope", "request_trace_id"),
+)
+FIELDS_POINTER: Final = "/action/fields"

@@ -1,0 +1,110 @@
+"""A policy's snapshot as ordered rules with compiled conditions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from governance.conditions import Condition, ConditionError, compile_condition
+from governance.enforcement.names import POLICY_FORMAT
+from governance.enforcement.schemas import TEXT, VERSION, Schema
+from governance.enforcement.shape import validator
+from governance.enforcement.snapshots import SnapshotMalformed
+from governance.enforcement.verdict import Approval, Verdict
+
+_COUNT: Final[Schema] = {"type": ["integer", "null"], "minimum": 1, "maximum": 10**9}
+_CODE: Final[Schema] = {"type": ["string", "null"], "maxLength": 100}
+_RULE: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id", "when", "verdict"],
+    "properties": {
+        "id": TEXT,
+        "when": {"type": "string"},
+        "verdict": {"enum": [verdict.value for verdict in Verdict]},
+        "reason_code": _CODE,
+        "tier": _CODE,
+        "approvals_required": _COUNT,
+        "expires_in_seconds": _COUNT,
+        "description": {"type": ["string", "null"]},
+    },
+    # A hold that does not say who releases it, or until when, is no hold.
+    "if": {"properties": {"verdict": {"const": "needs_approval"}}},
+    "then": {
+        "required": ["tier", "approvals_required", "expires_in_seconds"],
+        "properties": {
+            "tier": {"type": "string", "minLength": 1},
+            "approvals_required": {"type": "integer"},
+            "expires_in_seconds": {"type": "integer"},
+        },
+    },
+}
+POLICY_SCHEMA: Final[Schema] = {
+    "type": "object",
+    "required": ["format", "id", "slug", "version", "rules"],
+    "properties": {
+        "format": {"const": POLICY_FORMAT},
+        "id": TEXT,
+        "slug": TEXT,
+        "version": VERSION,
+        "rules": {"type": "array", "maxItems": 1000, "items": _RULE},
+    },
+}
+_VALIDATOR: Final = validator(POLICY_SCHEMA)
+_DEFAULT_REASONS: Final = {Verdict.DENY: "policy_denied", Verdict.NEEDS_APPROVAL: "review_required"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`broken` is the code of the error in a condition that does not compile; reaching such a rule is a denial."""
+
+    id: str
+    condition: Condition | None
+    broken: str | None
+    verdict: Verdict
+    reason_code: str | None
+    approval: Approval | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRules:
+    slug: str
+    version: Any
+    definition_id: str
+    rules: tuple[Rule, ...]
+
+
+def compile_policy(snapshot: dict[str, Any]) -> PolicyRules:
+    """Raises SnapshotMalformed."""
+    if not _VALIDATOR.is_valid(snapshot):
+        raise SnapshotMalformed
+    return PolicyRules(
+        slug=snapshot["slug"],
+        version=snapshot["version"],
+        definition_id=f"{snapshot['id']}:{snapshot['version']}",
+        rules=tuple(map(_rule, snapshot["rules"])),
+    )
+
+
+def _rule(rule: Mapping[str, Any]) -> Rule:
+    verdict = Verdict(rule["verdict"])
+    condition, broken = _condition(rule["when"])
+    default = _DEFAULT_REASONS.get(verdict)
+    return Rule(
+        id=rule["id"],
+        condition=condition,
+        broken=broken,
+        verdict=verdict,
+        reason_code=None if verdict is Verdict.ALLOW else rule.get("reason_code") or default,
+        approval=_approval(rule) if verdict is Verdict.NEEDS_APPROVAL else None,
+    )
+
+
+def _condition(source: str) -> tuple[Condition | None, str | None]:
+    try:
+        return compile_condition(source), None
+    except ConditionError as error:
+        return None, error.code
+
+
+def _approval(rule: Mapping[str, Any]) -> Approval:
+    return Approval(rule["tier"], rule["approvals_required"], rule["expires_in_seconds"])

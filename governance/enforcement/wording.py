@@ -1,0 +1,79 @@
+"""Results in words, for people. Made from reason codes and inputs alone, so no submitted value can appear."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_PASSED: Final = "Passed."
+_OTHER: Final = "A rule of the policy decided so, with reason code {code}."
+_REASONS: Final[Mapping[str, str]] = {
+    "invalid_input": "The request does not have the expected shape.",
+    "enforcement_exception": "This check could not be completed, so the answer is no.",
+    "attempt_creation_disabled": "The contract is not open for attempts.",
+    "contract_suspended": "The contract is suspended.",
+    "contract_retired": "This version of the contract has ended.",
+    "shutdown_engaged": "A shutdown covers this request.",
+    "envelope_incomplete": "The identity of the attempt is incomplete or does not fit the contract.",
+    "runtime_mode_not_allowed": "The contract does not allow this runtime mode.",
+    "effect_mismatch": "The action does not fit what the contract declares.",
+    "metadata_boundary": "The request holds something that must not enter the record.",
+    "region_unset": "The organization has no region of record, or one without a profile.",
+    "residency_violation": "The regional rules do not allow this here.",
+    "not_authorized": "The caller may not create attempts under this contract.",
+    "misuse_suspended": "The caller is suspended.",
+    "rate_limited": "More requests came than the throttles allow.",
+    "throttle_unavailable": "The throttle counters could not be read, so the answer is no.",
+    "concurrency_limit": "Too many attempts are under way, or the count could not be read.",
+    "no_active_policy": "The contract has no active policy, so nothing is allowed.",
+    "no_rule_matched": "No rule of the policy matched, so the answer is no.",
+    "policy_denied": "A rule of the policy denies this action.",
+    "review_required": "A person must decide first.",
+}
+# Input name → how it is said. Inputs that are not listed are for machines only.
+_DETAILS: Final[Mapping[str, str]] = {
+    "missing": "Missing: {}.",
+    "malformed": "Malformed: {}.",
+    "mismatched": "Different from the contract: {}.",
+    "state": "State of the contract: {}.",
+    "covering": "Shutdowns: {}.",
+    "drills": "Only a drill: {}.",
+    "findings": "Found: {}.",
+    "problems": "Found: {}.",
+    "regions": "Regions of record: {}.",
+    "outside_contract": "Not listed by the contract: {}.",
+    "without_profile": "Without a profile: {}.",
+    "deployment_region": "Region of this deployment: {}.",
+    "lacking": "Lacking: {}.",
+    "exceeded": "Limit reached: {}.",
+    "busy": "Busy: {}.",
+    "queued": "It waits for a free place: {}.",
+    "retry_after": "Try again after {} seconds.",
+    "rule": "Rule: {}.",
+    "condition_error": "Its condition failed with {}.",
+    "tier": "Reviewers: {}.",
+    "approvals_required": "Approvals needed: {}.",
+    "not_evaluated": "Not looked at, because of: {}.",
+    "failure": "What happened: {}.",
+    "error": "Kind of error: {}.",
+}
+
+
+def explain(*, reason_code: str | None, inputs: Mapping[str, Any]) -> str:
+    """One or more plain sentences; empty inputs are left out."""
+    first = _PASSED if reason_code is None else _REASONS.get(reason_code, _OTHER.format(code=reason_code))
+    said = [
+        wording.format(_in_words(inputs[name])) for name, wording in _DETAILS.items() if _worth_saying(inputs, name)
+    ]
+    return " ".join([first, *said])
+
+
+def _worth_saying(inputs: Mapping[str, Any], name: str) -> bool:
+    value = inputs.get(name)
+    return value is not None and value is not False and value != []
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_in_words, value))
+    if isinstance(value, Mapping):
+        return f"{value.get('pointer') or '/'} ({value.get('rule')})"
+    return "yes" if value is True else str(value)

@@ -1,0 +1,47 @@
+"""Reading shutdowns, and what one would stop."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from governance.models import Contract, Organization, Shutdown
+from governance.selectors.tenant import tenant_get
+from governance.states import ContractState, ShutdownScope, ShutdownState
+
+
+def shutdown_list(*, state: str | None = None) -> QuerySet[Shutdown]:
+    rows = Shutdown.objects.select_related("organization", "note").order_by("-id")
+    return rows.filter(state=state) if state is not None else rows
+
+
+def shutdown_get(*, shutdown_id: UUID) -> Shutdown:
+    return tenant_get(Shutdown, shutdown_id)
+
+
+def shutdowns_engaged() -> QuerySet[Shutdown]:
+    return shutdown_list(state=ShutdownState.ENGAGED).filter(drill=False)
+
+
+def shutdown_preview(*, scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
+    """The open contracts that it would close, counted, with the first twenty named."""
+    rows = Contract.objects.filter(state=ContractState.OPEN)
+    match scope:
+        case ShutdownScope.GLOBAL:
+            pass
+        case ShutdownScope.ORGANIZATION:
+            rows = rows.filter(organization_id=organization_id)
+        case ShutdownScope.CONTRACT:
+            slug, _, version = target.partition("/")
+            rows = rows.filter(organization_id=organization_id, slug=slug)
+            rows = rows.filter(version=int(version)) if version.isdigit() else rows
+        case ShutdownScope.CONNECTOR:
+            rows = rows.filter(organization_id=organization_id, adapter=target)
+        case ShutdownScope.REGION:
+            rows = rows.filter(organization__regions__contains=[target])
+    named = rows.order_by("slug", "version").values_list("slug", "version")[:20]
+    return {
+        "contracts": rows.count(),
+        "organizations": Organization.objects.filter(Q(id__in=rows.values("organization_id"))).count(),
+        "named": [f"{slug}/{version}" for slug, version in named],
+    }

@@ -1,0 +1,194 @@
+"""Decisions: gather the environment, let the pure package evaluate, write down everything it was computed from."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from django.db import transaction
+
+from governance.canonical import canonical_sha256
+from governance.enforcement import Decision, Environment, decision_document, evaluate, withhold
+from governance.ledger.append import ledger_append
+from governance.models import EnforcementDecision, Snapshot
+from governance.regions import RegionError, load_profiles, merge, tighten
+from governance.selectors import Credential, IntakeFacts, SnapshotBroken, snapshot_load
+from reasoncodes.actors import Actor
+
+ACTION_OF = {"allow": "decision.allowed", "needs_approval": "decision.held", "deny": "decision.denied"}
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A decision that is not on record yet. `request` is what may be stored: offending values are withheld."""
+
+    decision: Decision
+    request: dict[str, Any]
+    facts: dict[str, Any]
+    intake: IntakeFacts
+    region: dict[str, Any] | None
+
+
+def decision_compute(
+    *,
+    credential: Credential,
+    intake: IntakeFacts,
+    request: dict[str, Any],
+    at: datetime,
+    deployment_region: str,
+    throttle: Mapping[str, Any],
+    concurrency: Mapping[str, Any],
+) -> Computed:
+    """Reads nothing but cached snapshots; writes nothing."""
+    contract = _load(intake.contract.snapshot_sha256)
+    region = _region(tuple(credential.organization.regions), intake.contract.snapshot_sha256) if contract else None
+    facts = {
+        "format": "holdpoint-environment-v1",
+        "at": at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "contract_state": intake.contract.state,
+        "contract_sha256": intake.contract.snapshot_sha256 or None,
+        "policy_sha256": intake.policy_sha256 or None,
+        "region_sha256": canonical_sha256(region) if region else None,
+        "deployment_region": deployment_region,
+        "organization": {
+            "id": str(credential.organization.id),
+            "status": credential.organization.status,
+            "regions": list(credential.organization.regions),
+        },
+        "caller": {
+            "kind": credential.actor.kind.value,
+            "id": str(credential.actor.id),
+            "status": credential.key.service_account.status,
+            "scopes": sorted(credential.actor.scopes),
+        },
+        "shutdowns": [dict(entry) for entry in intake.shutdowns],
+        "throttle": dict(throttle),
+        "concurrency": dict(concurrency),
+        "failures": {},
+    }
+    environment = Environment(facts=facts, contract=contract, policy=_load(intake.policy_sha256), region=region)
+    decision = evaluate(request, environment, stopwatch=time.perf_counter)
+    facts["failures"] = dict(decision.failures)
+    return Computed(decision, _storable(request, decision), facts, intake, region)
+
+
+def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
+    """In the caller's transaction: the decision and its ledger entry."""
+    decision, contract = computed.decision, computed.intake.contract
+    if computed.region is not None:
+        region_snapshot_ensure(document=computed.region, at=at)
+    document = decision_document(decision)
+    row = EnforcementDecision(
+        organization_id=contract.organization_id,
+        contract_id=contract.id,
+        verdict=decision.verdict.value,
+        reason_code=decision.reason_code or "",
+        rule_id=decision.rule_id or "",
+        policy_version=computed.intake.policy_version,
+        results=document["results"],
+        approval=document["approval"],
+        request=computed.request,
+        environment=computed.facts,
+        request_sha256=canonical_sha256(computed.request),
+        environment_sha256=canonical_sha256(computed.facts),
+        at=at,
+    )
+    row.save()
+    ledger_append(
+        action=ACTION_OF[row.verdict],
+        organization_id=row.organization_id,
+        subject_type="decision",
+        subject_id=row.id,
+        actor=actor,
+        at=at,
+        payload={
+            "contract": f"{contract.slug}/{contract.version}",
+            "rule": row.rule_id,
+            "request_sha256": row.request_sha256,
+            "environment_sha256": row.environment_sha256,
+        },
+        reason_code=row.reason_code,
+    )
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What re-evaluation found: no differences means that the record and the rules still agree."""
+
+    differences: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differences
+
+
+def decision_replay(*, row: EnforcementDecision) -> Replay:
+    """Re-evaluate from the stored request, environment and snapshots alone."""
+    try:
+        environment = stored_environment(row)
+    except SnapshotBroken as error:
+        return Replay((f"snapshot {error} is missing or altered",))
+    again = decision_document(evaluate(row.request, environment))
+    stored = {
+        "verdict": row.verdict,
+        "reason_code": row.reason_code or None,
+        "rule_id": row.rule_id or None,
+        "results": row.results,
+        "approval": row.approval,
+    }
+    differences = [name for name, value in stored.items() if again[name] != value]
+    if canonical_sha256(row.request) != row.request_sha256:
+        differences.append("request_sha256")
+    if canonical_sha256(row.environment) != row.environment_sha256:
+        differences.append("environment_sha256")
+    return Replay(tuple(differences))
+
+
+def stored_environment(row: EnforcementDecision, *, policy: Mapping[str, Any] | None = None) -> Environment:
+    """As it was; `policy` puts a draft in the place of the one that decided (simulation)."""
+    facts = row.environment
+    return Environment(
+        facts=facts,
+        contract=_load(facts["contract_sha256"]),
+        policy=policy if policy is not None else _load(facts["policy_sha256"]),
+        region=_load(facts["region_sha256"]),
+    )
+
+
+def _load(sha256: str | None) -> Any:
+    return snapshot_load(sha256) if sha256 else None
+
+
+def _storable(request: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    """What the boundary refused must not be stored, not even in the record of its refusal."""
+    for result in decision.results:
+        if result.evaluator == "metadata_boundary" and result.inputs.get("findings"):
+            return withhold(request, result.inputs["findings"])
+    return request
+
+
+@lru_cache(maxsize=512)
+def _region(regions: tuple[str, ...], contract_sha256: str) -> dict[str, Any] | None:
+    """The profile in force for an organization under a contract; None when it has none (which denies)."""
+    stance = snapshot_load(contract_sha256)["documents"]["regional_compliance"]
+    try:
+        return tighten(merge(load_profiles().select(regions)), stance=stance).document()
+    except RegionError:
+        return None
+
+
+_stored_regions: set[str] = set()
+
+
+def region_snapshot_ensure(*, document: dict[str, Any], at: datetime) -> None:
+    """Stored once; remembered per process, and only after the commit that stored it."""
+    digest = canonical_sha256(document)
+    if digest in _stored_regions:
+        return
+    Snapshot.objects.bulk_create(
+        [Snapshot(sha256=digest, kind="region", document=document, at=at)], ignore_conflicts=True
+    )
+    transaction.on_commit(lambda: _stored_regions.add(digest))

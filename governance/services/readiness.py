@@ -1,0 +1,98 @@
+"""The owners' decisions on the ten areas: approve, reject, revoke. Append-only; the latest one counts."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from governance.documents import area as area_of
+from governance.errors import NotAnOwner, OwnWork
+from governance.ledger.append import actor_reference
+from governance.models import Contract, ContractDocument, ReadinessDecision
+from governance.readiness import APPROVED
+from governance.selectors import contract_lock, has_role, readiness_board
+from governance.services.contract import record_contract
+from governance.services.note import text_check
+from governance.services.violation import violations_recorded
+from governance.states import ContractState, ReadinessVerdict
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import WrongState
+
+ACTION_OF = {
+    ReadinessVerdict.APPROVE: "readiness.approved",
+    ReadinessVerdict.REJECT: "readiness.rejected",
+    ReadinessVerdict.REVOKE: "readiness.revoked",
+}
+
+
+@violations_recorded
+def readiness_decide(
+    *,
+    actor: Actor,
+    at: datetime,
+    contract_id: UUID,
+    area: str,
+    verdict: ReadinessVerdict,
+    rationale: str,
+    evidence_ref: str = "",
+) -> ReadinessDecision:
+    """By a member of the owning group, on the document as it is now. Permission is checked inside the transaction."""
+    text_check(text=rationale, pointer="/rationale")
+    with transaction.atomic():
+        contract = contract_lock(actor=actor, contract_id=contract_id)
+        document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)
+        owner_group = area_of(area).owner_group
+        _check(actor, contract, document, owner_group, verdict)
+        decision = ReadinessDecision(
+            contract=contract,
+            area=area,
+            verdict=verdict,
+            document_sha256=document.sha256,
+            owner_group=owner_group,
+            decided_by_ref=actor_reference(actor),
+            rationale=rationale,
+            evidence_ref=evidence_ref,
+            at=at,
+        )
+        decision.save()
+        record_contract(
+            contract,
+            ACTION_OF[verdict],
+            actor=actor,
+            at=at,
+            area=area,
+            document=document.sha256,
+            decision=str(decision.id),
+        )
+        if verdict is not ReadinessVerdict.APPROVE and contract.state == ContractState.OPEN:
+            _close_intake(contract, actor=actor, at=at)
+    return decision
+
+
+def _check(
+    actor: Actor, contract: Contract, document: ContractDocument, owner_group: str, verdict: ReadinessVerdict
+) -> None:
+    subject = {"subject_type": "contract", "subject_id": contract.id}
+    is_owner = actor.kind is ActorKind.PERSON and has_role(
+        user_id=actor.id, organization_id=contract.organization_id, role=f"owner:{owner_group}"
+    )
+    if not is_owner:
+        raise NotAnOwner(f"This area is owned by {owner_group}.", **subject)  # type: ignore[arg-type]
+    if verdict is ReadinessVerdict.APPROVE and document.written_by_id == actor.id:
+        raise OwnWork("You wrote this document; another member of the group approves it.", **subject)  # type: ignore[arg-type]
+    if contract.state == ContractState.RETIRED:
+        raise WrongState("The contract is retired.")
+    status = next(row.status for row in readiness_board(contract=contract) if row.area == document.area)
+    if verdict is ReadinessVerdict.APPROVE and status == APPROVED:
+        raise WrongState("This document is approved already.")
+    if verdict is ReadinessVerdict.REVOKE and status != APPROVED:
+        raise WrongState("There is no approval of this document to revoke.")
+    if verdict is ReadinessVerdict.REJECT and status == APPROVED:
+        raise WrongState("This document is approved; revoke the approval instead.")
+
+
+def _close_intake(contract: Contract, *, actor: Actor, at: datetime) -> None:
+    """One approval less, and the contract takes no attempt any more: from the next request on, on every process."""
+    contract.suspend(reason_code="readiness_revoked")
+    contract.save(update_fields=["state", "closed_reason_code"])
+    record_contract(contract, "contract.suspended", actor=actor, at=at, reason_code="readiness_revoked")

@@ -1,0 +1,42 @@
+"""Content-addressed snapshots: what a decision was computed from, kept once and never changed."""
+
+from datetime import datetime
+from typing import Any
+
+from governance.canonical import canonical_sha256
+from governance.models import Contract, ContractDocument, Policy, Snapshot
+
+
+def snapshot_store(*, kind: str, document: dict[str, Any], at: datetime) -> str:
+    """The document's hash; the row is inserted when it is new. Safe when two processes do it at once."""
+    digest = canonical_sha256(document)
+    Snapshot.objects.bulk_create([Snapshot(sha256=digest, kind=kind, document=document, at=at)], ignore_conflicts=True)
+    return digest
+
+
+def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
+    """Everything of a contract that a decision may depend on."""
+    documents = ContractDocument.objects.filter(contract=contract).order_by("area")
+    return {
+        "format": "holdpoint-contract-v1",
+        "id": str(contract.id),
+        "organization_id": str(contract.organization_id),
+        "slug": contract.slug,
+        "version": contract.version,
+        "effect": contract.effect,
+        "risk_tier": contract.risk_tier,
+        "adapter": contract.adapter,
+        "review_owner": contract.review_owner,
+        "policy_slug": contract.policy_slug,
+        "documents": {row.area: row.document for row in documents},
+    }
+
+
+def policy_snapshot(*, policy: Policy) -> dict[str, Any]:
+    return {
+        "format": "holdpoint-policy-v1",
+        "id": str(policy.id),
+        "slug": policy.slug,
+        "version": policy.version,
+        "rules": policy.rules,
+    }

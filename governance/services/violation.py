@@ -1,0 +1,72 @@
+"""Violations: refused, and on record in a transaction of their own, because the refused one is rolled back."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from django.db import transaction
+
+from governance.errors import RuleBroken
+from governance.ledger.append import actor_reference, ledger_append
+from governance.models import GovernanceViolation
+from governance.services.misuse import misuse_strike
+from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def violations_recorded(service: Callable[P, R]) -> Callable[P, R]:
+    """For services that take `actor` and `at`: what they refuse as a violation is written after their own rollback."""
+
+    @wraps(service)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return service(*args, **kwargs)
+        except RuleBroken as broken:
+            violation_record(actor=_actor(kwargs), at=_at(kwargs), broken=broken)
+            raise
+
+    return guarded
+
+
+def violation_record(*, actor: Actor, at: datetime, broken: RuleBroken) -> None:
+    """Once per refusal, in the organization of whoever tried."""
+    if broken.recorded:
+        return
+    broken.recorded = True
+    organization_id = next(iter(actor.organization_ids), None)
+    with transaction.atomic():
+        violation = GovernanceViolation(
+            organization_id=organization_id,
+            kind=broken.violation,
+            actor_kind=actor.kind.value,
+            actor_ref=actor_reference(actor),
+            subject_type=broken.subject_type,
+            subject_id=broken.subject_id,
+            detail=type(broken).summary(),
+            at=at,
+        )
+        violation.save()
+        ledger_append(
+            action="violation.recorded",
+            organization_id=organization_id,
+            subject_type=broken.subject_type or "violation",
+            subject_id=broken.subject_id or violation.id or uuid7(),
+            actor=actor,
+            at=at,
+            payload={"kind": broken.violation.value, "violation": str(violation.id)},
+        )
+    misuse_strike(actor=actor, at=at)
+
+
+def _actor(kwargs: dict[str, Any]) -> Actor:
+    actor: Actor = kwargs["actor"]
+    return actor
+
+
+def _at(kwargs: dict[str, Any]) -> datetime:
+    at: datetime = kwargs["at"]
+    return at

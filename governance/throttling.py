@@ -1,0 +1,136 @@
+"""Throttle counters and strikes in Valkey. All limits of a request are checked and taken in one atomic script.
+
+The algorithm is GCRA: per limit one number (the theoretical arrival time), a burst up to the limit, then a steady
+refill. Subjects enter as hashes, so that no reference of a caller is readable in Valkey.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import structlog
+from redis.exceptions import RedisError
+
+from governance.valkey import valkey
+
+log = structlog.get_logger("holdpoint.throttle")
+PREFIX = "holdpoint:throttle:"
+STRIKES = "holdpoint:strikes:"
+UNAVAILABLE_RETRY_AFTER = 5
+
+# ARGV: limit and window (seconds) per key. Answers {index of the limit that refuses or 0, wait in ms, remaining…}.
+SCRIPT = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local arrivals, remaining, refused, wait = {}, {}, 0, 0
+for i, key in ipairs(KEYS) do
+  local limit, window = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i]) * 1000000
+  local interval = window / limit
+  local arrival = math.max(tonumber(redis.call('GET', key) or '0'), now)
+  local over = arrival + interval - window - now
+  if over > 0 then
+    if over > wait then refused = i; wait = over end
+    remaining[i] = 0
+  else
+    arrivals[i] = arrival + interval
+    remaining[i] = math.floor(-over / interval)
+  end
+end
+if refused == 0 then
+  for i, key in ipairs(KEYS) do
+    redis.call('SET', key, string.format('%.0f', arrivals[i]), 'PX', math.ceil(tonumber(ARGV[2 * i]) * 1000) + 1000)
+  end
+end
+local answer = {refused, math.ceil(wait / 1000)}
+for i = 1, #KEYS do answer[i + 2] = remaining[i] end
+return answer
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit as it applies to one request."""
+
+    per: str
+    subject: str
+    limit: int
+    window_seconds: int
+
+    @property
+    def key(self) -> str:
+        hashed = sha256(f"{self.per}\0{self.subject}".encode()).hexdigest()[:32]
+        return f"{PREFIX}{self.per}:{self.limit}:{self.window_seconds}:{hashed}"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleAnswer:
+    """`facts` go into the decision's environment; `headers` to the caller."""
+
+    status: str
+    exceeded: str | None
+    retry_after: int
+    remaining: tuple[tuple[Limit, int], ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"status": self.status, "exceeded": self.exceeded, "retry_after": self.retry_after}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        if not self.remaining:
+            return {}
+        policy = ", ".join(f'"{limit.per}";q={limit.limit};w={limit.window_seconds}' for limit, _ in self.remaining)
+        tightest, left = min(self.remaining, key=lambda pair: (pair[1] / pair[0].limit, pair[1]))
+        reset = self.retry_after or tightest.window_seconds
+        return {"RateLimit-Policy": policy, "RateLimit": f'"{tightest.per}";r={left};t={reset}'}
+
+
+def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str, str]) -> tuple[Limit, ...]:
+    """The document's limits that have a subject in this request. `scope` keeps two contracts' counters apart."""
+    return tuple(
+        Limit(row["per"], f"{scope}\0{subjects[row['per']]}", row["limit"], row["window_seconds"])
+        for row in document["limits"]
+        if subjects.get(row["per"])
+    )
+
+
+def throttle_take(*, limits: Sequence[Limit]) -> ThrottleAnswer:
+    """Take one from every limit, or none when any refuses. Without Valkey the answer is no."""
+    if not limits:
+        return ThrottleAnswer("ok", None, 0)
+    arguments = [str(value) for limit in limits for value in (limit.limit, limit.window_seconds)]
+    try:
+        refused, wait_ms, *remaining = _script()(keys=[limit.key for limit in limits], args=arguments)
+    except RedisError as error:
+        log.error("throttle_unavailable", exc_info=error)
+        return ThrottleAnswer("unavailable", None, UNAVAILABLE_RETRY_AFTER)
+    left = tuple(zip(limits, (int(value) for value in remaining), strict=True))
+    if refused:
+        return ThrottleAnswer("limited", limits[refused - 1].per, max(1, -(-wait_ms // 1000)), left)
+    return ThrottleAnswer("ok", None, 0, left)
+
+
+def strike(*, subject: str, window_seconds: int) -> int | None:
+    """One strike more; the count in the window, or None when Valkey is away (the refusal itself is on record)."""
+    key = STRIKES + subject
+    try:
+        pipeline = valkey().pipeline(transaction=True)
+        pipeline.incr(key)
+        pipeline.expire(key, window_seconds, nx=True)
+        return int(pipeline.execute()[0])
+    except RedisError as error:
+        log.error("strike_unavailable", exc_info=error)
+        return None
+
+
+def strikes_forget(*, subject: str) -> None:
+    """After an operator reinstated the account."""
+    try:
+        valkey().delete(STRIKES + subject)
+    except RedisError as error:
+        log.error("strike_unavailable", exc_info=error)
+
+
+def _script() -> Any:
+    return valkey().register_script(SCRIPT)
