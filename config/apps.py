@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.db.models.signals import post_migrate
 
@@ -16,7 +16,8 @@ class ConfigConfig(AppConfig):
         from config.logs import configure_logging
 
         configure_logging(level=settings.LOG_LEVEL)
-        post_migrate.connect(synchronise_schedule, sender=self)
+        # Django sends the signal for apps with models only: ours is listened to through the app whose tables it fills.
+        post_migrate.connect(synchronise_schedule, sender=apps.get_app_config("django_celery_beat"))
 
 
 def synchronise_schedule(**_: Any) -> None:

@@ -1,12 +1,9 @@
 """Celery, and the whole beat schedule in one table. The broker is a doorbell: rows in the database are the truth."""
 
-import os
 from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")

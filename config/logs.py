@@ -19,7 +19,9 @@ FRAMES_KEPT = 12
 def describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as log fields: its class, the violated constraint, where it was raised. Not its text."""
     diag = getattr(error.__cause__ or error, "diag", None)
-    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_KEPT:]
+    frames = traceback.extract_tb(error.__traceback__)
+    # A library's frames push out the place in our own code that leads to the cause; its last one is enough.
+    frames = [frame for frame in frames[:-1] if "site-packages" not in frame.filename][-FRAMES_KEPT:] + frames[-1:]
     fields: dict[str, Any] = {
         "error": type(error).__name__,
         "at": [f"{frame.filename.rsplit('/', 2)[-1]}:{frame.lineno} {frame.name}" for frame in frames],

@@ -33,9 +33,7 @@ def parse_json(raw: bytes) -> Any:
         raise BodyTooLarge
     check_depth(raw)
     try:
-        value = json.loads(
-            raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique
-        )
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
         if ESCAPE.search(raw):
             _check_storable(value)
     except (ValueError, RecursionError) as error:

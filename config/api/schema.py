@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.settings import api_settings
 
 from config.api.problems import CONTENT_TYPE, known_problems
 
@@ -20,23 +23,61 @@ COMMON = {
 }
 
 
+ORGANIZATION = OpenApiParameter(
+    "org_id",
+    {"type": "string", "format": "uuid"},
+    description="Means this organization alone: one of yours, or, with `orchestrator:admin`, any.",
+)
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "governance.api.authentication.ApiKeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "A Holdpoint API key (`hp_…`)."}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "governance.api.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}
+
+
 class HoldpointAutoSchema(AutoSchema):
-    """Operations are named by their views; tags are the first part of the path."""
+    """Operations are named by their views; tags are the first part of the path; every list is a page."""
 
     def get_tags(self) -> list[str]:
         return [self.path.removeprefix("/api/v1/").split("/")[0]]
+
+    def get_override_parameters(self) -> list[Any]:
+        return [*super().get_override_parameters(), ORGANIZATION]
+
+    def _get_paginator(self) -> Any:
+        """Our views page by hand (`ApiView.page`), so drf-spectacular cannot find out by itself."""
+        return api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
 
 
 def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """drf-spectacular hook: adds the Problem schema and refers to it from each operation."""
     result["components"].setdefault("schemas", {})["Problem"] = problem_schema()
     content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    _drop(result, "x-spec-enum-id")  # drf-spectacular's own mark, left over where its enum hook is not used
     for operations in result["paths"].values():
         for operation in operations.values():
             if isinstance(operation, dict) and "responses" in operation:
                 for status, description in COMMON.items():
                     operation["responses"].setdefault(status, {"description": description, "content": content})
     return result
+
+
+def _drop(node: Any, key: str) -> None:
+    if isinstance(node, dict):
+        node.pop(key, None)
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _drop(child, key)
 
 
 def problem_schema() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from governance.documents import OWNER_GROUPS
+from config.demo.secrets import DemoSecrets
 from governance.models import Organization, ServiceAccount, User
 from governance.roles import AUDITOR, OPERATOR, ApiScope
 from governance.services.organization import organization_create, product_create
@@ -46,23 +47,25 @@ def organization_ensure(*, slug: str, name: str, at: datetime) -> Organization:
     return organization
 
 
-def person_ensure(*, username: str, password: str, at: datetime, superuser: bool = False) -> User:
+def person_ensure(*, username: str, secrets: DemoSecrets, at: datetime, superuser: bool = False) -> User:
+    """The stored hash is compared with the remembered one: checking sixteen passwords would take seconds."""
     user = User.objects.filter(username=username).first()
     if user is None:
         user = person_create(actor=SYSTEM, at=at, username=username, is_staff=True)
-    if not user.check_password(password) or user.is_superuser != superuser:
-        user.set_password(password)
+    if user.password != secrets.password_hash(username) or user.is_superuser != superuser:
+        user.set_password(secrets.password(username))
         user.is_superuser = superuser
         user.save(update_fields=["password", "is_superuser"])
+        secrets.remember_password_hash(username, user.password)
     return user
 
 
-def people_ensure(*, organization: Organization, passwords: dict[str, str], at: datetime) -> None:
+def people_ensure(*, organization: Organization, secrets: DemoSecrets, at: datetime) -> None:
     for username, roles in PEOPLE.items():
-        user = person_ensure(username=username, password=passwords[username], at=at)
+        user = person_ensure(username=username, secrets=secrets, at=at)
         for role in roles:
             person_role_give(actor=SYSTEM, at=at, user=user, organization=organization, role=role)
-    person_ensure(username="admin", password=passwords["admin"], at=at, superuser=True)
+    person_ensure(username="admin", secrets=secrets, at=at, superuser=True)
 
 
 def service_ensure(*, organization: Organization, slug: str, at: datetime) -> ServiceAccount:

@@ -15,18 +15,30 @@ class DemoSecrets:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or home() / "demo.json"
         try:
-            self.values: dict[str, Any] = json.loads(self.path.read_text())
+            found: Any = json.loads(self.path.read_text())
         except (OSError, ValueError):
-            self.values = {}
+            found = {}
+        self.values = {name: self._section(found, name) for name in ("passwords", "keys")}
+
+    @staticmethod
+    def _section(found: Any, name: str) -> dict[str, str]:
+        section = found.get(name) if isinstance(found, dict) else None
+        return section if isinstance(section, dict) else {}
 
     def password(self, username: str) -> str:
-        return str(self.values.setdefault("passwords", {}).setdefault(username, f"demo-{token_hex(6)}"))
+        return str(self.values["passwords"].setdefault(username, f"demo-{token_hex(6)}"))
+
+    def password_hash(self, username: str) -> str | None:
+        return self.values.get("password_hashes", {}).get(username)
+
+    def remember_password_hash(self, username: str, value: str) -> None:
+        self.values.setdefault("password_hashes", {})[username] = value
 
     def key(self, name: str) -> str | None:
-        return self.values.get("keys", {}).get(name)
+        return self.values["keys"].get(name)
 
     def remember_key(self, name: str, secret: str) -> None:
-        self.values.setdefault("keys", {})[name] = secret
+        self.values["keys"][name] = secret
 
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         organization = organization_ensure(slug="demo", name="Demo Dermatology", at=at)
         other = organization_ensure(slug="other", name="Other Clinic", at=at)
         usernames = [*PEOPLE, "admin"]
-        people_ensure(organization=organization, passwords={n: secrets.password(n) for n in usernames}, at=at)
+        people_ensure(organization=organization, secrets=secrets, at=at)
         keys = {name: _key(organization, name, scopes, secrets, at) for name, scopes in SERVICES.items()}
         keys["other_caller"] = _key(other, "other_caller", SERVICES["caller"], secrets, at)
         # Before the commit: a key whose clear text is lost would be of no use to anybody.

@@ -162,12 +162,13 @@ class PostgresServer:
             stop_processes(backends, steps=((signal.SIGQUIT, 2.0), (signal.SIGKILL, 2.0)))
 
     def _wait_until_ready(self) -> None:
+        started = self._started
         deadline = time.monotonic() + SECONDS_TO_START
         while time.monotonic() < deadline:
             lock = LockFile.read(self.paths.postgres_data)
             if lock and lock.status == "ready" and self.alive():
                 return
-            if self._started is not None and self._started.poll() is not None:
+            if started is not None and started.poll() is not None:
                 break
             time.sleep(POLL_SECONDS)
         raise EmbeddedServerError(f"PostgreSQL did not start: {last_lines(self.log)} (all of it in {self.log})")

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +15,7 @@ from governance.selectors import ledger_entry_get, ledger_entry_list
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
 
+@extend_schema_field({"type": "string", "pattern": "^[0-9a-f]*$"})
 class HexField(serializers.Field[Any, Any, str, Any]):
     """Bytes as lower-case hex."""
 

@@ -9,10 +9,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from governance.api.authentication import ServicePrincipal
-from governance.roles import PERMISSION_FOR_SCOPE, ApiScope
-from governance.selectors import organization_for_admin_scope, person_actor
+from governance.roles import PERMISSION_FOR_SCOPE
+from governance.selectors import organization_of, person_actor
 from reasoncodes.actors import Actor
-from reasoncodes.errors import CredentialMissing, MethodNotAllowed, ScopeMissing
+from reasoncodes.errors import CredentialMissing, FieldError, InvalidInput, MethodNotAllowed, ScopeMissing
 from reasoncodes.tenancy import enter_scope
 
 UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -30,10 +30,11 @@ class ScopeRequired(BasePermission):
         principal = request.user
         if not getattr(principal, "is_authenticated", False):
             raise CredentialMissing
-        if not hasattr(view, str(request.method).lower()):
+        if request.method not in view.allowed_methods:
             raise MethodNotAllowed
         actor = self._service(principal, view, scope) if isinstance(principal, ServicePrincipal) else None
-        actor = self._elsewhere(actor, request) if actor else self._person(principal, request, view, scope)
+        actor = actor or self._person(principal, request, view, scope)
+        actor = self._narrowed(actor, request)
         request.actor = actor  # type: ignore[attr-defined]
         enter_scope(actor.organization_ids)
         return True
@@ -46,12 +47,15 @@ class ScopeRequired(BasePermission):
         return actor
 
     @staticmethod
-    def _elsewhere(actor: Actor, request: Request) -> Actor:
-        """`orchestrator:admin` may name `?org_id=` and then acts in that organization; for others it only filters."""
-        named = request.query_params.get("org_id", "")
-        if ApiScope.ORCHESTRATOR_ADMIN not in actor.scopes or not UUID_TEXT.fullmatch(named):
+    def _narrowed(actor: Actor, request: Request) -> Actor:
+        """`?org_id=`: the request then means that organization alone: one of the actor's own, or, with
+        `orchestrator:admin`, any. Somebody else's does not exist."""
+        named = request.query_params.get("org_id")
+        if named is None:
             return actor
-        organization = organization_for_admin_scope(actor=actor, org_id=UUID(named))
+        if not UUID_TEXT.fullmatch(named):
+            raise InvalidInput(errors=[FieldError("/org_id", "is not an id")])
+        organization = organization_of(actor=actor, org_id=UUID(named))
         return replace(actor, organization_ids=frozenset({organization.id}))
 
     @staticmethod

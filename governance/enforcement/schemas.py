@@ -3,7 +3,14 @@
 from typing import Any, Final
 
 from governance.documents import ENVELOPE_FIELDS
-from governance.enforcement.names import ENVIRONMENT_FORMAT, EVALUATORS, REQUEST_FORMAT, RISK_TIERS
+from governance.enforcement.names import (
+    ENVIRONMENT_FORMAT,
+    EVALUATORS,
+    REPEATED_REFERENCES,
+    REQUEST_FORMAT,
+    RISK_TIERS,
+    UNIQUE_REFERENCES,
+)
 
 Schema = dict[str, Any]
 
@@ -13,6 +20,8 @@ TEXT: Final[Schema] = {"type": "string", "maxLength": _LONGEST}
 _TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"], "maxLength": _LONGEST}
 VERSION: Final[Schema] = {"type": ["string", "integer"], "maxLength": 64, "minimum": 0, "maximum": 2**53 - 1}
 _SECONDS: Final[Schema] = {"type": ["integer", "null"], "minimum": 0, "maximum": _YEAR}
+# Not looked at by the boundary, because Holdpoint itself fills it in: it can hold no space, so no prose either way.
+_WORD_OR_NULL: Final[Schema] = {"type": ["string", "null"], "pattern": "^[!-~]{0,256}$"}
 _SHA256: Final[Schema] = {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"}
 
 
@@ -26,9 +35,10 @@ def _texts(most: int) -> Schema:
 
 _ENVELOPE: Final = _closed(
     {
-        **dict.fromkeys(ENVELOPE_FIELDS, _TEXT_OR_NULL),
-        "contract_version": {**VERSION, "type": ["string", "integer", "null"]},
-        # Not inspected by the boundary, so it cannot be more than a word. Which words are allowed, the contract says.
+        **dict.fromkeys(ENVELOPE_FIELDS, _WORD_OR_NULL),
+        **{name: _TEXT_OR_NULL for part, name in (*REPEATED_REFERENCES, *UNIQUE_REFERENCES) if part == "envelope"},
+        "contract_version": {**VERSION, **_WORD_OR_NULL, "type": ["string", "integer", "null"]},
+        # Which of these words are allowed, the contract says.
         "runtime_mode": {"type": ["string", "null"], "pattern": "^[a-z_]{1,32}$"},
     },
     required=[],

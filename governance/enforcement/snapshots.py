@@ -38,13 +38,21 @@ class Loaded(Generic[T]):
         return self.value
 
 
+@dataclass(slots=True)
+class _Entry(Generic[T]):
+    source: Mapping[str, Any]
+    content: dict[str, Any]
+    compiled: T
+
+
 class SnapshotCache(Generic[T]):
     """Least recently used goes first. An entry is made only from content whose hash was computed here, and used only
-    for content equal to it: a snapshot under a false hash is refused with an empty cache and with a full one."""
+    for that object or one equal to it: a snapshot under a false hash is refused with an empty cache and with a full
+    one. What runs is always the content that the hash names, also if somebody changed the object afterwards."""
 
     def __init__(self, compile_snapshot: Callable[[dict[str, Any]], T]) -> None:
         self._compile = compile_snapshot
-        self._entries: OrderedDict[str, tuple[dict[str, Any], T]] = OrderedDict()
+        self._entries: OrderedDict[str, _Entry[T]] = OrderedDict()
         self._lock = Lock()
 
     def load(self, snapshot: Mapping[str, Any] | None, *, sha256: Any) -> Loaded[T]:
@@ -65,7 +73,12 @@ class SnapshotCache(Generic[T]):
             if entry is None:
                 return None
             self._entries.move_to_end(sha256)
-        return entry[1] if entry[0] == snapshot else None
+        if entry.source is snapshot:
+            return entry.compiled
+        if entry.content != snapshot:
+            return None
+        entry.source = snapshot
+        return entry.compiled
 
     def _add(self, snapshot: Mapping[str, Any], sha256: str) -> T:
         if canonical_sha256(snapshot) != sha256:
@@ -74,7 +87,7 @@ class SnapshotCache(Generic[T]):
         content = json.loads(canonical_bytes(snapshot))
         compiled = self._compile(content)
         with self._lock:
-            self._entries[sha256] = (content, compiled)
+            self._entries[sha256] = _Entry(snapshot, content, compiled)
             while len(self._entries) > MAX_CACHED:
                 self._entries.popitem(last=False)
         return compiled

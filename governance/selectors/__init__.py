@@ -21,13 +21,14 @@ from governance.selectors.identity import (
     author_of,
     credential_for_secret,
     has_role,
-    organization_for_admin_scope,
+    organization_of,
     organizations_where,
     people_behind,
     person_actor,
 )
 from governance.selectors.ledger import ledger_entry_get, ledger_entry_list
 from governance.selectors.policy import policy_get, policy_list, policy_lock, reviewer_tiers
+from governance.selectors.records import region_profile_list, violation_list
 from governance.selectors.shutdown import shutdown_get, shutdown_list, shutdown_preview, shutdowns_engaged
 from governance.selectors.tenant import tenant_get
 
@@ -48,7 +49,7 @@ __all__ = [
     "intake_facts",
     "ledger_entry_get",
     "ledger_entry_list",
-    "organization_for_admin_scope",
+    "organization_of",
     "organizations_where",
     "people_behind",
     "person_actor",
@@ -56,6 +57,7 @@ __all__ = [
     "policy_list",
     "policy_lock",
     "readiness_board",
+    "region_profile_list",
     "reviewer_tiers",
     "shutdown_get",
     "shutdown_list",
@@ -63,4 +65,5 @@ __all__ = [
     "shutdowns_engaged",
     "snapshot_load",
     "tenant_get",
+    "violation_list",
 ]

@@ -7,11 +7,12 @@ from uuid import UUID
 from django.db.models import Q
 from guardian.shortcuts import get_objects_for_user
 
+from governance.errors import CrossTenant
 from governance.keys import key_hash
 from governance.models import ApiKey, Organization, PersonReference, RoleGroup, ServiceAccount, User
 from governance.roles import ApiScope
 from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.errors import NotFound
+from reasoncodes.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.tenancy import every_tenant
 
 
@@ -66,15 +67,22 @@ def person_actor(*, user: User, permission: str) -> Actor:
     return Actor(ActorKind.PERSON, user.id, organizations_where(user=user, permission=permission))
 
 
-def organization_for_admin_scope(*, actor: Actor, org_id: UUID) -> Organization:
-    """`?org_id=`: one's own organization, or any with the admin scope; everybody else's does not exist."""
+def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
+    """The organization that a request means: the one it names, or the only one the credential has.
+
+    Naming somebody else's is 404, except with the scope `orchestrator:admin`.
+    """
+    if org_id is None:
+        if len(actor.organization_ids) != 1:
+            raise InvalidInput(errors=[FieldError("/org_id", "is required: you act in several organizations")])
+        (org_id,) = actor.organization_ids
     with every_tenant():
         organization = Organization.objects.filter(id=org_id).first()
     if organization is None:
         raise NotFound
-    if actor.may_act_in(org_id) or ApiScope.ORCHESTRATOR_ADMIN in actor.scopes:
-        return organization
-    raise NotFound
+    if not actor.may_act_in(org_id) and ApiScope.ORCHESTRATOR_ADMIN not in actor.scopes:
+        raise CrossTenant(subject_type="organization", subject_id=org_id)
+    return organization
 
 
 def people_behind(*, commitments: set[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from governance.ledger.append import ledger_append
 from governance.models import Organization, Product
 from governance.roles import PERMISSIONS_OF_ROLE
-from governance.services.role import role_group_ensure
+from governance.services.role import role_groups_create
 from reasoncodes.actors import Actor
 from reasoncodes.errors import AlreadyExists, NotFound
 from reasoncodes.tenancy import tenant_scope
@@ -42,8 +42,7 @@ def organization_create(
     try:
         with tenant_scope([organization.id]), transaction.atomic():
             organization.save(force_insert=True)
-            for role in PERMISSIONS_OF_ROLE:
-                role_group_ensure(organization=organization, role=role)
+            role_groups_create(organization=organization, roles=list(PERMISSIONS_OF_ROLE))
             ledger_append(
                 action="organization.created",
                 organization_id=organization.id,

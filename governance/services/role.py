@@ -1,28 +1,40 @@
 """People's roles: membership of the organization's groups, which carry the object permissions."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db import transaction
-from guardian.shortcuts import assign_perm
 
 from governance.ledger.append import ledger_append, person_commitment
-from governance.models import Organization, RoleGroup, User
-from governance.roles import permissions_of
+from governance.models import Organization, OrganizationGroupObjectPermission, RoleGroup, User
+from governance.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from reasoncodes.actors import Actor
 from reasoncodes.errors import NotFound
+
+ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
 
 
 def role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
     """The organization's group for the role, with its permissions; made on first use (tiers can be added later)."""
-    permissions = permissions_of(role)
     existing = RoleGroup.objects.filter(organization=organization, role=role).first()
-    if existing is not None:
-        return existing
-    group = Group.objects.create(name=f"{organization.slug}/{role}")
-    for permission in permissions:
-        assign_perm(f"governance.{permission}", group, organization)
-    return RoleGroup.objects.create(organization=organization, role=role, group=group)
+    return existing or role_groups_create(organization=organization, roles=[role])[0]
+
+
+def role_groups_create(*, organization: Organization, roles: Sequence[str]) -> list[RoleGroup]:
+    """Groups and their object permissions, four statements however many roles."""
+    permissions = {
+        row.codename: row for row in Permission.objects.filter(content_type__app_label="governance", codename__in=ALL)
+    }
+    groups = Group.objects.bulk_create(Group(name=f"{organization.slug}/{role}") for role in roles)
+    OrganizationGroupObjectPermission.objects.bulk_create(
+        OrganizationGroupObjectPermission(permission=permissions[name], group=group, content_object=organization)
+        for role, group in zip(roles, groups, strict=True)
+        for name in permissions_of(role)
+    )
+    return RoleGroup.objects.bulk_create(
+        RoleGroup(organization=organization, role=role, group=group) for role, group in zip(roles, groups, strict=True)
+    )
 
 
 def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:

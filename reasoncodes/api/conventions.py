@@ -11,9 +11,9 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from reasoncodes.actors import Actor
-from reasoncodes.errors import FieldError, UnknownParameter
+from reasoncodes.errors import FieldError, InvalidInput, UnknownParameter
 
-PAGE_PARAMETERS = frozenset({"cursor", "page_size"})
+COMMON_PARAMETERS = frozenset({"cursor", "page_size", "org_id"})  # org_id: governance.api.permissions has seen to it
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -29,7 +29,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class EmptyQuery(StrictSerializer):
-    """No parameters beyond those for paging."""
+    """No parameters beyond the common ones."""
 
 
 class ApiView(APIView):
@@ -50,11 +50,15 @@ class ApiView(APIView):
     @staticmethod
     def query(request: Request, serializer_class: type[StrictSerializer] = EmptyQuery) -> dict[str, Any]:
         """The filters; an unknown one is refused, since ignoring it would return more than was asked for."""
-        given = {key: value for key, value in request.query_params.items() if key not in PAGE_PARAMETERS}
+        params = request.query_params
+        given = {key: value for key, value in params.items() if key not in COMMON_PARAMETERS}
         known = set(serializer_class().fields)
         if set(given) - known:
-            names = ", ".join(sorted(known | PAGE_PARAMETERS))
+            names = ", ".join(sorted(known | COMMON_PARAMETERS))
             raise UnknownParameter(errors=[FieldError("", f"the known parameters are: {names}")])
+        twice = [FieldError(f"/{key}", "is given more than once") for key in known if len(params.getlist(key)) > 1]
+        if twice:
+            raise InvalidInput(errors=twice)
         serializer = serializer_class(data=given)
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)

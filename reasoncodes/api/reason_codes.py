@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from reasoncodes.api.conventions import ApiView, StrictSerializer, home_organization
 from reasoncodes.codes import Scope
-from reasoncodes.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.errors import FieldError, InvalidInput
 from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import reason_code_get, reason_code_list, reason_code_usage
 from reasoncodes.services.reason_code import reason_code_create, reason_code_deactivate, reason_code_update
@@ -54,7 +54,6 @@ class ReasonCodeDetailOut(ReasonCodeOut):
 class ReasonCodeFilter(StrictSerializer):
     scope = serializers.ChoiceField(choices=SCOPES, required=False)
     active = serializers.BooleanField(required=False, allow_null=True, default=None)
-    org_id = serializers.UUIDField(required=False)
 
 
 class ReasonCodeWords(StrictSerializer):
@@ -72,7 +71,7 @@ class ReasonCodeWords(StrictSerializer):
 class ReasonCodeCreateIn(ReasonCodeWords):
     scope = serializers.ChoiceField(choices=SCOPES)
     code = serializers.RegexField(r"^[a-z][a-z0-9_]{1,63}$")
-    org_id = serializers.UUIDField(required=False, help_text="Only with several organizations, or orchestrator:admin.")
+    org_id = serializers.UUIDField(required=False, help_text="Needed when you act in several organizations.")
 
 
 class ReasonCodePatchIn(ReasonCodeWords):
@@ -92,18 +91,17 @@ EXAMPLE = OpenApiExample(
 )
 
 
+CHANGE = OpenApiExample("Another wording", value={"label": "Needs a dermoscopic image"}, request_only=True)
+
+
 class ReasonCodeListApi(ApiView):
     required_scopes = {"GET": READ, "POST": WRITE}
 
     @extend_schema(operation_id="reason_codes_list", parameters=[ReasonCodeFilter], responses=ReasonCodeOut(many=True))
     def get(self, request: Request) -> Response:
         filters = self.query(request, ReasonCodeFilter)
-        chosen = filters.pop("org_id", None)
-        actor = self.actor(request)
-        if chosen is not None and not actor.may_act_in(chosen):
-            raise NotFound
-        organization_ids = [chosen] if chosen else actor.organization_ids
-        return self.page(request, reason_code_list(organization_ids=organization_ids, **filters), ReasonCodeOut)
+        rows = reason_code_list(organization_ids=self.actor(request).organization_ids, **filters)
+        return self.page(request, rows, ReasonCodeOut)
 
     @extend_schema(
         operation_id="reason_codes_create",
@@ -129,7 +127,9 @@ class ReasonCodeApi(ApiView):
         self.query(request)
         return Response(ReasonCodeDetailOut(reason_code_get(reason_code_id=reason_code_id)).data)
 
-    @extend_schema(operation_id="reason_codes_change", request=ReasonCodePatchIn, responses=ReasonCodeOut)
+    @extend_schema(
+        operation_id="reason_codes_change", request=ReasonCodePatchIn, responses=ReasonCodeOut, examples=[CHANGE]
+    )
     def patch(self, request: Request, reason_code_id: UUID) -> Response:
         changes = self.body(request, ReasonCodePatchIn)
         row = reason_code_update(

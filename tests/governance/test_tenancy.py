@@ -13,7 +13,14 @@ from django.test import RequestFactory
 from governance.models import ApiKey, LedgerEntry, Organization, Product, RoleGroup, ServiceAccount
 from governance.web.tenancy import TenantScopeMiddleware
 from reasoncodes.models import ReasonCode
-from reasoncodes.tenancy import TenantManager, TenantScopeMissing, current_scope, enter_scope, every_tenant, tenant_scope
+from reasoncodes.tenancy import (
+    TenantManager,
+    TenantScopeMissing,
+    current_scope,
+    enter_scope,
+    every_tenant,
+    tenant_scope,
+)
 from tests.cast import Cast
 from tests.factories import ProductFactory
 

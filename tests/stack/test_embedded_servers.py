@@ -142,18 +142,20 @@ def test_a_pid_file_whose_number_was_reused_does_not_prevent_the_start(
     kill_9(postgres)
     # PostgreSQL itself takes any living process of its own account for a running server.
     account = account_for(data=paths.postgres_data)
-    with subprocess.Popen(["sleep", "60"], cwd="/", **popen_options(account)) as stranger:
+    stranger = subprocess.Popen(["sleep", "60"], cwd="/", **popen_options(account))
+    try:
         for file in (paths.postgres_data / "postmaster.pid", paths.postgres_sockets / ".s.PGSQL.5432.lock"):
             lines = file.read_text().splitlines()
             file.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
-
         assert not postgres.alive()
         postgres.stop()
-        assert stranger.poll() is None, "a process that is not ours must be left alone"
         postgres.start()
 
         assert pid_of(postgres) != stranger.pid
+        assert stranger.poll() is None, "a process that is not ours must be left alone"
+    finally:
         stranger.kill()
+        stranger.wait()
 
 
 def test_an_initdb_cut_short_is_done_again(paths: StackPaths) -> None:
@@ -183,6 +185,7 @@ def test_a_stopped_server_that_sleeps_is_woken_and_ended(postgres: PostgresServe
     os.kill(pid_of(postgres), signal.SIGSTOP)
     postgres.stop()
     assert not postgres.alive()
+    assert "database system is shut down" in postgres.log.read_text(), "it was cut off instead of ended"
 
 
 def test_a_home_with_a_long_path_keeps_its_sockets_elsewhere(home: Path) -> None:

@@ -38,7 +38,9 @@ class Command(BaseCommand):
 
     def _all(self) -> Any:
         total = EnforcementDecision.objects.count()
-        return track(decisions_newest_first(), total=total, description="Re-evaluating", disable=not self.stderr.isatty())
+        return track(
+            decisions_newest_first(), total=total, description="Re-evaluating", disable=not self.stderr.isatty()
+        )
 
     @staticmethod
     def _one(decision_id: str) -> list[EnforcementDecision]:

@@ -1,0 +1,1 @@
+"""Measurements, each beside a reference taken in the same run. Figures move with the machine; ratios hold."""

@@ -1,0 +1,39 @@
+"""Enforcement (law 3): a request and its recorded environment in, one decision out, today and years later.
+Pure: no database, no clock and no randomness of its own. Described in docs/enforcement.md."""
+
+from governance.enforcement.deciding import SLOWEST_SECONDS, evaluate
+from governance.enforcement.environment import Environment
+from governance.enforcement.names import EVALUATORS
+from governance.enforcement.schemas import FACTS_SCHEMA, REQUEST_SCHEMA
+from governance.enforcement.shape import request_problems
+from governance.enforcement.storage import (
+    decision_document,
+    decision_from_document,
+    environment_sha256,
+    request_sha256,
+    results_from_document,
+)
+from governance.enforcement.verdict import Approval, Decision, EvaluatorResult, Verdict
+from governance.enforcement.withholding import boundary_findings, storable_request, withhold
+
+__all__ = [
+    "EVALUATORS",
+    "FACTS_SCHEMA",
+    "REQUEST_SCHEMA",
+    "SLOWEST_SECONDS",
+    "Approval",
+    "Decision",
+    "Environment",
+    "EvaluatorResult",
+    "Verdict",
+    "boundary_findings",
+    "decision_document",
+    "decision_from_document",
+    "environment_sha256",
+    "evaluate",
+    "request_problems",
+    "request_sha256",
+    "results_from_document",
+    "storable_request",
+    "withhold",
+]

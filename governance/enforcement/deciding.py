@@ -1,0 +1,112 @@
+"""The decision: all evaluators in their fixed order, none of which can make it raise."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from governance.enforcement.case import Case, Snapshots, load_snapshots
+from governance.enforcement.environment import Environment
+from governance.enforcement.evaluators import EVALUATE
+from governance.enforcement.inspection import Inspection, as_stored, inspect_request
+from governance.enforcement.names import ENVIRONMENT_SHAPE, REQUEST_SHAPE
+from governance.enforcement.precedence import winning
+from governance.enforcement.shape import facts_problems, request_problems
+from governance.enforcement.verdict import Approval, Decision, EvaluatorResult, Verdict, deny
+
+Stopwatch = Callable[[], float]
+T = TypeVar("T")
+
+SLOWEST_SECONDS: Final = 0.25
+_BOUNDARY: Final = "metadata_boundary"
+
+
+def evaluate(request: Mapping[str, Any], environment: Environment, *, stopwatch: Stopwatch | None = None) -> Decision:
+    """Decides. Never raises: whatever cannot be read or judged is a denial with a reason code.
+
+    `stopwatch` gives seconds of a monotonic clock. Without it, as in a replay, only the failures that the facts
+    record count.
+    """
+    malformed = _malformed(request, environment)
+    if malformed:
+        return _decision(malformed, failures={})
+    run = _Run(failures=dict(environment.facts.get("failures", {})), stopwatch=stopwatch)
+    snapshots = load_snapshots(environment)
+    metadata = as_stored(dict(request.get("metadata", ())))
+    inspection = _inspection(run, request, metadata, snapshots)
+    case = Case(request, metadata, environment.facts, snapshots, inspection)
+    results = [_result(run, name, function, case) for name, function in EVALUATE]
+    return _decision(results, failures=run.failures)
+
+
+def _malformed(request: Any, environment: Environment) -> list[EvaluatorResult]:
+    found = []
+    if problems := request_problems(request):
+        found.append(deny(REQUEST_SHAPE, "invalid_input", problems=problems))
+    if problems := facts_problems(environment.facts):
+        found.append(deny(ENVIRONMENT_SHAPE, "enforcement_exception", problems=problems))
+    return found
+
+
+class _Run:
+    """Guards each piece of work: an evaluator that failed once has failed, and is not asked again."""
+
+    def __init__(self, *, failures: dict[str, str], stopwatch: Stopwatch | None) -> None:
+        self.failures = failures
+        self._stopwatch = stopwatch
+
+    def guarded(self, name: str, work: Callable[[], T]) -> T | None:
+        """The outcome of the work, or nothing and a failure on record. The name of the error's class is kept, its
+        message is not: it could quote a value."""
+        if name in self.failures:
+            return None
+        try:
+            start = self._stopwatch() if self._stopwatch else 0.0
+            outcome = work()
+            if self._stopwatch and self._stopwatch() - start > SLOWEST_SECONDS:
+                self.failures[name] = "timeout"
+                return None
+        except Exception as error:
+            self.failures[name] = f"raised:{type(error).__name__}"
+            return None
+        return outcome
+
+
+def _inspection(run: _Run, request: Mapping[str, Any], metadata: Mapping[str, Any], snapshots: Snapshots) -> Inspection:
+    """Before the first evaluator, because `envelope` and others must not judge a value that will not be stored."""
+
+    def work() -> Inspection:
+        contract = snapshots.contract.get()
+        policy = contract.boundary if contract else None
+        return Inspection(inspect_request(request, metadata=metadata, policy=policy))
+
+    return run.guarded(_BOUNDARY, work) or Inspection(failed=True)
+
+
+def _result(run: _Run, name: str, function: Callable[[Case], EvaluatorResult], case: Case) -> EvaluatorResult:
+    result = run.guarded(name, lambda: function(case))
+    return result if result is not None else _failure(name, run.failures[name])
+
+
+def _failure(name: str, failure: str) -> EvaluatorResult:
+    kind, _, error = failure.partition(":")
+    inputs = {"failure": kind, "error": error} if error else {"failure": kind}
+    return deny(name, "enforcement_exception", **inputs)
+
+
+def _decision(results: list[EvaluatorResult], *, failures: dict[str, str]) -> Decision:
+    decisive, rule_inputs = winning(results), results[-1].inputs
+    return Decision(
+        verdict=decisive.verdict,
+        reason_code=decisive.reason_code,
+        results=tuple(results),
+        approval=_approval(decisive),
+        rule_id=rule_inputs.get("rule"),
+        retry_after=decisive.inputs.get("retry_after"),
+        failures=failures,
+    )
+
+
+def _approval(decisive: EvaluatorResult) -> Approval | None:
+    if decisive.verdict is not Verdict.NEEDS_APPROVAL:
+        return None
+    inputs = decisive.inputs
+    return Approval(inputs["tier"], inputs["approvals_required"], inputs["expires_in_seconds"])

@@ -1,0 +1,73 @@
+"""Decisions and what they were computed from as plain JSON, and the hashes that bind them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from governance.canonical import canonical_sha256
+from governance.enforcement.names import DECISION_FORMAT
+from governance.enforcement.verdict import Approval, Decision, EvaluatorResult, Verdict
+
+
+def decision_document(decision: Decision) -> dict[str, Any]:
+    """The whole decision; two decisions agree when the canonical bytes of their documents do."""
+    approval = decision.approval
+    return {
+        "format": DECISION_FORMAT,
+        "verdict": decision.verdict.value,
+        "reason_code": decision.reason_code,
+        "results": [_result_document(result) for result in decision.results],
+        "approval": approval
+        and {
+            "tier": approval.tier,
+            "approvals_required": approval.approvals_required,
+            "expires_in_seconds": approval.expires_in_seconds,
+        },
+        "rule_id": decision.rule_id,
+        "retry_after": decision.retry_after,
+        "failures": dict(decision.failures),
+    }
+
+
+def decision_from_document(document: Mapping[str, Any]) -> Decision:
+    """The inverse of `decision_document`."""
+    approval = document["approval"]
+    return Decision(
+        verdict=Verdict(document["verdict"]),
+        reason_code=document["reason_code"],
+        results=results_from_document(document["results"]),
+        approval=Approval(**approval) if approval else None,
+        rule_id=document["rule_id"],
+        retry_after=document["retry_after"],
+        failures=dict(document["failures"]),
+    )
+
+
+def results_from_document(results: Iterable[Mapping[str, Any]]) -> tuple[EvaluatorResult, ...]:
+    return tuple(
+        EvaluatorResult(
+            evaluator=result["evaluator"],
+            verdict=Verdict(result["verdict"]),
+            reason_code=result["reason_code"],
+            inputs=dict(result["inputs"]),
+        )
+        for result in results
+    )
+
+
+def request_sha256(request: Mapping[str, Any]) -> str:
+    """Of the request as it is stored. Raises for what is no canonical JSON; `storable_request` gives nothing such."""
+    return canonical_sha256(request)
+
+
+def environment_sha256(facts: Mapping[str, Any]) -> str:
+    """Of the facts. They name the snapshots by hash, so this binds those too."""
+    return canonical_sha256(facts)
+
+
+def _result_document(result: EvaluatorResult) -> dict[str, Any]:
+    return {
+        "evaluator": result.evaluator,
+        "verdict": result.verdict.value,
+        "reason_code": result.reason_code,
+        "inputs": dict(result.inputs),
+    }

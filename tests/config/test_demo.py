@@ -1,0 +1,152 @@
+"""`manage.py demo`: one JSON object for programs, the same again the second time, and never in production."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
+
+from config.demo.secrets import DemoSecrets
+from config.env import BASE_DIR
+from governance.documents import OWNER_GROUPS
+from governance.models import ApiKey, LedgerEntry, User
+from reasoncodes.tenancy import every_tenant
+from tests.governance.support import everything_stored, row_counts
+
+KEYS = {"caller", "executor", "reviewer_service", "workflows", "governance", "ledger", "admin", "other_caller"}
+PEOPLE = {"operator", "reviewer", "reviewer2", "sa_qa", "auditor", "admin"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLDPOINT_HOME", str(tmp_path))
+    return tmp_path
+
+
+def demo() -> dict[str, Any]:
+    out = StringIO()
+    call_command("demo", "--json", stdout=out)
+    return dict(json.loads(out.getvalue()))
+
+
+def test_it_tells_what_a_black_box_check_needs(db: None) -> None:
+    facts = demo()
+    assert {"base_url", "organization", "other_organization", "users", "keys", "contracts"} <= set(facts)
+    assert set(facts["organization"]) == set(facts["other_organization"]) == {"id", "slug"}
+    assert facts["organization"]["id"] != facts["other_organization"]["id"]
+    owners = {"owner_" + group.replace("-", "_") for group in OWNER_GROUPS}
+    assert PEOPLE | owners <= set(facts["users"])
+    assert all(set(user) == {"username", "password"} for user in facts["users"].values())
+    assert set(facts["keys"]) == KEYS
+    assert facts["attempt_example"]["action"]["payload_sha256"]
+
+
+def test_the_logins_and_keys_work(db: None) -> None:
+    facts = demo()
+    for user in facts["users"].values():
+        found = User.objects.get(username=user["username"])
+        assert found.check_password(user["password"])
+        assert found.is_staff
+    api = APIClient()
+    for name, status in (("workflows", 200), ("admin", 200), ("caller", 403), ("executor", 403)):
+        answer = api.get("/api/v1/reason-codes", HTTP_AUTHORIZATION=f"Bearer {facts['keys'][name]}")
+        assert answer.status_code == status, name
+    url = f"/api/v1/reason-codes?org_id={facts['organization']['id']}"
+    assert api.get(url, HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}").status_code == 200
+
+
+def test_the_second_time_it_makes_nothing_and_says_the_same(db: None) -> None:
+    first, rows = demo(), row_counts()
+    assert demo() == first
+    assert row_counts() == rows
+
+
+def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(db: None, folder: Path) -> None:
+    first = demo()
+    (folder / "demo.json").unlink()
+    second = demo()
+    assert second["organization"] == first["organization"]
+    assert not set(second["keys"].values()) & set(first["keys"].values())
+    with every_tenant():
+        assert ApiKey.objects.filter(revoked_at=None).count() == len(KEYS)
+    answer = APIClient().get("/api/v1/reason-codes", HTTP_AUTHORIZATION=f"Bearer {first['keys']['workflows']}")
+    assert answer.status_code == 401
+
+
+def test_a_revoked_key_is_replaced(db: None) -> None:
+    first = demo()
+    with every_tenant():
+        prefix = first["keys"]["workflows"].split("_")[1]
+        ApiKey.objects.filter(prefix=prefix).update(revoked_at="2026-01-01T00:00Z")
+    second = demo()
+    assert {name for name in KEYS if first["keys"][name] != second["keys"][name]} == {"workflows"}
+
+
+def test_secrets_are_in_a_file_of_the_owner_and_not_in_the_database(db: None, folder: Path) -> None:
+    facts = demo()
+    assert stat.S_IMODE((folder / "demo.json").stat().st_mode) == 0o600
+    stored = everything_stored()
+    for secret in [*facts["keys"].values(), *(user["password"] for user in facts["users"].values())]:
+        assert secret not in stored
+
+
+def test_what_it_makes_is_on_the_ledger(db: None) -> None:
+    demo()
+    with every_tenant():
+        actions = set(LedgerEntry.objects.values_list("action", flat=True))
+    assert {"organization.created", "person.created", "person.role_given", "api_key.issued"} <= actions
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[]", '"text"', '{"keys": 3}', '{"passwords": []}'])
+def test_a_broken_file_is_a_lost_file(folder: Path, text: str) -> None:
+    (folder / "demo.json").write_text(text)
+    secrets = DemoSecrets()
+    assert secrets.key("caller") is None
+    assert secrets.password("operator").startswith("demo-")
+    secrets.remember_key("caller", "hp_x")
+    secrets.save()
+    assert DemoSecrets().key("caller") == "hp_x"
+
+
+def test_people_read_a_list(db: None) -> None:
+    out = StringIO()
+    call_command("demo", stdout=out)
+    assert "operator" in out.getvalue()
+    assert "hp_" in out.getvalue()
+
+
+def test_it_is_refused_where_the_demo_is_not_allowed(db: None, settings: Any) -> None:
+    settings.DEMO_ALLOWED = False
+    rows = row_counts()
+    with pytest.raises(CommandError, match="refused under production settings"):
+        call_command("demo")
+    assert row_counts() == rows
+
+
+def test_it_is_refused_under_production_settings() -> None:
+    found = subprocess.run(
+        [sys.executable, "manage.py", "demo", "--json"],
+        cwd=BASE_DIR,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "config.settings.production",
+            "ALLOWED_HOSTS": "holdpoint.example",
+            "HOLDPOINT_REGION": "US",
+            "HOLDPOINT_METRICS_TOKEN": "token",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert found.returncode != 0
+    assert found.stdout == ""
+    assert "refused under production settings" in found.stderr
+    assert "Traceback" not in found.stderr

@@ -1,0 +1,82 @@
+"""Set-up for what needs a contract: one that its owners approved and an operator opened, through the services."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from governance.documents import AREAS
+from governance.models import Contract, Policy
+from governance.services.contract import contract_create, contract_open
+from governance.services.policy import policy_create, policy_publish
+from governance.services.readiness import readiness_decide
+from governance.states import ReadinessVerdict
+from reasoncodes.tenancy import every_tenant
+from tests.cast import Cast
+
+AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+ALLOW = [{"id": "all", "when": "true", "verdict": "allow"}]
+HOLD = [
+    {
+        "id": "hold",
+        "when": "true",
+        "verdict": "needs_approval",
+        "tier": "customer_clinician",
+        "approvals_required": 1,
+        "expires_in_seconds": 3600,
+    }
+]
+DENY = [{"id": "never", "when": "true", "verdict": "deny", "reason_code": "policy_denied"}]
+
+
+def make_policy(
+    cast: Cast, *, rules: list[dict[str, Any]] | None = None, slug: str = "standard", publish: bool = True
+) -> Policy:
+    actor = cast.actor(cast.operator, [cast.organization])
+    with every_tenant():
+        policy = policy_create(
+            actor=actor, at=AT, organization=cast.organization, slug=slug, title=slug.title(), rules=rules or ALLOW
+        )
+        return policy_publish(actor=actor, at=AT, policy_id=policy.id) if publish else policy
+
+
+def make_contract(
+    cast: Cast, *, slug: str = "close-case", documents: Mapping[str, Any] | None = None, **core: Any
+) -> Contract:
+    with every_tenant():
+        return contract_create(
+            actor=cast.actor(cast.operator, [cast.organization]),
+            at=AT,
+            organization=cast.organization,
+            slug=slug,
+            title=slug.title(),
+            review_owner="customer_clinician",
+            policy_slug=core.pop("policy_slug", "standard"),
+            documents=documents,
+            **core,
+        )
+
+
+def approve(cast: Cast, contract: Contract, *areas: str, verdict: ReadinessVerdict = ReadinessVerdict.APPROVE) -> None:
+    """Each area by a member of its owning group (all ten when none is named)."""
+    with every_tenant():
+        for area in AREAS:
+            if not areas or area.name in areas:
+                owner = cast.person(f"owner-{area.owner_group}", f"owner:{area.owner_group}")
+                readiness_decide(
+                    actor=cast.actor(owner, [cast.organization]),
+                    at=AT,
+                    contract_id=contract.id,
+                    area=area.name,
+                    verdict=verdict,
+                    rationale="Looked at it",
+                )
+
+
+def open_contract(cast: Cast, *, rules: list[dict[str, Any]] | None = None, **kwargs: Any) -> Contract:
+    slug = kwargs.get("policy_slug", "standard")
+    with every_tenant():
+        if not Policy.objects.filter(organization=cast.organization, slug=slug, state="active").exists():
+            make_policy(cast, rules=rules, slug=slug)
+        contract = make_contract(cast, **kwargs)
+        approve(cast, contract)
+        return contract_open(actor=cast.actor(cast.operator, [cast.organization]), at=AT, contract_id=contract.id)
