@@ -5,3 +5,4 @@ from prometheus_client import Counter
 REFUSED_AT_THE_DOOR = Counter(
     "holdpoint_attempts_refused_unread_total", "Attempts refused before their body was read.", ["reason_code"]
 )
+ATTEMPTS = Counter("holdpoint_attempts_total", "Answers to intake requests whose body was read.", ["status"])

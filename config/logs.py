@@ -14,12 +14,13 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 FRAMES_KEPT = 12
+ALREADY_FILLED_IN = ("Invalid request from ip=",)  # gunicorn writes what it could not parse into the line itself
 
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as log fields: its class, the violated constraint, where it was raised. Not its text."""
     diag = getattr(error.__cause__ or error, "diag", None)
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = list(traceback.extract_tb(error.__traceback__))
     # A library's frames push out the place in our own code that leads to the cause; its last one is enough.
     frames = [frame for frame in frames[:-1] if "site-packages" not in frame.filename][-FRAMES_KEPT:] + frames[-1:]
     fields: dict[str, Any] = {
@@ -56,6 +57,8 @@ class TemplateOnlyFormatter(structlog.stdlib.ProcessorFormatter):
     """Formats foreign records by their template alone, so that `%s` arguments never reach a log file."""
 
     def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.msg, str) and record.msg.startswith(ALREADY_FILLED_IN):
+            record = logging.makeLogRecord(record.__dict__ | {"msg": record.msg.split(" from ")[0], "args": None})
         if not isinstance(record.msg, dict) and record.args:
             record = logging.makeLogRecord(record.__dict__ | {"args": None})
         return super().format(record)

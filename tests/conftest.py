@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db.backends.base.operations import BaseDatabaseOperations
+from time_machine import travel
 
 from governance.models.append_only import append_only_tables
 from reasoncodes.tenancy import leave_scope
@@ -17,6 +18,25 @@ def no_scope_left_over() -> Iterator[None]:
     leave_scope()
     yield
     leave_scope()
+
+
+@pytest.fixture
+def time_machine() -> Iterator[Any]:
+    """`move_to(moment, tick=False)`; the clock is the real one again after the test."""
+    moves: list[Any] = []
+
+    class Mover:
+        @staticmethod
+        def move_to(moment: str, *, tick: bool = False) -> None:
+            while moves:
+                moves.pop().stop()
+            traveller = travel(moment, tick=tick)
+            traveller.start()
+            moves.append(traveller)
+
+    yield Mover
+    while moves:
+        moves.pop().stop()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,17 +1,29 @@
 """`POST /execution/{slug}/{version}/attempts`: the governed door. A plain view: DRF would cost more than the answer."""
 
 import structlog
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from attempts.metrics import REFUSED_AT_THE_DOOR
+from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
+from attempts.services.attempt_create import attempt_create, attempt_refuse_unreadable
+from attempts.services.intake_answer import Answer
 from attempts.services.intake_door import intake_door
+from attempts.services.intake_rows import Intake
 from governance.api.authentication import bearer_secret
-from governance.selectors import credential_for_secret
-from reasoncodes.errors import AttemptCreationDisabled, CredentialMissing
+from governance.selectors import Credential, IntakeFacts, credential_for_secret
+from reasoncodes.errors import (
+    AttemptCreationDisabled,
+    BodyTooLarge,
+    CredentialMissing,
+    InvalidInput,
+    UnsupportedMediaType,
+)
+from reasoncodes.json_body import BODY_LIMIT_BYTES, parse_json
+from reasoncodes.trace import TraceContext, current_trace, read_trace
 
 log = structlog.get_logger("holdpoint.security")
 
@@ -26,14 +38,58 @@ class AttemptCreateApi(View):
         if credential is None:
             raise CredentialMissing
         try:
-            intake_door(credential=credential, workflow_slug=workflow_slug, contract_version=contract_version)
+            facts = intake_door(credential=credential, workflow_slug=workflow_slug, contract_version=contract_version)
         except AttemptCreationDisabled as refusal:
-            REFUSED_AT_THE_DOOR.labels(reason_code=refusal.reason_code).inc()
-            log.warning(
-                "attempt_refused_unread",
-                reason_code=refusal.reason_code,
-                organization_id=str(credential.organization.id),
-                service_account_id=str(credential.actor.id),
-            )
+            note_refusal(credential, refusal)
             raise
-        return HttpResponse(status=204)
+        return render(attempt_create(intake=read_intake(request, credential, facts)))
+
+
+def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts) -> Intake:
+    """From here on the body is read: the contract is open."""
+    intake = Intake(
+        credential=credential,
+        facts=facts,
+        route=f"{request.method} {facts.contract.slug}/{facts.contract.version}",
+        key=request.headers.get("Idempotency-Key"),
+        body=None,
+        trace=trace_of_request(),
+        at=timezone.now(),
+        deployment_region=settings.DEPLOYMENT_REGION,
+        base_url=request.build_absolute_uri("/").rstrip("/"),
+    )
+    try:
+        return intake.with_body(read_body(request))
+    except InvalidInput as unreadable:
+        attempt_refuse_unreadable(intake=intake, refusal=unreadable)
+        raise
+
+
+def read_body(request: HttpRequest) -> object:
+    if request.content_type != "application/json":
+        raise UnsupportedMediaType
+    declared = request.META.get("CONTENT_LENGTH") or "0"
+    if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
+        raise BodyTooLarge
+    return parse_json(request.read(BODY_LIMIT_BYTES + 1))
+
+
+def render(answer: Answer) -> HttpResponse:
+    ATTEMPTS.labels(status=answer.status).inc()
+    media_type = "application/problem+json" if answer.is_problem else "application/json"
+    return HttpResponse(answer.body, status=answer.status, content_type=media_type, headers=answer.headers)
+
+
+def trace_of_request() -> TraceContext:
+    return current_trace() or read_trace(request_id="", traceparent="")
+
+
+def note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> None:
+    """No row is written for a closed door: a counter and a security log line remain."""
+    REFUSED_AT_THE_DOOR.labels(reason_code=refusal.reason_code).inc()
+    log.warning(
+        "attempt_refused_unread",
+        reason_code=refusal.reason_code,
+        organization_id=str(credential.organization.id),
+        service_account_id=str(credential.actor.id),
+    )

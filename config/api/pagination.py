@@ -18,7 +18,7 @@ class CursorPages(CursorPagination):
     def get_page_size(self, request: Request) -> int | None:
         """A size that cannot be read is refused like any other bad parameter; more than the most gets the most."""
         given = request.query_params.get(self.page_size_query_param, str(self.page_size))
-        if not (given.isascii() and given.isdigit() and 0 < int(given[:9])):
+        if not (given.isascii() and given.isdigit() and int(given[:9]) > 0):
             raise InvalidInput(errors=[FieldError("/page_size", f"is a number from 1 to {self.max_page_size}")])
         return min(int(given[:9]), self.max_page_size)
 

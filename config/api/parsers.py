@@ -1,78 +1,20 @@
-"""JSON with limits, checked before and while parsing: size, depth, duplicate keys, numbers that JSON cannot hold."""
+"""DRF's parser: JSON with our limits; a body that announces too much is not read at all."""
 
-import json
-import math
-import re
 from typing import Any
 
-from django.conf import settings
 from rest_framework.parsers import BaseParser
 
-from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+from reasoncodes.errors import BodyTooLarge
+from reasoncodes.json_body import BODY_LIMIT_BYTES, check_depth, parse_json
 
-STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-BRACKET = re.compile(rb"[\[\]{}]")
-ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+__all__ = ["LimitedJsonParser", "check_depth", "parse_json"]
 
 
 class LimitedJsonParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        request = parser_context["request"]
-        declared = request.META.get("CONTENT_LENGTH") or "0"
-        if declared.isdigit() and int(declared) > settings.BODY_LIMIT_BYTES:
+        declared = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
+        if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
             raise BodyTooLarge
-        raw = stream.read(settings.BODY_LIMIT_BYTES + 1)
-        return parse_json(raw)
-
-
-def parse_json(raw: bytes) -> Any:
-    """The value, or a refusal that repeats nothing of it."""
-    if len(raw) > settings.BODY_LIMIT_BYTES:
-        raise BodyTooLarge
-    check_depth(raw)
-    try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
-        if ESCAPE.search(raw):
-            _check_storable(value)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("The body is not valid JSON.") from error
-    return value
-
-
-def check_depth(raw: bytes) -> None:
-    """Brackets outside strings, in one pass, so that nothing deep is ever built."""
-    if raw.count(b"[") + raw.count(b"{") <= settings.JSON_DEPTH_LIMIT:
-        return
-    depth = 0
-    for bracket in BRACKET.findall(STRING.sub(b"", raw)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > settings.JSON_DEPTH_LIMIT:
-            raise BodyTooDeep
-
-
-def _refuse(_: str) -> Any:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):  # 1e999 would be read as infinity, and written as something that is not JSON
-        raise ValueError("the number is out of range")
-    return number
-
-
-def _check_storable(value: Any) -> None:
-    """An escaped half of a surrogate pair cannot be written as UTF-8, and NUL cannot be stored in PostgreSQL."""
-    if "\\u0000" in json.dumps(value).replace("\\\\", ""):
-        raise ValueError("NUL cannot be stored")
-    json.dumps(value, ensure_ascii=False).encode("utf-8")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two values under one key would let two readers see two different requests."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
-    return value
+        return parse_json(stream.read(BODY_LIMIT_BYTES + 1))

@@ -7,9 +7,12 @@ import structlog
 from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from governance.errors import RuleBroken
+from governance.services.violation import violation_record
 from reasoncodes.errors import (
     PROBLEMS,
     BodyTooLarge,
@@ -25,6 +28,8 @@ from reasoncodes.errors import (
     ScopeMissing,
     UnsupportedMediaType,
 )
+from reasoncodes.problem import problem_document
+from reasoncodes.trace import current_trace
 
 log = structlog.get_logger("holdpoint.api")
 CONTENT_TYPE = "application/problem+json"
@@ -32,35 +37,29 @@ CONTENT_TYPE = "application/problem+json"
 
 def problem_response(request: HttpRequest | Request, error: DomainError) -> HttpResponse:
     """The error as a response. `instance` is the request id: a path may carry what the caller wrote into it."""
-    from reasoncodes.trace import current_trace
-
     trace = current_trace()
-    body: dict[str, Any] = {
-        "type": _help_page(request, error),
-        "title": error.title,
-        "status": error.status,
-        "detail": error.detail,
-        "instance": f"urn:holdpoint:request:{trace.request_id}" if trace else "urn:holdpoint:request",
-    }
-    if error.reason_code:
-        body["reason_code"] = error.reason_code
-    if error.errors:
-        body["errors"] = [field.as_json() for field in error.errors]
-    body.update(error.extensions)
+    body = problem_document(error, base_url=_base_url(request), request_id=trace.request_id if trace else "")
     return HttpResponse(json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers)
 
 
-def _help_page(request: HttpRequest | Request, error: DomainError) -> str:
-    path = f"/problems/{error.code}"
+def _base_url(request: HttpRequest | Request) -> str:
     try:
-        return str(request.build_absolute_uri(path))
+        return str(request.build_absolute_uri("/")).rstrip("/")
     except DisallowedHost:  # the very thing that is being refused; a relative reference is valid too
-        return path
+        return ""
 
 
 def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """DRF's exception handler."""
+    record_violation(context["request"], error)
     return problem_response(context["request"], as_domain_error(error))
+
+
+def record_violation(request: HttpRequest | Request, error: Exception) -> None:
+    """What a read refused as a violation (somebody else's id) is put on record here; services record their own."""
+    actor = getattr(request, "actor", None)
+    if isinstance(error, RuleBroken) and actor is not None:
+        violation_record(actor=actor, at=timezone.now(), broken=error)
 
 
 def as_domain_error(error: Exception) -> DomainError:
@@ -108,7 +107,7 @@ def _from_framework(error: Exception) -> DomainError:
 
 
 def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
-    """DRF's nested errors as pointers ("" is the whole body). Only its codes are used: its texts repeat the submitted value."""
+    """DRF's nested errors as pointers ("" is the whole body). Only its codes are used: its texts repeat values."""
     if isinstance(detail, dict):
         found = [
             field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from governance.documents import OWNER_GROUPS
 from config.demo.secrets import DemoSecrets
+from governance.documents import OWNER_GROUPS
 from governance.models import Organization, ServiceAccount, User
 from governance.roles import AUDITOR, OPERATOR, ApiScope
 from governance.services.organization import organization_create, product_create

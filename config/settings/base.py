@@ -110,9 +110,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "staticfiles"
 
-BODY_LIMIT_BYTES = 64 * 1024
-JSON_DEPTH_LIMIT = 8
-DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API's own limit is BODY_LIMIT_BYTES
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API has its own limit
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -16,23 +16,30 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
+from governance.admin.forms import ConsoleForm
 from governance.models import Organization
-from governance.roles import OPERATE, VIEW
+from governance.roles import AUDIT, OPERATE, VIEW
 from governance.selectors import organizations_where
 from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.errors import DomainError
+from reasoncodes.errors import DomainError, FieldError
 from reasoncodes.tenancy import every_tenant
+
+ADMINISTRATORS = frozenset({VIEW, OPERATE, AUDIT})
+"""What an installation administrator has everywhere. Never a reviewer's or an owner's permission."""
 
 
 def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
-    """The signed-in person, acting where they have the permission. An installation administrator operates everywhere,
-    but gets no reviewer's or owner's permission from that."""
-    user = request.user
-    ids = organizations_where(user=user, permission=permission)  # type: ignore[arg-type]
-    if user.is_superuser and permission in {VIEW, OPERATE}:
-        with every_tenant():
-            ids = frozenset(Organization.objects.values_list("id", flat=True))
-    return Actor(ActorKind.PERSON, user.pk, ids)
+    """The signed-in person, acting where they have the permission. Asked once per request: the side bar alone asks for
+    every model, and the services look again inside their own transactions."""
+    known: dict[str, Actor] = request.__dict__.setdefault("console_actors", {})
+    if permission not in known:
+        user = request.user
+        ids = organizations_where(user=user, permission=permission)  # type: ignore[arg-type]
+        if user.is_superuser and permission in ADMINISTRATORS:
+            with every_tenant():
+                ids = frozenset(Organization.objects.values_list("id", flat=True))
+        known[permission] = Actor(ActorKind.PERSON, user.pk, ids)
+    return known[permission]
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
@@ -57,12 +64,19 @@ class Act:
     permission: str = OPERATE
     available: Callable[[Any], bool] = lambda _: True
     danger: bool = False
+    template: str = "admin/holdpoint/act.html"
+    initial: Callable[[Any], dict[str, Any]] = lambda _: {}
+    context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {}
+    """What the page says besides the explanation; `blocked` takes the button away."""
 
 
 class ConsoleAdmin(ModelAdmin):
     """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
 
     acts: ClassVar[Sequence[Act]] = ()
+    add_act: ClassVar[Act | None] = None
+    """Adding as an act: a form whose refusals are shown beside what was typed, and one service that makes the row."""
+    view_permission = VIEW
     addable = False
     editable = False
     paginator = BoundedPaginator
@@ -81,7 +95,9 @@ class ConsoleAdmin(ModelAdmin):
         return self.has_view_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(console_actor(request, permission=VIEW).organization_ids) or request.user.is_superuser
+        return request.user.is_superuser or bool(
+            console_actor(request, permission=self.view_permission).organization_ids
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.addable and self._operates(request)
@@ -97,7 +113,7 @@ class ConsoleAdmin(ModelAdmin):
         if obj is None:
             return bool(actor.organization_ids) or request.user.is_superuser
         return actor.may_act_in(self.organization_id_of(obj)) or (
-            request.user.is_superuser and permission in {OPERATE, VIEW}
+            request.user.is_superuser and permission in ADMINISTRATORS
         )
 
     def require_operator(self, request: HttpRequest, organization_id: UUID) -> Actor:
@@ -106,16 +122,37 @@ class ConsoleAdmin(ModelAdmin):
             raise PermissionDenied
         return actor
 
-    # -- acts -------------------------------------------------------------------------------------------------------
+    def object_or_404(self, request: HttpRequest, object_id: UUID) -> Any:
+        """A row that the person may see. Somebody else's looks like one that does not exist."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        obj = self.get_object(request, str(object_id))
+        if obj is None:
+            raise Http404
+        return obj
+
+    # -- addresses --------------------------------------------------------------------------------------------------
     def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}_act"
-        return [
-            path("<uuid:object_id>/act/<slug:verb>/", self.admin_site.admin_view(self.act_view), name=name),
-            *super().get_urls(),
-        ]
+        act = self.admin_site.admin_view(self.act_view)
+        return [path("<uuid:object_id>/act/<slug:verb>/", act, name=self.url_name("act")), *super().get_urls()]
+
+    def url_name(self, page: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
+
+    def page_url(self, page: str, *args: Any) -> str:
+        return reverse(f"admin:{self.url_name(page)}", args=args)
 
     def act_url(self, obj: Model, verb: str) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_act", args=[obj.pk, verb])
+        return self.page_url("act", obj.pk, verb)
+
+    # -- the page of one row ----------------------------------------------------------------------------------------
+    def page_links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        """Further pages of this row, for whoever may see it: `title` and `url`."""
+        return []
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the row's page shows besides its fields."""
+        return {}
 
     def change_view(
         self,
@@ -125,48 +162,75 @@ class ConsoleAdmin(ModelAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         obj = self.get_object(request, object_id)
-        links = [
+        context = extra_context or {}
+        if obj is not None and self.has_view_permission(request, obj):
+            context |= {"act_links": self._links(request, obj)} | self.page_context(request, obj)
+        return super().change_view(request, object_id, form_url, context)
+
+    def _links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        return self.page_links(request, obj) + [
             {"title": act.title, "url": self.act_url(obj, act.verb), "danger": act.danger}
             for act in self.acts
-            if obj is not None and act.available(obj) and self._operates(request, obj, permission=act.permission)
+            if act.available(obj) and self._operates(request, obj, permission=act.permission)
         ]
-        return super().change_view(request, object_id, form_url, (extra_context or {}) | {"act_links": links})
+
+    # -- acts -------------------------------------------------------------------------------------------------------
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if self.add_act is None:
+            return super().add_view(request, form_url, extra_context)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return self.form_page(request, self.add_act, None)
 
     def act_view(self, request: HttpRequest, object_id: UUID, verb: str) -> HttpResponse:
         """GET shows what will happen; only POST does it."""
         act = next((act for act in self.acts if act.verb == verb), None)
-        obj = self.get_object(request, str(object_id))
-        if act is None or obj is None:
+        obj = self.object_or_404(request, object_id)
+        if act is None:
             raise Http404
         if not self._operates(request, obj, permission=act.permission):
             raise PermissionDenied
-        form = act.form(request.POST if request.method == "POST" else None)
+        return self.form_page(request, act, obj)
+
+    def form_page(self, request: HttpRequest, act: Act, obj: Any) -> HttpResponse:
+        form, problems, status = self._form(act, request, obj), (), 200
         if request.method == "POST" and form.is_valid():
             try:
                 return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))
             except DomainError as refusal:
+                status, problems = refusal.status, refusal.errors
                 form.add_error(None, refusal.detail)
-                for problem in refusal.errors:
-                    form.add_error(None, f"{problem.pointer}: {problem.message}")
-        return render(request, "admin/holdpoint/act.html", self._act_context(request, obj, act, form))
+        context = self._act_context(request, obj, act, form, problems) | act.context(request, obj)
+        return render(request, act.template, context, status=status)
+
+    @staticmethod
+    def _form(act: Act, request: HttpRequest, obj: Any) -> forms.Form:
+        more = {"obj": obj, "request": request} if issubclass(act.form, ConsoleForm) else {}
+        data = request.POST if request.method == "POST" else None
+        return act.form(data, initial=act.initial(obj), **more)
+
+    def done(self, request: HttpRequest, obj: Model, message: str) -> HttpResponse:
+        """To the row's page, with a message that says what happened."""
+        messages.success(request, message)
+        return HttpResponseRedirect(self.page_url("change", obj.pk))
 
     def _finish(self, request: HttpRequest, obj: Model, outcome: HttpResponse | str) -> HttpResponse:
-        if isinstance(outcome, HttpResponse):
-            return outcome
-        messages.success(request, outcome)
-        return HttpResponseRedirect(
-            reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[obj.pk])
-        )
+        return outcome if isinstance(outcome, HttpResponse) else self.done(request, obj, outcome)
 
-    def _act_context(self, request: HttpRequest, obj: Model, act: Act, form: forms.Form) -> dict[str, Any]:
+    def _act_context(
+        self, request: HttpRequest, obj: Model | None, act: Act, form: forms.Form, problems: Sequence[FieldError]
+    ) -> dict[str, Any]:
         return {
             **self.admin_site.each_context(request),
             "title": act.title,
             "act": act,
             "form": form,
+            "problems": problems,
             "opts": self.opts,
             "original": obj,
-            "back": reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[obj.pk]),
+            "back": self.page_url("change", obj.pk) if obj else self.page_url("changelist"),
         }
 
 

@@ -1,15 +1,18 @@
 """The ledger in the console: to read, never to change."""
 
 import json
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from governance.admin.base import ConsoleAdmin
+from governance.admin.base import ConsoleAdmin, console_actor
 from governance.ledger.actions import wording
-from governance.models import LedgerEntry
-from governance.selectors import people_behind
+from governance.models import LedgerEntry, PersonReference
+from governance.roles import AUDIT
 
 
 @admin.register(LedgerEntry)
@@ -35,10 +38,25 @@ class LedgerEntryAdmin(ConsoleAdmin):
     ]
     readonly_fields = fields
 
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Reading the record is the auditor's permission here as in the API, not everybody's who may look."""
+        actor = console_actor(request, permission=AUDIT)
+        if obj is None:
+            return bool(actor.organization_ids) or request.user.is_superuser
+        return obj.organization_id in actor.organization_ids or request.user.is_superuser
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
+        rows = super().get_queryset(request)
+        if not request.user.is_superuser:
+            rows = rows.filter(organization__in=console_actor(request, permission=AUDIT).organization_ids)
+        # One query for the page, not one per row.
+        person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
+        return rows.annotate(username=Subquery(person[:1]))
+
     @admin.display(description="Who")
-    def who(self, obj: LedgerEntry) -> str:
+    def who(self, obj: Any) -> str:
         if obj.actor_kind == "person":
-            return people_behind(commitments={obj.actor_ref}).get(obj.actor_ref, "a person (reference erased)")
+            return obj.username or "a person (reference erased)"
         return f"service {obj.actor_ref}" if obj.actor_ref else obj.actor_kind
 
     @admin.display(description="What")

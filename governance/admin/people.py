@@ -5,18 +5,38 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import Group
-from django.db.models import QuerySet
+from django.contrib.auth.password_validation import validate_password
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
-from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
-from governance.models import Organization, RoleGroup, User
+from governance.admin.base import Act, ConsoleAdmin, adopt
+from governance.models import RoleGroup, User
 from governance.services.person import person_create
 from governance.services.role import person_role_give, person_role_take
 
 
+def people_in_scope() -> QuerySet[User]:
+    """People with a role in an organization of the current scope; nobody learns who works for the others."""
+    return User.objects.filter(groups__role_group__in=RoleGroup.objects.all()).distinct()
+
+
+def roles_in_scope() -> QuerySet[RoleGroup]:
+    return RoleGroup.objects.select_related("organization").order_by("organization__slug", "role")
+
+
+def choose_role(field: Any) -> None:
+    field.queryset = roles_in_scope()
+    field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
+
+
 class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    role: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Their first role. Without one nobody but an administrator of the installation would find them.",
+    )
     password = forms.CharField(
         required=False,
         widget=UnfoldAdminPasswordWidget,
@@ -28,15 +48,25 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["username", "password", "is_staff"]
         help_texts = {"is_staff": "May open this console. What they see there depends on their roles."}
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "role" in self.fields:
+            choose_role(self.fields["role"])
+
+    def clean_password(self) -> str:
+        """Here, so that a weak one is an error beside the field; the service asks again."""
+        password: str = self.cleaned_data["password"]
+        if password:
+            validate_password(password, User(username=self.cleaned_data.get("username", "")))
+        return password
+
 
 class RoleForm(forms.Form):
     role: Any = forms.ModelChoiceField(queryset=None, widget=UnfoldAdminSelectWidget)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field: Any = self.fields["role"]
-        field.queryset = RoleGroup.objects.select_related("organization").order_by("organization__slug", "role")
-        field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
+        choose_role(self.fields["role"])
 
 
 def give(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
@@ -69,7 +99,7 @@ class UserAdmin(ConsoleAdmin):
         return (
             ["username", "is_staff", "is_active", "last_login", "roles"]
             if obj
-            else ["username", "password", "is_staff"]
+            else ["username", "password", "is_staff", "role"]
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -77,10 +107,9 @@ class UserAdmin(ConsoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Operators see the people of their own organizations; an installation administrator sees all."""
-        rows = super().get_queryset(request).prefetch_related("groups")
-        if request.user.is_superuser:
-            return rows
-        return rows.filter(groups__role_group__organization__in=Organization.objects.all()).distinct()
+        shown = Group.objects.filter(role_group__in=RoleGroup.objects.all())
+        rows = super().get_queryset(request) if request.user.is_superuser else people_in_scope()
+        return rows.prefetch_related(Prefetch("groups", queryset=shown)).order_by("username")
 
     def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
         # A person may hold roles in several organizations: each act checks the organization of the role itself.
@@ -91,13 +120,16 @@ class UserAdmin(ConsoleAdmin):
         return ", ".join(sorted(group.name for group in obj.groups.all())) or "none"
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        role: RoleGroup = form.cleaned_data["role"]
+        actor = self.require_operator(request, role.organization_id)
         made = person_create(
-            actor=console_actor(request),
+            actor=actor,
             at=timezone.now(),
             username=obj.username,
             password=form.cleaned_data["password"] or None,
             is_staff=obj.is_staff,
         )
+        person_role_give(actor=actor, at=timezone.now(), user=made, organization=role.organization, role=role.role)
         adopt(obj, made)
 
 

@@ -1,7 +1,9 @@
 """Reason codes in the console. (Here and not in reasoncodes: the console's permissions live in this app.)"""
 
+import re
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,6 +13,8 @@ from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import USAGE_LIMIT, reason_code_usage
 from reasoncodes.services.reason_code import reason_code_create, reason_code_deactivate, reason_code_update
+
+STEP_KIND = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
 def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]) -> str:
@@ -23,8 +27,26 @@ def activate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, d
     return "Active again."
 
 
+class ReasonCodeForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = ReasonCode
+        fields = ["organization", "scope", "code", "label", "description", "requires_note", "applicable_step_kinds"]
+
+    def clean_applicable_step_kinds(self) -> list[str] | None:
+        """The column takes any JSON; the vocabulary does not."""
+        value = self.cleaned_data["applicable_step_kinds"]
+        if not value:
+            return None
+        if not isinstance(value, list) or not all(
+            isinstance(kind, str) and STEP_KIND.fullmatch(kind) for kind in value
+        ):
+            raise forms.ValidationError('A list of step kinds, such as ["human_review"].')
+        return value
+
+
 @admin.register(ReasonCode)
 class ReasonCodeAdmin(ConsoleAdmin):
+    form = ReasonCodeForm
     addable = True
     editable = True
     list_display = ["code", "label", "scope", "owner", "requires_note", "active"]

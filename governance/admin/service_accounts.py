@@ -17,6 +17,7 @@ from unfold.widgets import (
 )
 
 from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.admin.people import people_in_scope
 from governance.models import ApiKey, ServiceAccount
 from governance.roles import ApiScope
 from governance.services.api_key import IssuedKey, api_key_issue, api_key_revoke, api_key_rotate
@@ -143,6 +144,11 @@ class ServiceAccountAdmin(ConsoleAdmin):
             available=lambda obj: obj.status == "suspended",
         ),
     ]
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "responsible":
+            kwargs["queryset"] = people_in_scope()
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool) -> None:
         actor = self.require_operator(request, obj.organization_id)

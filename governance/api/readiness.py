@@ -57,7 +57,7 @@ EXAMPLE = OpenApiExample(
 def board_json(contract_id: UUID) -> dict[str, Any]:
     rows = readiness_board(contract=contract_get(contract_id=contract_id))
     people = people_behind(commitments={row.decision.decided_by_ref for row in rows if row.decision})
-    return {"areas": AreaOut(rows, many=True, context={"people": people}).data}
+    return {"areas": [AreaOut(row, context={"people": people}).data for row in rows]}
 
 
 class ReadinessApi(ApiView):

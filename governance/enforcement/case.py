@@ -8,23 +8,23 @@ from governance.enforcement.contract_terms import ContractTerms, compile_contrac
 from governance.enforcement.environment import Environment
 from governance.enforcement.inspection import Inspection
 from governance.enforcement.policy_rules import PolicyRules, compile_policy
-from governance.enforcement.region_terms import compile_region
+from governance.enforcement.region_terms import RegionTerms, compile_region
 from governance.enforcement.snapshots import Loaded, SnapshotCache
-from governance.regions import EffectiveProfile
 
 _CONTRACTS: Final = SnapshotCache(compile_contract)
 _POLICIES: Final = SnapshotCache(compile_policy)
 _REGIONS: Final = SnapshotCache(compile_region)
 
 
-@dataclass(frozen=True, slots=True)
+# Neither class is frozen: they live for one decision, and freezing would cost more than they do.
+@dataclass(slots=True)
 class Snapshots:
     contract: Loaded[ContractTerms]
     policy: Loaded[PolicyRules]
-    region: Loaded[EffectiveProfile]
+    region: Loaded[RegionTerms]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Case:
     """Evaluators read it and change nothing. Taking a snapshot that cannot be used raises SnapshotError."""
 
@@ -43,7 +43,7 @@ class Case:
         return self.snapshots.policy.get()
 
     @property
-    def region(self) -> EffectiveProfile | None:
+    def region(self) -> RegionTerms | None:
         return self.snapshots.region.get()
 
     def reference(self, part: str, name: str) -> Any:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from governance.enforcement.case import Case, Snapshots, load_snapshots
+from governance.enforcement.case import Case, load_snapshots
 from governance.enforcement.environment import Environment
-from governance.enforcement.evaluators import EVALUATE
-from governance.enforcement.inspection import Inspection, as_stored, inspect_request
+from governance.enforcement.evaluators import EVALUATE, metadata_boundary
+from governance.enforcement.inspection import NOT_INSPECTED, NOTHING_FOUND, Inspection, as_stored, inspect_request
 from governance.enforcement.names import ENVIRONMENT_SHAPE, REQUEST_SHAPE
 from governance.enforcement.precedence import winning
 from governance.enforcement.shape import facts_problems, request_problems
@@ -29,11 +29,8 @@ def evaluate(request: Mapping[str, Any], environment: Environment, *, stopwatch:
     if malformed:
         return _decision(malformed, failures={})
     run = _Run(failures=dict(environment.facts.get("failures", {})), stopwatch=stopwatch)
-    snapshots = load_snapshots(environment)
-    metadata = as_stored(dict(request.get("metadata", ())))
-    inspection = _inspection(run, request, metadata, snapshots)
-    case = Case(request, metadata, environment.facts, snapshots, inspection)
-    results = [_result(run, name, function, case) for name, function in EVALUATE]
+    case, boundary = _boundary(run, request, environment)
+    results = [boundary if name == _BOUNDARY else run.result(name, judge, case) for name, judge in EVALUATE]
     return _decision(results, failures=run.failures)
 
 
@@ -53,15 +50,16 @@ class _Run:
         self.failures = failures
         self._stopwatch = stopwatch
 
-    def guarded(self, name: str, work: Callable[[], T]) -> T | None:
+    def guarded(self, name: str, work: Callable[[Case], T], case: Case) -> T | None:
         """The outcome of the work, or nothing and a failure on record. The name of the error's class is kept, its
         message is not: it could quote a value."""
         if name in self.failures:
             return None
+        stopwatch = self._stopwatch
         try:
-            start = self._stopwatch() if self._stopwatch else 0.0
-            outcome = work()
-            if self._stopwatch and self._stopwatch() - start > SLOWEST_SECONDS:
+            start = stopwatch() if stopwatch else 0.0
+            outcome = work(case)
+            if stopwatch and stopwatch() - start > SLOWEST_SECONDS:
                 self.failures[name] = "timeout"
                 return None
         except Exception as error:
@@ -69,21 +67,31 @@ class _Run:
             return None
         return outcome
 
-
-def _inspection(run: _Run, request: Mapping[str, Any], metadata: Mapping[str, Any], snapshots: Snapshots) -> Inspection:
-    """Before the first evaluator, because `envelope` and others must not judge a value that will not be stored."""
-
-    def work() -> Inspection:
-        contract = snapshots.contract.get()
-        policy = contract.boundary if contract else None
-        return Inspection(inspect_request(request, metadata=metadata, policy=policy))
-
-    return run.guarded(_BOUNDARY, work) or Inspection(failed=True)
+    def result(self, name: str, judge: Callable[[Case], EvaluatorResult], case: Case) -> EvaluatorResult:
+        return self.guarded(name, judge, case) or _failure(name, self.failures[name])
 
 
-def _result(run: _Run, name: str, function: Callable[[Case], EvaluatorResult], case: Case) -> EvaluatorResult:
-    result = run.guarded(name, lambda: function(case))
-    return result if result is not None else _failure(name, run.failures[name])
+def _boundary(run: _Run, request: Mapping[str, Any], environment: Environment) -> tuple[Case, EvaluatorResult]:
+    """Looks at the request before the first evaluator does and reports in its place: `envelope` and `policy` must
+    not judge a value that will not be stored, and must know if nobody could say."""
+    unseen = Case(
+        request=request,
+        metadata=as_stored(dict(request.get("metadata", ()))),
+        facts=environment.facts,
+        snapshots=load_snapshots(environment),
+        inspection=NOT_INSPECTED,
+    )
+    seen = run.guarded(_BOUNDARY, _inspected, unseen)
+    return seen or (unseen, _failure(_BOUNDARY, run.failures[_BOUNDARY]))
+
+
+def _inspected(case: Case) -> tuple[Case, EvaluatorResult]:
+    contract = case.contract
+    policy = contract.boundary if contract else None
+    findings = inspect_request(case.request, metadata=case.metadata, policy=policy)
+    inspection = Inspection(findings) if findings else NOTHING_FOUND
+    seen = Case(case.request, case.metadata, case.facts, case.snapshots, inspection)
+    return seen, metadata_boundary.evaluate(seen)
 
 
 def _failure(name: str, failure: str) -> EvaluatorResult:

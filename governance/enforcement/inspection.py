@@ -7,13 +7,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from governance.boundary import DEFAULT_DOCUMENT, BoundaryPolicy, Finding, inspect_metadata, inspect_reference
+from governance.boundary.detectors import is_ordinary
 from governance.enforcement.names import FIELDS_POINTER, REPEATED_REFERENCES, UNIQUE_REFERENCES
 
 MAX_FIELD_FINDINGS: Final = 20
 _DEEPEST: Final = 32
 _EXPONENT_FROM: Final = 1e21
-# The trace id of W3C traceparent. No detector trips on that shape (a test says so), and nearly every request has one.
+# The trace id of W3C traceparent: no detector trips on that shape, and nearly every request has one.
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_NO_HINTS: Final[frozenset[str]] = frozenset()
 _CONTAINERS: Final = (dict, list, tuple)
 _REPEATED: Final = tuple((part, name, f"/{part}/{name}") for part, name in REPEATED_REFERENCES)
 _UNIQUE: Final = tuple((part, name, f"/{part}/{name}") for part, name in UNIQUE_REFERENCES)
@@ -27,17 +29,19 @@ class Inspection:
     findings: tuple[Finding, ...] = ()
     failed: bool = False
     refused: frozenset[str] = field(init=False)
+    clean: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refused", frozenset(finding.pointer for finding in self.findings))
-
-    @property
-    def clean(self) -> bool:
-        return not self.failed and not self.findings
+        object.__setattr__(self, "clean", not self.failed and not self.findings)
 
     def may_judge(self, pointer: str) -> bool:
         """Whether an evaluator may look at this value. A refused one is not stored, so a replay could not."""
         return pointer not in self.refused and not (self.failed and pointer in _REFERENCES)
+
+
+NOTHING_FOUND: Final = Inspection()
+NOT_INSPECTED: Final = Inspection(failed=True)
 
 
 def inspect_request(
@@ -54,7 +58,7 @@ def inspect_request(
             found += _remembered(value, pointer)
     for part, name, pointer in _UNIQUE:
         value = request[part].get(name)
-        if value is not None and not (name == "request_trace_id" and _TRACE_ID.fullmatch(value)):
+        if value is not None and not _plainly_harmless(value):
             found += inspect_reference(value, pointer=pointer)
     found += _field_findings(request["action"].get("fields", ()))
     return tuple(sorted(set(found))) if found else ()
@@ -66,6 +70,11 @@ def _field_findings(names: Sequence[str]) -> tuple[Finding, ...]:
         if refused := _remembered(name, FIELDS_POINTER):
             found.extend(Finding(f"{FIELDS_POINTER}/{index}", finding.rule) for finding in refused)
     return tuple(found[:MAX_FIELD_FINDINGS])
+
+
+def _plainly_harmless(value: str) -> bool:
+    """Spares most references the whole inspection, which would find nothing in them either (a test says so)."""
+    return is_ordinary(value, _NO_HINTS) or _TRACE_ID.fullmatch(value) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from governance.conditions import Condition, ConditionError, compile_condition
+from governance.conditions import ConditionError, EvaluationScope, compile_condition
 from governance.enforcement.names import POLICY_FORMAT
 from governance.enforcement.schemas import TEXT, VERSION, Schema
 from governance.enforcement.shape import validator
@@ -53,13 +53,18 @@ _VALIDATOR: Final = validator(POLICY_SCHEMA)
 _DEFAULT_REASONS: Final = {Verdict.DENY: "policy_denied", Verdict.NEEDS_APPROVAL: "review_required"}
 
 
+class Test(Protocol):
+    def __call__(self, context: Mapping[str, Any], *, scope: EvaluationScope) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`broken` is the code of the error in a condition that does not compile; reaching such a rule is a denial."""
+    """`test` answers or raises ConditionError. That of a condition that does not compile always raises, so reaching
+    such a rule is a denial."""
 
     id: str
-    condition: Condition | None
-    broken: str | None
+    test: Test
+    uses_scope: bool
     verdict: Verdict
     reason_code: str | None
     approval: Approval | None
@@ -71,39 +76,51 @@ class PolicyRules:
     version: Any
     definition_id: str
     rules: tuple[Rule, ...]
+    uses_scope: bool
+    """Whether any rule asks for the time or a draw; most policies do not, and the scope costs more than a rule."""
 
 
 def compile_policy(snapshot: dict[str, Any]) -> PolicyRules:
     """Raises SnapshotMalformed."""
     if not _VALIDATOR.is_valid(snapshot):
         raise SnapshotMalformed
+    rules = tuple(map(_rule, snapshot["rules"]))
     return PolicyRules(
         slug=snapshot["slug"],
         version=snapshot["version"],
         definition_id=f"{snapshot['id']}:{snapshot['version']}",
-        rules=tuple(map(_rule, snapshot["rules"])),
+        rules=rules,
+        uses_scope=any(rule.uses_scope for rule in rules),
     )
 
 
 def _rule(rule: Mapping[str, Any]) -> Rule:
     verdict = Verdict(rule["verdict"])
-    condition, broken = _condition(rule["when"])
     default = _DEFAULT_REASONS.get(verdict)
+    test, uses_scope = _test(rule["when"])
     return Rule(
         id=rule["id"],
-        condition=condition,
-        broken=broken,
+        test=test,
+        uses_scope=uses_scope,
         verdict=verdict,
         reason_code=None if verdict is Verdict.ALLOW else rule.get("reason_code") or default,
         approval=_approval(rule) if verdict is Verdict.NEEDS_APPROVAL else None,
     )
 
 
-def _condition(source: str) -> tuple[Condition | None, str | None]:
+def _test(source: str) -> tuple[Test, bool]:
     try:
-        return compile_condition(source), None
+        condition = compile_condition(source)
     except ConditionError as error:
-        return None, error.code
+        return _always_raising(error), False
+    return condition.evaluate, condition.uses_sample or condition.uses_now
+
+
+def _always_raising(error: ConditionError) -> Test:
+    def test(context: Mapping[str, Any], *, scope: EvaluationScope) -> bool:
+        raise error.with_traceback(None)
+
+    return test
 
 
 def _approval(rule: Mapping[str, Any]) -> Approval:

@@ -1,5 +1,6 @@
 """The regional profile in force, rebuilt from its snapshot, so that a replay needs no profile file."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from governance.enforcement.schemas import TEXT, Schema
@@ -37,7 +38,13 @@ REGION_SCHEMA: Final[Schema] = {
 _VALIDATOR: Final = validator(REGION_SCHEMA)
 
 
-def compile_region(snapshot: dict[str, Any]) -> EffectiveProfile:
+@dataclass(frozen=True, slots=True)
+class RegionTerms:
+    codes: frozenset[str]
+    profile: EffectiveProfile
+
+
+def compile_region(snapshot: dict[str, Any]) -> RegionTerms:
     """Every member gets the merged terms: what all list for failover and what any blocks. That is never looser than
     the members' own terms, which the snapshot does not hold. Raises SnapshotMalformed."""
     if not _VALIDATOR.is_valid(snapshot):
@@ -55,7 +62,7 @@ def compile_region(snapshot: dict[str, Any]) -> EffectiveProfile:
         )
         for member in snapshot["profiles"]
     )
-    return EffectiveProfile(members=members, terms=terms)
+    return RegionTerms(frozenset(member.code for member in members), EffectiveProfile(members=members, terms=terms))
 
 
 def _placement_terms(terms: dict[str, Any]) -> Terms:

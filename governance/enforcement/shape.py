@@ -62,7 +62,7 @@ def request_problems(request: Any) -> list[Problem]:
 def facts_problems(facts: Any) -> list[Problem]:
     if not isinstance(facts, Mapping):
         return [{"pointer": "", "rule": "type"}]
-    found = _problems(_FACTS, dict(facts))
+    found = _problems(_FACTS, facts if type(facts) is dict else dict(facts))
     return found if found or moment(facts["at"]) is not None else [{"pointer": "/at", "rule": "pattern"}]
 
 

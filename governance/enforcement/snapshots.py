@@ -42,7 +42,7 @@ class Loaded(Generic[T]):
 class _Entry(Generic[T]):
     source: Mapping[str, Any]
     content: dict[str, Any]
-    compiled: T
+    loaded: Loaded[T]
 
 
 class SnapshotCache(Generic[T]):
@@ -60,34 +60,33 @@ class SnapshotCache(Generic[T]):
         if snapshot is None:
             return Loaded()
         try:
-            known = self._known(snapshot, sha256)
-            return Loaded(known if known is not None else self._add(snapshot, sha256))
+            return self._known(snapshot, sha256) or self._add(snapshot, sha256)
         except SnapshotError as error:
             return Loaded(error=type(error))
         except Exception:
             return Loaded(error=SnapshotMalformed)
 
-    def _known(self, snapshot: Mapping[str, Any], sha256: str) -> T | None:
+    def _known(self, snapshot: Mapping[str, Any], sha256: str) -> Loaded[T] | None:
         with self._lock:
             entry = self._entries.get(sha256)
             if entry is None:
                 return None
             self._entries.move_to_end(sha256)
         if entry.source is snapshot:
-            return entry.compiled
+            return entry.loaded
         if entry.content != snapshot:
             return None
         entry.source = snapshot
-        return entry.compiled
+        return entry.loaded
 
-    def _add(self, snapshot: Mapping[str, Any], sha256: str) -> T:
+    def _add(self, snapshot: Mapping[str, Any], sha256: str) -> Loaded[T]:
         if canonical_sha256(snapshot) != sha256:
             raise SnapshotMismatch
         # Read back, so that nobody can change an entry later and a stored snapshot compiles to the same.
         content = json.loads(canonical_bytes(snapshot))
-        compiled = self._compile(content)
+        loaded = Loaded(self._compile(content))
         with self._lock:
-            self._entries[sha256] = _Entry(snapshot, content, compiled)
+            self._entries[sha256] = _Entry(snapshot, content, loaded)
             while len(self._entries) > MAX_CACHED:
                 self._entries.popitem(last=False)
-        return compiled
+        return loaded

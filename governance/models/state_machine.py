@@ -13,7 +13,9 @@ class StateMachineModel(models.Model):
     class Meta:
         abstract = True
 
-    def refresh_from_db(self, using: str | None = None, fields: Iterable[str] | None = None, **kwargs: Any) -> None:
+    def refresh_from_db(  # type: ignore[override]
+        self, using: str | None = None, fields: Iterable[str] | None = None, **kwargs: Any
+    ) -> None:
         names = list(fields) if fields is not None else [f.attname for f in self._meta.concrete_fields]
         guarded = [name for name in names if self._is_guarded(name)]
         super().refresh_from_db(using=using, fields=[name for name in names if name not in guarded], **kwargs)

@@ -91,7 +91,7 @@ def people_behind(*, commitments: set[str]) -> dict[str, str]:
     return {row.commitment: row.user.username for row in rows}
 
 
-def has_role(*, user_id: UUID | None, organization_id: UUID, role: str) -> bool:
+def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     """Asked inside the deciding transaction: a role that was taken away a moment ago decides nothing."""
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
@@ -100,6 +100,6 @@ def author_of(*, actor: Actor) -> UUID | None:
     """The person who counts as the author of what the actor writes: for a service, the person behind it."""
     if actor.kind is ActorKind.PERSON:
         return actor.id
-    if actor.kind is ActorKind.SERVICE:
+    if actor.kind is ActorKind.SERVICE and actor.id is not None:
         return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
     return None

@@ -26,17 +26,17 @@ def shutdowns_engaged() -> QuerySet[Shutdown]:
 def shutdown_preview(*, scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
     """The open contracts that it would close, counted, with the first twenty named."""
     rows = Contract.objects.filter(state=ContractState.OPEN)
+    if organization_id is not None:
+        rows = rows.filter(organization_id=organization_id)
     match scope:
-        case ShutdownScope.GLOBAL:
+        case ShutdownScope.GLOBAL | ShutdownScope.ORGANIZATION:
             pass
-        case ShutdownScope.ORGANIZATION:
-            rows = rows.filter(organization_id=organization_id)
         case ShutdownScope.CONTRACT:
             slug, _, version = target.partition("/")
-            rows = rows.filter(organization_id=organization_id, slug=slug)
+            rows = rows.filter(slug=slug)
             rows = rows.filter(version=int(version)) if version.isdigit() else rows
         case ShutdownScope.CONNECTOR:
-            rows = rows.filter(organization_id=organization_id, adapter=target)
+            rows = rows.filter(adapter=target)
         case ShutdownScope.REGION:
             rows = rows.filter(organization__regions__contains=[target])
     named = rows.order_by("slug", "version").values_list("slug", "version")[:20]

@@ -75,7 +75,7 @@ def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
 
 
 def _lock_account(actor: Actor, service_account_id: UUID) -> None:
-    """Issuing and rotating count live keys: one at a time per account. The scope is what an actor sees; acting is less."""
+    """Issuing and rotating count live keys: one at a time per account. Seeing an account is not enough to act on it."""
     account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
     if account is None or not actor.may_act_in(account.organization_id):
         raise NotFound
@@ -95,7 +95,7 @@ def _may_give(actor: Actor, scopes: list[str]) -> bool:
     if ApiScope.ORCHESTRATOR_ADMIN not in scopes or actor.kind is ActorKind.SYSTEM:
         return True
     if actor.kind is ActorKind.PERSON:
-        return User.objects.filter(id=actor.id, is_superuser=True).exists()
+        return User.objects.filter(pk=actor.id, is_superuser=True).exists()
     return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from django.db import transaction
 
 from governance.canonical import canonical_sha256
-from governance.enforcement import Decision, Environment, decision_document, evaluate, withhold
-from governance.ledger.append import ledger_append
+from governance.enforcement import Decision, Environment, decision_document, evaluate, storable_request
+from governance.insert import insert_together
+from governance.ledger.append import ledger_entry_build
 from governance.models import EnforcementDecision, Snapshot
 from governance.regions import RegionError, load_profiles, merge, tighten
 from governance.selectors import Credential, IntakeFacts, SnapshotBroken, snapshot_load
@@ -71,16 +72,16 @@ def decision_compute(
     environment = Environment(facts=facts, contract=contract, policy=_load(intake.policy_sha256), region=region)
     decision = evaluate(request, environment, stopwatch=time.perf_counter)
     facts["failures"] = dict(decision.failures)
-    return Computed(decision, _storable(request, decision), facts, intake, region)
+    return Computed(decision, storable_request(request, decision), facts, intake, region)
 
 
-def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
-    """In the caller's transaction: the decision and its ledger entry."""
+def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
+    """Unsaved: the caller inserts it with what it decides about, and names it in that ledger entry."""
     decision, contract = computed.decision, computed.intake.contract
     if computed.region is not None:
         region_snapshot_ensure(document=computed.region, at=at)
     document = decision_document(decision)
-    row = EnforcementDecision(
+    return EnforcementDecision(
         organization_id=contract.organization_id,
         contract_id=contract.id,
         verdict=decision.verdict.value,
@@ -95,8 +96,12 @@ def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> Enforc
         environment_sha256=canonical_sha256(computed.facts),
         at=at,
     )
-    row.save()
-    ledger_append(
+
+
+def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
+    """In the caller's transaction: a decision about something that is no attempt, and its ledger entry."""
+    row, contract = decision_row(computed=computed, at=at), computed.intake.contract
+    entry = ledger_entry_build(
         action=ACTION_OF[row.verdict],
         organization_id=row.organization_id,
         subject_type="decision",
@@ -111,6 +116,7 @@ def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> Enforc
         },
         reason_code=row.reason_code,
     )
+    insert_together([row], [entry])
     return row
 
 
@@ -160,14 +166,6 @@ def stored_environment(row: EnforcementDecision, *, policy: Mapping[str, Any] | 
 
 def _load(sha256: str | None) -> Any:
     return snapshot_load(sha256) if sha256 else None
-
-
-def _storable(request: dict[str, Any], decision: Decision) -> dict[str, Any]:
-    """What the boundary refused must not be stored, not even in the record of its refusal."""
-    for result in decision.results:
-        if result.evaluator == "metadata_boundary" and result.inputs.get("findings"):
-            return withhold(request, result.inputs["findings"])
-    return request
 
 
 @lru_cache(maxsize=512)

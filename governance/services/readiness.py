@@ -73,8 +73,10 @@ def _check(
     actor: Actor, contract: Contract, document: ContractDocument, owner_group: str, verdict: ReadinessVerdict
 ) -> None:
     subject = {"subject_type": "contract", "subject_id": contract.id}
-    is_owner = actor.kind is ActorKind.PERSON and has_role(
-        user_id=actor.id, organization_id=contract.organization_id, role=f"owner:{owner_group}"
+    is_owner = (
+        actor.kind is ActorKind.PERSON
+        and actor.id is not None
+        and has_role(user_id=actor.id, organization_id=contract.organization_id, role=f"owner:{owner_group}")
     )
     if not is_owner:
         raise NotAnOwner(f"This area is owned by {owner_group}.", **subject)  # type: ignore[arg-type]

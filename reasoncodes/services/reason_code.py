@@ -59,11 +59,19 @@ def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, chan
         row = _lock_own(actor, reason_code_id)
         if row.emitted and changes.get("active") is False:
             raise Refused("The program itself emits this code, so it cannot be deactivated.")
-        for name, value in changes.items():
+        changed = {name: value for name, value in _normal(changes).items() if getattr(row, name) != value}
+        if not changed:  # nothing happened, so the record says nothing
+            return row
+        for name, value in changed.items():
             setattr(row, name, value)
-        row.save(update_fields=[*changes, "updated_at"])
-        _record(row, action="reason_code.changed", actor=actor, at=at, fields=sorted(changes))
+        row.save(update_fields=[*changed, "updated_at"])
+        _record(row, action="reason_code.changed", actor=actor, at=at, fields=sorted(changed))
     return row
+
+
+def _normal(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """No step kinds and an empty list of them mean the same: all."""
+    return {name: value or None if name == "applicable_step_kinds" else value for name, value in changes.items()}
 
 
 def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) -> ReasonCode:

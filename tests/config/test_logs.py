@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -37,16 +38,21 @@ def lines() -> Iterator[Any]:
     root.removeHandler(handler)
 
 
+@contextmanager
+def log_and_raise() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        structlog.get_logger("holdpoint.api").error("unhandled_error", exc_info=error)
+        logging.getLogger("some.library").exception("it failed")
+        raise
+
+
 def test_a_violated_constraint_is_named_but_the_row_is_not_shown(cast: Cast, lines: Any) -> None:
     row = Organization(slug="clinic", name=SECRET)
     assert cast.organization.slug == "clinic"
-    try:
-        with every_tenant(), transaction.atomic():
-            row.save(force_insert=True)
-    except IntegrityError as error:
-        assert "(clinic)" in str(error)  # PostgreSQL's DETAIL prints the value
-        structlog.get_logger("holdpoint.api").error("unhandled_error", exc_info=error)
-        logging.getLogger("some.library").exception("it failed")
+    with pytest.raises(IntegrityError, match=r"\(clinic\)"), every_tenant(), log_and_raise(), transaction.atomic():
+        row.save(force_insert=True)  # PostgreSQL's DETAIL prints the value
     ours, theirs = lines()
     assert ours["error"] == theirs["error"] == "IntegrityError"
     assert ours["constraint"] == theirs["constraint"] == "governance_organization_slug_key"

@@ -83,7 +83,7 @@ def test_what_the_schema_promises_is_what_comes(schema: dict[str, Any], cast: Ca
         assert set(row) == set(component["properties"])
 
 
-def test_the_docs_page_loads_nothing_from_elsewhere() -> None:
+def test_the_docs_page_loads_nothing_from_elsewhere(db: None) -> None:
     page = Client().get("/api/docs/")
     assert page.status_code == 200
     text = page.content.decode()

@@ -1,6 +1,7 @@
 """The tenant scope fails closed: no scope, no answer; and no scope outlives its request."""
 
 import threading
+from contextlib import suppress
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -94,7 +95,7 @@ def test_shared_rows_are_seen_from_every_scope_even_an_empty_one(cast: Cast) -> 
 def test_scopes_nest_and_come_back_also_after_an_exception() -> None:
     outer, inner = uuid4(), uuid4()
     with tenant_scope([outer]):
-        with pytest.raises(ZeroDivisionError), tenant_scope([inner]):
+        with suppress(ZeroDivisionError), tenant_scope([inner]):
             assert current_scope().organization_ids == {inner}
             raise ZeroDivisionError
         with every_tenant():

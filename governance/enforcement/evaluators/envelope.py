@@ -8,6 +8,7 @@ from governance.enforcement.names import RISK_TIERS
 from governance.enforcement.verdict import EvaluatorResult, allow, deny
 
 NAME: Final = "envelope"
+_ABSENT: Final = (None, "")
 
 
 def evaluate(case: Case) -> EvaluatorResult:
@@ -19,13 +20,12 @@ def evaluate(case: Case) -> EvaluatorResult:
         "malformed": _malformed(case, contract),
         "mismatched": _mismatched(case, contract),
     }
-    reason = _reason(inputs)
+    reason = _reason(**inputs)
     return deny(NAME, reason, **inputs) if reason else allow(NAME, **inputs)
 
 
-def _reason(inputs: dict[str, Any]) -> str | None:
-    mismatched = inputs["mismatched"]
-    if inputs["missing"] or inputs["malformed"] or any(name.startswith("contract.") for name in mismatched):
+def _reason(*, missing: list[str], malformed: list[str], mismatched: list[str]) -> str | None:
+    if missing or malformed or "slug" in mismatched or "version" in mismatched:
         return "envelope_incomplete"
     if "runtime_mode" in mismatched:
         return "runtime_mode_not_allowed"
@@ -38,13 +38,13 @@ def _missing(case: Case, contract: ContractTerms) -> list[str]:
     return [
         name
         for name in contract.required
-        if envelope.get(name) in (None, "") and case.inspection.may_judge(f"/envelope/{name}")
+        if envelope.get(name) in _ABSENT and case.inspection.may_judge(f"/envelope/{name}")
     ]
 
 
 def _malformed(case: Case, contract: ContractTerms) -> list[str]:
     values = ((name, shape, case.reference("envelope", name)) for name, shape in contract.shapes.items())
-    return [name for name, shape, value in values if value not in (None, "") and not shape.fits(value)]
+    return [name for name, shape, value in values if value not in _ABSENT and not shape.fits(value)]
 
 
 def _mismatched(case: Case, contract: ContractTerms) -> list[str]:
@@ -52,8 +52,8 @@ def _mismatched(case: Case, contract: ContractTerms) -> list[str]:
     version = envelope.get("contract_version")
     connector = action.get("connector")
     agrees = {
-        "contract.slug": envelope.get("workflow_slug") in (None, contract.slug),
-        "contract.version": version is None or version_text(version) == contract.version,
+        "slug": envelope.get("workflow_slug") in (None, contract.slug),
+        "version": version is None or version_text(version) == contract.version,
         "runtime_mode": envelope.get("runtime_mode") in contract.runtime_modes,
         "connector": connector == contract.adapter or not case.inspection.may_judge("/action/connector"),
         "risk_tier": RISK_TIERS.index(action["risk_tier"]) <= contract.risk_rank,

@@ -9,7 +9,7 @@ NAME: Final = "metadata_boundary"
 
 
 def evaluate(case: Case) -> EvaluatorResult:
-    """The inspection is done by now; if it failed, this evaluator is on record as failed and is not asked."""
+    """Asked before the others and only after an inspection; a failed one is this evaluator's failure."""
     findings = case.inspection.findings
     if findings:
         places = [{"pointer": finding.pointer, "rule": finding.rule} for finding in findings]

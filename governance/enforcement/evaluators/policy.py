@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from governance.conditions import ConditionError, EvaluationScope
@@ -14,6 +15,7 @@ from governance.enforcement.verdict import EvaluatorResult, Verdict, deny
 NAME: Final = "policy"
 _NOBODY: Final = "-"
 _LONGEST_IDENTIFIER: Final = 200
+_UNUSED_SCOPE: Final = EvaluationScope(now=datetime.fromtimestamp(0, UTC), case_id=_NOBODY, definition_id=_NOBODY)
 
 
 def evaluate(case: Case) -> EvaluatorResult:
@@ -29,24 +31,22 @@ def evaluate(case: Case) -> EvaluatorResult:
         # A rule must not see what is not stored, or a replay would answer differently.
         reason = "enforcement_exception" if case.inspection.failed else "metadata_boundary"
         return deny(NAME, reason, **inputs, not_evaluated="metadata_boundary")
-    return _first_match(policy, context=_context(case, contract), scope=_scope(case, policy), inputs=inputs)
+    scope = _scope(case, policy) if policy.uses_scope else _UNUSED_SCOPE
+    return _first_match(policy, context=_context(case, contract), scope=scope, inputs=inputs)
 
 
 def _first_match(
     policy: PolicyRules, *, context: Mapping[str, Any], scope: EvaluationScope, inputs: dict[str, Any]
 ) -> EvaluatorResult:
-    for number, rule in enumerate(policy.rules, start=1):
-        try:
-            matches = rule.condition is not None and rule.condition.evaluate(context, scope=scope)
-            error = rule.broken
-        except ConditionError as failure:
-            matches, error = False, failure.code
-        if error is not None:
-            inputs |= {"rule": rule.id, "rules_evaluated": number, "condition_error": error}
-            return deny(NAME, "enforcement_exception", **inputs)
-        if matches:
-            return _matched(rule, inputs={**inputs, "rule": rule.id, "rules_evaluated": number})
-    return deny(NAME, "no_rule_matched", **inputs, rules_evaluated=len(policy.rules))
+    number, rule = 0, None
+    try:
+        for number, rule in enumerate(policy.rules, start=1):
+            if rule.test(context, scope=scope):
+                return _matched(rule, inputs={**inputs, "rule": rule.id, "rules_evaluated": number})
+    except ConditionError as error:
+        named = {"rule": rule.id if rule else None, "rules_evaluated": number, "condition_error": error.code}
+        return deny(NAME, "enforcement_exception", **inputs, **named)
+    return deny(NAME, "no_rule_matched", **inputs, rules_evaluated=number)
 
 
 def _matched(rule: Rule, *, inputs: dict[str, Any]) -> EvaluatorResult:

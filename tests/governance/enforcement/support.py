@@ -9,8 +9,8 @@ from governance.enforcement import Decision, Environment, EvaluatorResult, decis
 from governance.regions import load_profiles, merge, tighten
 
 ORGANIZATION = "0197a3c2-6f00-7a11-8b22-3c4d5e6f7081"
-REMOVE = object()
-RULES = [
+REMOVE = ...
+RULES: list[dict[str, Any]] = [
     {"id": "closing", "when": 'action.operation == "ticket.close"', "verdict": "deny", "reason_code": "too_final"},
     {
         "id": "urgent",

@@ -1,6 +1,7 @@
 """Deny beats needs_approval beats allow; the first evaluator with the winning verdict gives the reason."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.governance.enforcement.support import changed, environment, request
 
 pytestmark = pytest.mark.unit
 
-DENYING = {
+DENYING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "contract_open": ({}, {"facts.contract_state": "draft"}),
     "shutdown": ({}, {"facts.shutdowns": [{"id": "sd-1", "scope": "global"}]}),
     "envelope": ({"envelope.review_owner": None}, {}),

@@ -1,0 +1,73 @@
+"""What a key means for this request: new, replayed, conflicting, expired. Nobody waits for anybody."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from attempts.errors import KeyInProgress, KeyInvalid, KeyMissing
+from attempts.intake_body import Fingerprint
+from attempts.models import IdempotencyRecord
+from governance.documents import KEY_CHARSETS
+from governance.selectors import Credential
+
+# One round trip: the lock of the key (released with the transaction) and the latest record under it.
+LOOK_UP = """
+SELECT pg_try_advisory_xact_lock(hashtextextended(%(lock)s, 0)),
+       (SELECT id FROM attempts_idempotencyrecord
+        WHERE organization_id = %(organization)s AND scope = %(scope)s AND key = %(key)s
+        ORDER BY generation DESC LIMIT 1)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """`outcome` is one of new, replayed, conflicting, expired; `record` is the earlier use."""
+
+    outcome: str
+    record: IdempotencyRecord | None = None
+    differing: tuple[str, ...] = ()
+
+
+def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
+    """The header against the contract's policy; empty when there is none and none is demanded."""
+    if not key:
+        if policy["required"]:
+            raise KeyMissing
+        return ""
+    rule = policy["key"]
+    if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
+        raise KeyInvalid
+    return key
+
+
+def key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -> str:
+    return {"tenant": "tenant", "contract": f"contract:{slug}", "caller": f"caller:{credential.actor.id}"}[
+        policy["scope"]
+    ]
+
+
+def key_look_up(
+    *, organization_id: UUID, scope: str, key: str, fingerprint: Fingerprint, policy: Mapping[str, Any], at: datetime
+) -> KeyUse:
+    """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            LOOK_UP,
+            {"lock": f"{organization_id} {scope} {key}", "organization": organization_id, "scope": scope, "key": key},
+        )
+        locked, record_id = cursor.fetchone()
+    if not locked:
+        raise KeyInProgress
+    if record_id is None:
+        return KeyUse("new")
+    record = IdempotencyRecord.objects.get(id=record_id)
+    if record.expires_at <= at:
+        return KeyUse("new" if policy["on_expired"] == "new" else "expired", record)
+    if record.fingerprint != fingerprint.value:
+        return KeyUse("conflicting", record, tuple(fingerprint.differing(record.parts)))
+    return KeyUse("replayed", record)

@@ -1,0 +1,85 @@
+"""Places in the caps of a contract: taken with the attempt, given back when it ends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from attempts.models import Slot
+from attempts.states import SlotScope
+
+TRIES = 3
+TAKE = """
+INSERT INTO attempts_slot (id, organization_id, scope, subject, number, attempt_id)
+SELECT gen_random_uuid(), %(organization)s, wanted.scope, wanted.subject, free.number, %(attempt)s
+FROM unnest(%(scopes)s::text[], %(subjects)s::text[], %(caps)s::int[]) AS wanted (scope, subject, cap)
+CROSS JOIN LATERAL (
+    SELECT number FROM generate_series(1, wanted.cap) AS number
+    WHERE NOT EXISTS (
+        SELECT 1 FROM attempts_slot held
+        WHERE held.scope = wanted.scope AND held.subject = wanted.subject AND held.number = number.number
+    )
+    ORDER BY random() LIMIT 1
+) free
+ON CONFLICT (scope, subject, number) DO NOTHING
+RETURNING scope
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    scope: SlotScope
+    subject: str
+    limit: int
+
+    @property
+    def digest(self) -> str:
+        return sha256(f"{self.scope}\0{self.subject}".encode()).hexdigest()
+
+
+def caps_for(
+    *, document: Mapping[str, Any], organization_id: UUID, organization_cap: int, slug: str, key: str, context: str
+) -> list[Cap]:
+    """The caps that this request falls under; a limit of null means none."""
+    limits, tenant = document["limits"], str(organization_id)
+    per_tenant = limits["per_tenant"]
+    wanted = [
+        (SlotScope.KEY, f"{tenant}\0{key}" if key else "", limits["per_key"]),
+        (SlotScope.CONTEXT, f"{tenant}\0{context}" if context else "", limits["per_context"]),
+        (SlotScope.WORKFLOW, f"{tenant}\0{slug}", limits["per_workflow"]),
+        (SlotScope.TENANT, tenant, organization_cap if per_tenant is None else min(per_tenant, organization_cap)),
+    ]
+    return [Cap(scope, subject, limit) for scope, subject, limit in wanted if subject and limit is not None]
+
+
+def slots_take(*, organization_id: UUID, attempt_id: UUID, caps: list[Cap]) -> SlotScope | None:
+    """All of them, or none: then the first cap that is full. A lost race for a place is tried again."""
+    if not caps:
+        return None
+    for _ in range(TRIES):
+        missing = _take(organization_id, attempt_id, caps)
+        if not missing:
+            return None
+        Slot.objects.filter(attempt_id=attempt_id).delete()
+    return missing[0].scope
+
+
+def slots_release(*, attempt_id: UUID) -> None:
+    Slot.objects.filter(attempt_id=attempt_id).delete()
+
+
+def _take(organization_id: UUID, attempt_id: UUID, caps: list[Cap]) -> list[Cap]:
+    parameters: dict[str, Any] = {
+        "organization": organization_id,
+        "attempt": attempt_id,
+        "scopes": [cap.scope.value for cap in caps],
+        "subjects": [cap.digest for cap in caps],
+        "caps": [cap.limit for cap in caps],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE, parameters)
+        taken = {row[0] for row in cursor.fetchall()}
+    return [cap for cap in caps if cap.scope.value not in taken]

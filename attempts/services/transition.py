@@ -1,0 +1,76 @@
+"""The only place that writes an attempt's state: the move, its AttemptTransition and its ledger entry, together."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django_fsm import TransitionNotAllowed
+
+from attempts.models import Attempt, AttemptTransition
+from attempts.states import FINAL_STATES
+from governance.insert import insert_together
+from governance.ledger.append import actor_reference, ledger_entry_build
+from governance.models import LedgerEntry
+from reasoncodes.actors import Actor
+from reasoncodes.errors import WrongState
+
+ACTION_OF = {
+    "deduplicate": "attempt.deduplicated",
+    "hold": "attempt.held",
+    "approve": "attempt.approved",
+    "deny": "attempt.denied",
+    "complete": "attempt.completed",
+    "quarantine": "attempt.quarantined",
+}
+
+
+def transition_build(
+    attempt: Attempt, verb: str, *, actor: Actor, at: datetime, payload: Mapping[str, Any] | None = None, **kwargs: Any
+) -> tuple[AttemptTransition, LedgerEntry]:
+    """Moves the attempt in memory and builds the two rows; the caller inserts them with the rest."""
+    source = attempt.state
+    try:
+        getattr(attempt, verb)(**kwargs)
+    except TransitionNotAllowed as error:
+        raise WrongState(f"An attempt that is {attempt.state} cannot do this.") from error
+    if attempt.state in FINAL_STATES:
+        attempt.ended_at = at
+    row = AttemptTransition(
+        attempt=attempt,
+        from_state=source,
+        to_state=attempt.state,
+        reason_code=attempt.reason_code,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor),
+        at=at,
+    )
+    entry = entry_build(attempt, ACTION_OF[verb], actor=actor, at=at, payload=payload, reason_code=attempt.reason_code)
+    return row, entry
+
+
+def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime, **kwargs: Any) -> None:
+    """For an attempt that is stored and locked."""
+    row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
+    attempt.save(update_fields=["state", "reason_code", "ended_at"])
+    insert_together([row], [entry])
+
+
+def entry_build(
+    attempt: Attempt,
+    action: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    payload: Mapping[str, Any] | None = None,
+    reason_code: str = "",
+) -> LedgerEntry:
+    return ledger_entry_build(
+        action=action,
+        organization_id=attempt.organization_id,
+        subject_type="attempt",
+        subject_id=attempt.id,
+        actor=actor,
+        at=at,
+        payload=payload or {},
+        reason_code=reason_code,
+    )

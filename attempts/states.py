@@ -1,0 +1,50 @@
+"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+
+from enum import StrEnum
+
+
+class AttemptState(StrEnum):
+    RECEIVED = "received"
+    DEDUPLICATED = "deduplicated"
+    PREFLIGHT_DENIED = "preflight-denied"
+    REVIEW_REQUIRED = "review-required"
+    APPROVED = "approved-for-execution"
+    COMPLETED = "completed"
+    QUARANTINED = "failed-quarantined"
+
+
+ATTEMPT_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("received", "deduplicated"),
+        ("deduplicated", "preflight-denied"),
+        ("deduplicated", "review-required"),
+        ("deduplicated", "approved-for-execution"),
+        ("review-required", "approved-for-execution"),
+        ("review-required", "preflight-denied"),
+        ("approved-for-execution", "completed"),
+        ("approved-for-execution", "failed-quarantined"),
+        ("approved-for-execution", "preflight-denied"),
+    }
+)
+FINAL_STATES: frozenset[str] = frozenset({"preflight-denied", "completed", "failed-quarantined"})
+
+
+class RuntimeMode(StrEnum):
+    ACTIVE = "active"
+    CLIENT_DRIVEN = "client_driven"
+    SHADOW = "shadow"
+
+
+class SlotScope(StrEnum):
+    KEY = "key"
+    CONTEXT = "context"
+    WORKFLOW = "workflow"
+    TENANT = "tenant"
+
+
+class ReviewStatus(StrEnum):
+    REQUESTED = "requested"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELED = "canceled"

@@ -1,0 +1,96 @@
+"""gunicorn's thread worker, with the wait after a closed connection moved off its main loop.
+
+After its last answer gunicorn half-closes a connection and waits up to two seconds for the client to do the same, so
+that the answer is not lost to a reset. It waits on the main loop of the worker: one client with a stalled upload would
+hold up everybody else's requests for that time. Here one thread waits for all such connections at once.
+"""
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from gunicorn import util
+from gunicorn.workers.gthread import ThreadWorker
+
+SECONDS = 2.0
+MOST_BYTES = 64 * 1024
+MOST_CONNECTIONS = 512
+
+
+class Lingering:
+    """Half-closed connections, each until its client closes, sends too much, or its time is up."""
+
+    def __init__(self) -> None:
+        self._new: SimpleQueue[socket.socket] = SimpleQueue()
+        self._wake, self._bell = socket.socketpair()
+        self._waiting: dict[socket.socket, tuple[float, int]] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        threading.Thread(target=self._run, name="lingering", daemon=True).start()
+
+    def take(self, sock: socket.socket) -> None:
+        """Say that nothing more will come from us; returns at once."""
+        try:
+            sock.setblocking(False)
+            sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            util.close(sock)
+            return
+        if len(self._waiting) >= MOST_CONNECTIONS:
+            util.close(sock)
+            return
+        self._new.put(sock)
+        with contextlib.suppress(OSError):
+            self._bell.send(b"!")
+
+    def _run(self) -> None:
+        while True:
+            for key, _ in self._selector.select(timeout=0.5 if self._waiting else None):
+                if key.fileobj is self._wake:
+                    self._wake.recv(4096)
+                    self._admit()
+                else:
+                    self._drain(key.fileobj)
+            now = time.monotonic()
+            for sock in [sock for sock, (deadline, _) in self._waiting.items() if deadline <= now]:
+                self._end(sock)
+
+    def _admit(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                sock = self._new.get_nowait()
+                self._waiting[sock] = (time.monotonic() + SECONDS, 0)
+                self._selector.register(sock, selectors.EVENT_READ)
+
+    def _drain(self, sock: Any) -> None:
+        deadline, drained = self._waiting[sock]
+        try:
+            received = len(sock.recv(4096))
+        except BlockingIOError:
+            return
+        except OSError:
+            received = 0
+        if received == 0 or drained + received > MOST_BYTES:
+            self._end(sock)
+        else:
+            self._waiting[sock] = (deadline, drained + received)
+
+    def _end(self, sock: socket.socket) -> None:
+        self._selector.unregister(sock)
+        del self._waiting[sock]
+        util.close(sock)
+
+
+class LingeringWorker(ThreadWorker):  # type: ignore[misc]
+    def init_process(self) -> None:
+        self.lingering = Lingering()  # after the fork: a thread does not survive one
+        super().init_process()
+
+    def finish_request(self, conn: Any, fs: Any) -> None:
+        """Called on the main loop when a request is done; what it closes gracefully, the other thread closes."""
+        conn.close = lambda graceful=False: self.lingering.take(conn.sock) if graceful else util.close(conn.sock)
+        super().finish_request(conn, fs)

@@ -1,0 +1,94 @@
+"""Form parts of the console: forms that know their row, a choice of reason codes, JSON in a text area."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from governance.admin.json_text import JsonTextError, parse, pretty
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_list
+
+NOTE_LENGTH = 280
+JSON_LENGTH = 200_000
+
+
+class ConsoleForm(forms.Form):
+    """Knows the row that it is about and the request, for choices that depend on them."""
+
+    def __init__(self, *args: Any, obj: Any = None, request: HttpRequest | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.obj = obj
+        self.request = request
+
+
+def intervention_choices(organization_id: Any) -> list[tuple[str, str]]:
+    """The reason codes that a person may give here; an organization's own row wins over the system's."""
+    rows = reason_code_list(
+        organization_ids=[organization_id] if organization_id else [], scope=Scope.INTERVENTION, active=True
+    ).order_by("organization_id", "code")
+    found: dict[str, str] = {}
+    for row in rows:
+        found.setdefault(row.code, f"{row.label} ({row.code})" + (", needs a note" if row.requires_note else ""))
+    return [("", "Choose a reason"), *sorted(found.items(), key=lambda item: item[1])]
+
+
+class ReasonForm(ConsoleForm):
+    reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
+    note = forms.CharField(
+        required=False,
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Up to 280 characters. No names, no patient data, no secrets: it is checked.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["reason_code"]
+        field.choices = intervention_choices(self.obj.organization_id if self.obj else None)
+
+
+class SuggestInput(UnfoldAdminTextInputWidget):
+    """A text input with suggestions; anything else may be typed."""
+
+    def __init__(self, suggestions: list[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.suggestions = suggestions or []
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        list_id = f"{name}-suggestions"
+        field = super().render(name, value, {**(attrs or {}), "list": list_id}, renderer)
+        options = format_html_join("", '<option value="{}"></option>', ((text,) for text in self.suggestions))
+        return format_html('{}<datalist id="{}">{}</datalist>', field, list_id, options)
+
+
+class CodeWidget(UnfoldAdminTextareaWidget):
+    """Monospaced, without wrapping; `data-validate` is where a small script posts the form while somebody types."""
+
+    def __init__(self, *, rows: int = 24) -> None:
+        super().__init__(attrs={"rows": rows, "spellcheck": "false", "autocomplete": "off", "wrap": "off"})
+        self.attrs["class"] = f"{self.attrs.get('class', '')} hp-code"
+
+
+class JsonTextField(forms.CharField):
+    """JSON as text. What is not JSON is refused with line and column."""
+
+    def __init__(self, *, rows: int = 24, **kwargs: Any) -> None:
+        super().__init__(max_length=JSON_LENGTH, widget=CodeWidget(rows=rows), strip=False, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) else pretty(value)
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return parse(super().clean(value))
+        except JsonTextError as error:
+            raise ValidationError(str(error), code="json") from error
