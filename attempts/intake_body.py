@@ -20,7 +20,7 @@ BODY_SCHEMA: dict[str, Any] = {
         "action": {
             "type": "object",
             "additionalProperties": False,
-            "required": ["connector", "operation", "target_ref", "risk_tier"],
+            "required": ["operation", "target_ref", "risk_tier"],
             "properties": {
                 "connector": {"type": "string", "minLength": 1, "maxLength": 64},
                 "operation": {"type": "string", "minLength": 1, "maxLength": 128},

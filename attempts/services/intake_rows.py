@@ -65,7 +65,7 @@ def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
     return {
         "format": "holdpoint-request-v1",
         "envelope": envelope,
-        "action": body["action"],
+        "action": {"connector": contract.adapter} | body["action"],
         "metadata": body.get("metadata", {}),
     }
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
+from config.demo.contracts import contracts_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
 from config.demo.secrets import DemoSecrets
 from config.env import runtime
@@ -29,6 +30,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         people_ensure(organization=organization, secrets=secrets, at=at)
         keys = {name: _key(organization, name, scopes, secrets, at) for name, scopes in SERVICES.items()}
         keys["other_caller"] = _key(other, "other_caller", SERVICES["caller"], secrets, at)
+        contracts = contracts_ensure(organization=organization, at=at)
         # Before the commit: a key whose clear text is lost would be of no use to anybody.
         secrets.save()
     return {
@@ -37,7 +39,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         "other_organization": {"id": str(other.id), "slug": other.slug},
         "users": {name: {"username": name, "password": secrets.password(name)} for name in usernames},
         "keys": keys,
-        "contracts": {},
+        "contracts": contracts,
         "attempt_example": attempt_example(),
     }
 
@@ -57,13 +59,11 @@ def _key(organization: Organization, name: str, scopes: tuple[str, ...], secrets
 
 
 def attempt_example() -> dict[str, Any]:
-    """The smallest body that the demo's contracts take."""
+    """The smallest body that every demo contract takes; the connector is the contract's own unless named."""
     return {
         "patient_context_ref": "ctx-0001",
-        "runtime_mode": "client_driven",
         "action": {
-            "connector": "external",
-            "operation": "record.update",
+            "operation": "case.update",
             "target_ref": "case-0001",
             "risk_tier": "low",
             "payload_ref": "payload-0001",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 from config.api.problems import CONTENT_TYPE, as_domain_error, problem_response
-from reasoncodes.errors import DomainError, MethodNotAllowed, RecordUnavailable
+from reasoncodes.errors import DomainError, MethodNotAllowed, NotFound, RecordUnavailable
 
 
 class ProblemMiddleware:
@@ -15,6 +15,8 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "\x00" in request.path:  # PostgreSQL cannot store it, so nothing can have this address
+            return problem_response(request, NotFound())
         response = self.get_response(request)
         # Django's own 405 (plain views, require_safe) is an answer, not an exception.
         if response.status_code == MethodNotAllowed.status and response["Content-Type"] != CONTENT_TYPE:

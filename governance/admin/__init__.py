@@ -1,5 +1,27 @@
 """The operator console's pages of this app."""
 
-from governance.admin import beat, ledger, organizations, people, reason_codes, service_accounts
+from governance.admin import (
+    beat,
+    contracts,
+    ledger,
+    organizations,
+    people,
+    policies,
+    reason_codes,
+    records,
+    service_accounts,
+    shutdowns,
+)
 
-__all__ = ["beat", "ledger", "organizations", "people", "reason_codes", "service_accounts"]
+__all__ = [
+    "beat",
+    "contracts",
+    "ledger",
+    "organizations",
+    "people",
+    "policies",
+    "reason_codes",
+    "records",
+    "service_accounts",
+    "shutdowns",
+]

@@ -2,144 +2,22 @@
 
 from typing import Any
 
-from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils import timezone
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.views import ChangeList
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from governance.admin.base import Act, ConsoleAdmin, console_actor
-from governance.admin.forms import ConsoleForm, ReasonForm, SuggestInput
+from governance.admin import contract_acts
 from governance.admin.readiness import ReadinessPages
-from governance.models import Contract, Organization
-from governance.readiness import APPROVED, CORE_FIELDS
-from governance.roles import REVIEWER_TIERS
-from governance.selectors import policy_list, readiness_board, reviewer_tiers
+from governance.models import Contract
+from governance.readiness import CORE_FIELDS
+from governance.selectors import readiness_board
 from governance.selectors.console import readiness_counts
-from governance.services.contract import (
-    contract_change,
-    contract_create,
-    contract_discard,
-    contract_new_version,
-    contract_open,
-    contract_retire,
-    contract_suspend,
-)
-from governance.states import AdapterName, Effect, RiskTier
 
-SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 STATE_LABELS = {"draft": "info", "open": "success", "suspended": "warning", "retired": "default"}
-
-
-def choices(values: Any) -> list[tuple[str, str]]:
-    return [(value.value, value.value) for value in values]
-
-
-class ContractForm(ConsoleForm):
-    """What a contract says besides its documents."""
-
-    title = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
-    effect = forms.ChoiceField(
-        choices=choices(Effect),
-        initial=Effect.ONCE.value,
-        widget=UnfoldAdminSelectWidget,
-        help_text="What happens when the action is sent twice. `once` is the safe choice: never retried by itself.",
-    )
-    risk_tier = forms.ChoiceField(
-        choices=choices(RiskTier), initial=RiskTier.HIGH.value, widget=UnfoldAdminSelectWidget
-    )
-    adapter = forms.ChoiceField(
-        choices=choices(AdapterName),
-        initial=AdapterName.EXTERNAL.value,
-        widget=UnfoldAdminSelectWidget,
-        help_text="How it is carried out. `external`: the caller does it and reports.",
-    )
-    review_owner = forms.ChoiceField(
-        choices=[],
-        widget=UnfoldAdminSelectWidget,
-        help_text="The reviewer tier that answers for held attempts.",
-    )
-    policy_slug = forms.RegexField(
-        SLUG,
-        label="Policy",
-        widget=SuggestInput,
-        help_text="Its active version decides. Without one, every attempt is denied.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        tiers = reviewer_tiers(organization_id=self.obj.organization_id) if self.obj else ()
-        review_owner: Any = self.fields["review_owner"]
-        review_owner.choices = [(tier, tier) for tier in tiers or REVIEWER_TIERS]
-        policy: Any = self.fields["policy_slug"].widget
-        policy.suggestions = sorted(set(policy_list(state="active").values_list("slug", flat=True)[:200]))
-
-
-class NewContractForm(ContractForm):
-    organization = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
-    slug = forms.RegexField(
-        SLUG,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="Part of the address that callers use: small letters, digits and dashes.",
-    )
-    field_order = ["organization", "slug", "title"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        ids = console_actor(self.request).organization_ids if self.request else ()
-        organization: Any = self.fields["organization"]
-        organization.queryset = Organization.objects.filter(id__in=ids)
-
-
-def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
-    actor = model_admin.require_operator(request, data["organization"].id)
-    contract = contract_create(actor=actor, at=timezone.now(), **data)
-    messages.success(request, "Drafted with the safe default documents. Look at each area and ask its owners.")
-    return HttpResponseRedirect(model_admin.page_url("readiness", contract.id))
-
-
-def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
-    changes = {name: value for name, value in data.items() if value != getattr(obj, name)}
-    if not changes:
-        return "Nothing was different."
-    contract_change(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, core=changes)
-    return "Changed. Approvals that were carried over count only while these fields stay as they were."
-
-
-def open_it(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
-    contract_open(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
-    return "Open. It takes attempts from the next request on."
-
-
-def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
-    contract_suspend(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
-    return "Suspended. No attempt is taken from the next request on."
-
-
-def retire(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
-    contract_retire(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
-    return "Retired, for ever."
-
-
-def new_version(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> HttpResponse:
-    made = contract_new_version(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
-    return model_admin.done(request, made, f"Version {made.version} is a draft with the same content.")
-
-
-def discard(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> HttpResponse:
-    contract_discard(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
-    messages.success(request, f"The draft {obj} is gone.")
-    return HttpResponseRedirect(model_admin.page_url("changelist"))
-
-
-def missing_areas(request: HttpRequest, obj: Contract) -> dict[str, Any]:
-    missing = [row for row in readiness_board(contract=obj) if row.status != APPROVED]
-    return {"missing": missing, "blocked": bool(missing)}
 
 
 class ContractChangeList(ChangeList):
@@ -184,68 +62,8 @@ class ContractAdmin(ReadinessPages):
     ]
     readonly_fields = fields
     change_form_outer_after_template = "admin/holdpoint/contract.html"
-    add_act = Act(
-        "add",
-        "Draft a contract",
-        "A draft executes nothing. It starts with the ten safe default documents, which you can change on its "
-        "readiness board; it can be opened when the owners of all ten areas have approved.",
-        create,
-        NewContractForm,
-    )
-    acts = [
-        Act(
-            "edit",
-            "Edit",
-            "Drafts only; once open, a change is a new version.",
-            edit,
-            ContractForm,
-            available=lambda obj: obj.state == "draft",
-            initial=lambda obj: {name: getattr(obj, name) for name in ("title", *CORE_FIELDS)},
-        ),
-        Act(
-            "open",
-            "Open",
-            "The contract takes attempts from the next request on. Its documents cannot be changed any more.",
-            open_it,
-            available=lambda obj: obj.state in {"draft", "suspended"},
-            template="admin/holdpoint/contract_open.html",
-            context=missing_areas,
-        ),
-        Act(
-            "suspend",
-            "Suspend",
-            "No attempt is taken from the next request on, on every process. It can be opened again.",
-            suspend,
-            ReasonForm,
-            available=lambda obj: obj.state == "open",
-            danger=True,
-        ),
-        Act(
-            "new-version",
-            "New version",
-            "A draft with the same content. Approvals carry over and count while a document keeps its hash. This "
-            "version stays as it is.",
-            new_version,
-            available=lambda obj: obj.state != "draft",
-        ),
-        Act(
-            "retire",
-            "Retire",
-            "This version takes no attempt ever again. Its record stays.",
-            retire,
-            ReasonForm,
-            available=lambda obj: obj.state != "retired",
-            danger=True,
-        ),
-        Act(
-            "discard",
-            "Discard draft",
-            "The draft and its documents are deleted. Only while no owner has decided on it.",
-            discard,
-            available=lambda obj: obj.state == "draft",
-            danger=True,
-        ),
-    ]
+    add_act = contract_acts.ADD
+    acts = contract_acts.ACTS
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Contract]:
         return super().get_queryset(request).select_related("organization")

@@ -21,8 +21,11 @@ _UNSEEN: Final = tuple(
 
 
 def withhold(request: Mapping[str, Any], findings: Iterable[Finding]) -> dict[str, Any]:
-    """A copy without metadata and without the refused references. It is decided like the original, findings and all."""
+    """A copy without metadata and without the refused references. It is decided like the original, findings and all.
+    Without findings there is nothing to withhold."""
     found = sorted(set(findings))
+    if not found:
+        return dict(request)
     pointers = {finding.pointer for finding in found}
     copy = {name: value for name, value in request.items() if name not in ("metadata", "withheld", *_PARTS)}
     for part in _PARTS:

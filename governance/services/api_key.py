@@ -95,7 +95,7 @@ def _may_give(actor: Actor, scopes: list[str]) -> bool:
     if ApiScope.ORCHESTRATOR_ADMIN not in scopes or actor.kind is ActorKind.SYSTEM:
         return True
     if actor.kind is ActorKind.PERSON:
-        return User.objects.filter(pk=actor.id, is_superuser=True).exists()
+        return actor.id is not None and User.objects.filter(id=actor.id, is_superuser=True).exists()
     return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
 
 

@@ -156,6 +156,9 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
 def stored_environment(row: EnforcementDecision, *, policy: Mapping[str, Any] | None = None) -> Environment:
     """As it was; `policy` puts a draft in the place of the one that decided (simulation)."""
     facts = row.environment
+    if policy is not None:
+        failures = {name: failure for name, failure in facts["failures"].items() if name != "policy"}
+        facts = facts | {"policy_sha256": canonical_sha256(policy), "failures": failures}
     return Environment(
         facts=facts,
         contract=_load(facts["contract_sha256"]),

@@ -32,11 +32,19 @@ def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
     }
 
 
+APPROVAL_DEFAULTS = {"approvals_required": 1, "expires_in_seconds": 86400}
+
+
+def normalized_rule(rule: dict[str, Any]) -> dict[str, Any]:
+    """A rule that holds says how many must release it and until when; unsaid, one person within a day."""
+    return APPROVAL_DEFAULTS | rule if rule.get("verdict") == "needs_approval" else rule
+
+
 def policy_snapshot(*, policy: Policy) -> dict[str, Any]:
     return {
         "format": "holdpoint-policy-v1",
         "id": str(policy.id),
         "slug": policy.slug,
         "version": policy.version,
-        "rules": policy.rules,
+        "rules": [normalized_rule(rule) for rule in policy.rules],
     }

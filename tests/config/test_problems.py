@@ -88,7 +88,9 @@ def test_a_missing_scope_is_403_and_named(cast: Cast) -> None:
     assert check(answer, status=403, code="scope-missing")["required_scope"] == "orchestrator:write"
 
 
-@pytest.mark.parametrize("path", [f"/api/v1/{MARKER}", f"/api/{MARKER}/", f"{URL}/{MARKER}", f"/api/v1//{MARKER}"])
+@pytest.mark.parametrize(
+    "path", [f"/api/v1/{MARKER}", f"/api/{MARKER}/", f"{URL}/{MARKER}", f"/api/v1//{MARKER}", f"/%00{MARKER}"]
+)
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
 def test_an_unknown_address_is_404_without_the_address(api: APIClient, path: str, accept: str) -> None:
     check(api.get(path, HTTP_ACCEPT=accept), status=404, code="not-found")

@@ -60,6 +60,7 @@ def test_neither_results_nor_explanations_hold_a_refused_value() -> None:
 
 def test_a_clean_request_is_stored_whole() -> None:
     assert storable_request(request(), evaluate(request(), environment())) == request()
+    assert withhold(request(), ()) == request()
 
 
 @pytest.mark.parametrize("failure", ["timeout", "raised", "raised:KeyError"])

@@ -1,0 +1,216 @@
+"""Policies in the console: drafts with live validation, publishing with a difference, simulation."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.forms import ConsoleForm, JsonTextField
+from governance.admin.json_text import JsonTextError, parse
+from governance.admin.policy_diff import rules_diff
+from governance.admin.simulation import SimulationPages
+from governance.models import Organization, Policy
+from governance.policies import PolicyProblem
+from governance.selectors import policy_list
+from governance.services.policy import policy_archive, policy_change, policy_create, policy_problems, policy_publish
+
+SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+STATE_LABELS = {"draft": "info", "active": "success", "archived": "default"}
+STARTER = [
+    {"id": "low-risk", "when": 'action.risk_tier == "low"', "verdict": "allow"},
+    {
+        "id": "rest",
+        "when": "true",
+        "verdict": "needs_approval",
+        "tier": "customer_clinician",
+        "approvals_required": 1,
+        "expires_in_seconds": 86400,
+    },
+]
+
+
+class PolicyForm(ConsoleForm):
+    title = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
+    rules = JsonTextField(
+        label="Rules (JSON)",
+        rows=22,
+        help_text="A list; the first rule whose `when` is true decides. When none matches the answer is no.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        where = f"?organization={self.obj.organization_id}" if self.obj else ""
+        self.fields["rules"].widget.attrs["data-validate"] = reverse("admin:governance_policy_validate") + where
+
+    def clean_rules(self) -> list[dict[str, Any]]:
+        """A draft may have faults, but it has a list of objects: the rest of the program counts on that."""
+        rules = self.cleaned_data["rules"]
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise forms.ValidationError("A list of rules, each an object with id, when and verdict.")
+        return rules
+
+
+class NewPolicyForm(PolicyForm):
+    organization = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    slug = forms.RegexField(
+        SLUG,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Contracts name it. A slug that exists gets its next version.",
+    )
+    field_order = ["organization", "slug", "title", "rules"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        ids = console_actor(self.request).organization_ids if self.request else ()
+        organization: Any = self.fields["organization"]
+        organization.queryset = Organization.objects.filter(id__in=ids)
+
+
+def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+    actor = model_admin.require_operator(request, data["organization"].id)
+    policy = policy_create(actor=actor, at=timezone.now(), **data)
+    return model_admin.done(request, policy, "Drafted. It decides nothing until it is published.")
+
+
+def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+    policy_change(actor=console_actor(request), at=timezone.now(), policy_id=obj.id, changes=data)
+    return "Saved."
+
+
+def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+    policy_publish(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
+    return "Published. It decides from the next request on."
+
+
+def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+    policy_archive(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
+    return "Archived."
+
+
+def new_version(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> HttpResponse:
+    made = policy_create(
+        actor=console_actor(request),
+        at=timezone.now(),
+        organization=obj.organization,
+        slug=obj.slug,
+        title=obj.title,
+        rules=obj.rules,
+    )
+    return model_admin.done(request, made, f"Version {made.version} is a draft with the same rules.")
+
+
+def problems_of(policy: Policy) -> tuple[PolicyProblem, ...]:
+    return policy_problems(organization_id=policy.organization_id, rules=policy.rules)
+
+
+def publish_context(request: HttpRequest, obj: Policy) -> dict[str, Any]:
+    active = policy_list(slug=obj.slug, state="active").filter(organization_id=obj.organization_id).first()
+    problems = problems_of(obj)
+    return {
+        "active": active,
+        "changes": rules_diff(active.rules if active else [], obj.rules),
+        "faults": problems,
+        "blocked": bool(problems),
+    }
+
+
+ACTS = [
+    Act(
+        "edit",
+        "Edit rules",
+        "A draft may be saved with faults; it cannot be published with them.",
+        edit,
+        PolicyForm,
+        available=lambda obj: obj.state == "draft",
+        template="admin/holdpoint/editor.html",
+        initial=lambda obj: {"title": obj.title, "rules": obj.rules},
+    ),
+    Act(
+        "publish",
+        "Publish",
+        "This version decides from the next request on; the active one is archived. A published version never changes.",
+        publish,
+        available=lambda obj: obj.state == "draft",
+        template="admin/holdpoint/policy_publish.html",
+        context=publish_context,
+    ),
+    Act(
+        "new-version",
+        "New version",
+        "A draft with the same rules. This version stays as it is.",
+        new_version,
+        available=lambda obj: obj.state != "draft",
+    ),
+    Act(
+        "archive",
+        "Archive",
+        "It decides nothing any more. Without an active version every attempt under this policy is denied.",
+        archive,
+        available=lambda obj: obj.state != "archived",
+        danger=True,
+    ),
+]
+
+
+@admin.register(Policy)
+class PolicyAdmin(SimulationPages):
+    addable = True
+    list_display = ["__str__", "title", "state_shown", "rule_count", "published_at", "organization"]
+    list_filter = ["state"]
+    search_fields = ["slug", "title", "=id"]
+    fields = ["organization", "slug", "version", "title", "state_shown", "published_at", "snapshot_sha256"]
+    readonly_fields = fields
+    change_form_outer_after_template = "admin/holdpoint/policy.html"
+    add_act = Act(
+        "add",
+        "Draft a policy",
+        "Ordered rules; the first that matches decides. The draft decides nothing until you publish it.",
+        create,
+        NewPolicyForm,
+        template="admin/holdpoint/editor.html",
+        initial=lambda _: {"rules": STARTER},
+    )
+    acts = ACTS
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.validate_view)
+        return [path("validate/", view, name=self.url_name("validate")), *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
+        return super().get_queryset(request).select_related("organization")
+
+    @display(description="State", label=STATE_LABELS)
+    def state_shown(self, obj: Policy) -> str:
+        return str(obj.state)
+
+    @admin.display(description="Rules")
+    def rule_count(self, obj: Policy) -> int:
+        return len(obj.rules)
+
+    def page_context(self, request: HttpRequest, obj: Policy) -> dict[str, Any]:
+        return {"rules": obj.rules, "faults": problems_of(obj) if obj.state == "draft" else ()}
+
+    def validate_view(self, request: HttpRequest) -> HttpResponse:
+        """Live validation: the rules as they stand, for the organization that is chosen. Saves nothing."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        try:
+            organization_id = UUID(request.GET.get("organization") or request.POST.get("organization", ""))
+        except ValueError:
+            raise PermissionDenied from None
+        self.require_operator(request, organization_id)
+        try:
+            rules = parse(request.POST.get("rules", ""))
+        except JsonTextError as error:
+            return JsonResponse({"problems": [{"pointer": "", "rule": "json", "message": str(error)}]})
+        found = policy_problems(organization_id=organization_id, rules=rules)
+        return JsonResponse({"problems": [{"pointer": p.pointer, "rule": p.rule, "message": p.message} for p in found]})

@@ -1,0 +1,132 @@
+"""Decisions, violations and regional profiles in the console: to read, and to check."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.json_text import pretty
+from governance.enforcement import results_from_document
+from governance.models import EnforcementDecision, GovernanceViolation, RegionProfile
+from governance.roles import AUDIT
+from governance.selectors import people_behind
+from governance.services.decision import decision_replay
+
+VERDICT_LABELS = {"allow": "success", "held": "warning", "deny": "danger"}
+VERDICT_WORDS = {"allow": "allow", "needs_approval": "held", "deny": "deny"}
+
+
+def replay(model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any) -> HttpResponse:
+    found = decision_replay(row=obj)
+    if found.agrees:
+        messages.success(request, "Agrees: the stored request and environment give the same decision again.")
+    else:
+        messages.error(request, "Differs in: " + ", ".join(found.differences))
+    return HttpResponseRedirect(model_admin.page_url("change", obj.pk))
+
+
+def code(text: str) -> SafeString:
+    return format_html("<code>{}</code>", text)
+
+
+@admin.register(EnforcementDecision)
+class EnforcementDecisionAdmin(ConsoleAdmin):
+    list_display = ["at", "verdict_shown", "reason_code", "rule_id", "contract", "policy_version", "organization"]
+    list_select_related = ["contract", "organization"]
+    list_filter = ["verdict"]
+    search_fields = ["=id", "=reason_code", "=rule_id"]
+    search_help_text = "A decision's id, a reason code or a rule's id."
+    fields = ["at", "verdict_shown", "reason_code", "rule_id", "contract", "policy_version", "approval_shown"]
+    readonly_fields = fields
+    change_form_outer_after_template = "admin/holdpoint/decision.html"
+    acts = [
+        Act(
+            "re-evaluate",
+            "Re-evaluate",
+            "Computes the decision again from the stored request, environment and snapshots alone, and compares. "
+            "Nothing is written.",
+            replay,
+            permission=AUDIT,
+        )
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EnforcementDecision]:
+        rows = super().get_queryset(request).select_related("contract", "organization")
+        listing = request.resolver_match and request.resolver_match.url_name == self.url_name("changelist")
+        return rows.defer("request", "environment", "results") if listing else rows
+
+    @display(description="Verdict", label=VERDICT_LABELS)
+    def verdict_shown(self, obj: EnforcementDecision) -> str:
+        return VERDICT_WORDS[obj.verdict]
+
+    @admin.display(description="Approval")
+    def approval_shown(self, obj: EnforcementDecision) -> str:
+        if not obj.approval:
+            return "none needed"
+        hours = obj.approval["expires_in_seconds"] / 3600
+        return f"{obj.approval['approvals_required']} of {obj.approval['tier']}, within {hours:g} hours"
+
+    def page_context(self, request: HttpRequest, obj: EnforcementDecision) -> dict[str, Any]:
+        results = results_from_document(obj.results)
+        return {
+            "results": [(result, VERDICT_WORDS[result.verdict.value]) for result in results],
+            "request_text": pretty(obj.request),
+            "environment_text": pretty(obj.environment),
+        }
+
+
+@admin.register(GovernanceViolation)
+class GovernanceViolationAdmin(ConsoleAdmin):
+    """For operators and auditors: whoever tried is not shown that it was counted."""
+
+    view_permission = AUDIT
+    list_display = ["at", "kind", "detail", "actor_kind", "subject_type", "organization"]
+    list_select_related = ["organization"]
+    list_filter = ["kind", "actor_kind"]
+    search_fields = ["=id", "=subject_id"]
+    fields = ["at", "kind", "detail", "who", "subject_type", "subject_id", "organization"]
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GovernanceViolation]:
+        rows = super().get_queryset(request).select_related("organization")
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(organization_id__in=console_actor(request, permission=AUDIT).organization_ids)
+
+    @admin.display(description="Who")
+    def who(self, obj: GovernanceViolation) -> str:
+        if obj.actor_kind == "person":
+            return people_behind(commitments={obj.actor_ref}).get(obj.actor_ref, "a person (reference erased)")
+        return f"{obj.actor_kind} {obj.actor_ref}".strip()
+
+
+@admin.register(RegionProfile)
+class RegionProfileAdmin(ConsoleAdmin):
+    list_display = ["code", "name", "version", "at", "hash_shown"]
+    search_fields = ["code", "name"]
+    fields = ["code", "name", "version", "at", "hash_full"]
+    readonly_fields = fields
+    list_before_template = "admin/holdpoint/region_disclaimer.html"
+    change_form_outer_before_template = "admin/holdpoint/region_disclaimer.html"
+    change_form_outer_after_template = "admin/holdpoint/region.html"
+
+    @admin.display(description="SHA-256")
+    def hash_shown(self, obj: RegionProfile) -> SafeString:
+        return code(obj.sha256[:16] + "…")
+
+    @admin.display(description="SHA-256")
+    def hash_full(self, obj: RegionProfile) -> SafeString:
+        return code(obj.sha256)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        first = self.get_queryset(request).first()
+        disclaimer = first.disclaimer if first else ""
+        return super().changelist_view(request, (extra_context or {}) | {"disclaimer": disclaimer})
+
+    def page_context(self, request: HttpRequest, obj: RegionProfile) -> dict[str, Any]:
+        return {"disclaimer": obj.disclaimer, "document_text": pretty(obj.document)}
