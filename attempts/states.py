@@ -48,3 +48,34 @@ class ReviewStatus(StrEnum):
     REJECTED = "rejected"
     EXPIRED = "expired"
     CANCELED = "canceled"
+
+
+class VoteVerdict(StrEnum):
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class ReceiptOutcome(StrEnum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
+class QuarantineCategory(StrEnum):
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    ADAPTER_FAILURE = "adapter_failure"
+    TIMEOUT = "timeout"
+    INVALID_RESPONSE = "invalid_response"
+    POLICY_CHANGED = "policy_changed"
+    LEASE_LOST = "lease_lost"
+
+
+class Finding(StrEnum):
+    HAPPENED = "happened"
+    DID_NOT_HAPPEN = "did_not_happen"
+
+
+class Resolution(StrEnum):
+    RETRY_AUTHORIZED = "retry_authorized"
+    COMPENSATED = "compensated"
+    ACCEPTED = "accepted"
+    INCIDENT = "incident"

@@ -1,22 +1,60 @@
 """The console's side bar and front page."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
+from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse_lazy
+from django.utils import timezone
+
+from governance.roles import AUDIT, OPERATE, VIEW
+from governance.selectors import organizations_where, violation_list
+from governance.selectors.console import (
+    COUNT_LIMIT,
+    areas_waiting,
+    contracts_by_state,
+    decisions_by_verdict,
+    roles_of,
+    shutdowns_covering,
+)
 
 
 def _item(title: str, icon: str, view: str) -> dict[str, Any]:
-    return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{view}_changelist")}
+    link = reverse_lazy(f"admin:{view}_changelist")
+    return {"title": title, "icon": icon, "link": link, "permission": _may_see(view)}
+
+
+def _may_see(view: str) -> Callable[[HttpRequest], bool]:
+    """Whoever may not see a page does not get its menu entry."""
+    app_label, _, model_name = view.rpartition("_")
+
+    def permission(request: HttpRequest) -> bool:
+        model_admin = admin.site.get_model_admin(apps.get_model(app_label, model_name))
+        return bool(model_admin.has_view_permission(request))
+
+    return permission
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return [
         {
+            "title": "Decide",
+            "items": [
+                _item("Contracts", "contract", "governance_contract"),
+                _item("Policies", "rule", "governance_policy"),
+                _item("Decisions", "gavel", "governance_enforcementdecision"),
+            ],
+        },
+        {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},
+        {
             "title": "Record",
             "items": [
                 _item("Ledger", "menu_book", "governance_ledgerentry"),
+                _item("Violations", "report", "governance_governanceviolation"),
                 _item("Reason codes", "label", "reasoncodes_reasoncode"),
+                _item("Regions", "public", "governance_regionprofile"),
             ],
         },
         {
@@ -38,5 +76,26 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """The front page's figures; they grow with every part."""
-    return context
+    """The front page's figures, each bounded; they grow with every part."""
+    user: Any = request.user
+    where = {permission: organizations_where(user=user, permission=permission) for permission in (VIEW, OPERATE, AUDIT)}
+    contracts, decisions = contracts_by_state(), decisions_by_verdict(at=timezone.now())
+    audited = violation_list()
+    if not user.is_superuser:
+        audited = audited.filter(organization_id__in=where[AUDIT])
+    roles = roles_of(user_id=user.pk).values()
+    return context | {
+        "title": "Overview",
+        "organizations": bool(where[VIEW]) or user.is_superuser,
+        "operates": bool(where[OPERATE]) or user.is_superuser,
+        "audits": bool(where[AUDIT]) or user.is_superuser,
+        "owns": any(role.startswith("owner:") for found in roles for role in found),
+        "shutdowns": list(shutdowns_covering()[:10]),
+        "contracts": contracts,
+        "contract_total": sum(contracts.values()),
+        "decisions": decisions,
+        "decision_total": sum(decisions.values()),
+        "decision_limit": COUNT_LIMIT,
+        "waiting": areas_waiting(user_id=user.pk),
+        "violations": list(audited[:5]),
+    }

@@ -24,6 +24,9 @@ FROZEN = [
     "fields",
     "action_digest",
     "metadata",
+    "retry_of_id",
+    "compensates_id",
+    "origin_step",
     "created_at",
 ]
 
@@ -33,5 +36,8 @@ class Migration(migrations.Migration):
     operations = [
         protect_table("attempts_attempttransition"),
         protect_table("attempts_idempotencyrecord"),
+        protect_table("attempts_dispatchintent"),
+        protect_table("attempts_receipt"),
+        protect_table("attempts_reviewvote"),
         legal_moves_only("attempts_attempt", ATTEMPT_MOVES, frozen=FROZEN),
     ]

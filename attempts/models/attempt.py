@@ -41,6 +41,15 @@ class Attempt(StateMachineModel):
         max_length=24, choices=[(s.value, s.value) for s in S], default=S.RECEIVED.value, protected=True, editable=False
     )
     reason_code = models.CharField(max_length=64, blank=True)
+    retry_of = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    compensates = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    origin_step = models.UUIDField(null=True, help_text="The workflow step that opened it.")
+    lease_owner = models.CharField(max_length=64, blank=True)
+    lease_token = models.PositiveIntegerField(default=0, help_text="Grows with every lease; a smaller one is stale.")
+    lease_expires_at = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0, help_text="Dispatch intents so far.")
+    next_eligible_at = models.DateTimeField(null=True, help_text="When it may be leased; empty while it may not.")
+    queued_until = models.DateTimeField(null=True, help_text="Waits for a place in a cap until then.")
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 
@@ -51,6 +60,17 @@ class Attempt(StateMachineModel):
         indexes = [
             models.Index(fields=["organization", "id"], name="attempt_by_organization"),
             models.Index(fields=["organization", "state", "id"], name="attempt_by_state"),
+            models.Index(
+                fields=["next_eligible_at"],
+                condition=Q(state="approved-for-execution", next_eligible_at__isnull=False),
+                name="attempt_ready",
+            ),
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(state="approved-for-execution", lease_expires_at__isnull=False),
+                name="attempt_leased",
+            ),
+            models.Index(fields=["queued_until"], condition=Q(queued_until__isnull=False), name="attempt_queued"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),

@@ -195,7 +195,8 @@ class ConsoleAdmin(ModelAdmin):
         return self.form_page(request, act, obj)
 
     def form_page(self, request: HttpRequest, act: Act, obj: Any) -> HttpResponse:
-        form, problems, status = self._form(act, request, obj), (), 200
+        form, status = self._form(act, request, obj), 200
+        problems: Sequence[FieldError] = ()
         if request.method == "POST" and form.is_valid():
             try:
                 return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))

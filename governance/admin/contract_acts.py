@@ -73,7 +73,7 @@ class ContractForm(ConsoleForm):
 
 
 class NewContractForm(ContractForm):
-    organization = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
     slug = forms.RegexField(
         SLUG,
         widget=UnfoldAdminTextInputWidget,

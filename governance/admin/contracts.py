@@ -25,7 +25,7 @@ class ContractChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        rows = list(self.result_list)
+        rows: list[Any] = list(self.result_list)  # type: ignore[has-type]
         counts = readiness_counts(contracts=rows)
         for row in rows:
             row.approved_areas = counts[row.id]

@@ -60,7 +60,7 @@ class PolicyForm(ConsoleForm):
 
 
 class NewPolicyForm(PolicyForm):
-    organization = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
     slug = forms.RegexField(
         SLUG,
         widget=UnfoldAdminTextInputWidget,

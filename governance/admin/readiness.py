@@ -152,13 +152,14 @@ class ReadinessPages(ConsoleAdmin):
 
     @staticmethod
     def _viewer(request: HttpRequest, contract: Contract) -> Actor:
-        """Acting in this one organization: whether they own the area, the service finds out (and records who does not)."""
+        """Acting in this one organization. Whether they own the area, the service finds out and records."""
         actor = console_actor(request, permission=VIEW)
         return replace(actor, organization_ids=actor.organization_ids & {contract.organization_id})
 
     @staticmethod
     def _groups(request: HttpRequest, contract: Contract) -> frozenset[str]:
-        roles = roles_of(user_id=request.user.pk).get(contract.organization_id, frozenset())
+        user: Any = request.user
+        roles = roles_of(user_id=user.pk).get(contract.organization_id, frozenset())
         return frozenset(role.removeprefix("owner:") for role in roles if role.startswith("owner:"))
 
     def _board(

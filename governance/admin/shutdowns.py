@@ -40,7 +40,7 @@ class TargetForm(ConsoleForm):
     """First step, sent with GET: it changes nothing and can be bookmarked for the day it is needed."""
 
     scope = forms.ChoiceField(label="What to stop", choices=[], widget=UnfoldAdminSelectWidget)
-    organization = forms.ModelChoiceField(
+    organization: Any = forms.ModelChoiceField(
         queryset=None, required=False, empty_label=None, widget=UnfoldAdminSelectWidget
     )
     contract = forms.CharField(
@@ -215,9 +215,7 @@ class ShutdownAdmin(ConsoleAdmin):
     def _engage(self, request: HttpRequest, where: dict[str, Any], data: dict[str, Any]) -> HttpResponse:
         wide = request.user.is_superuser
         shutdown = shutdown_engage(actor=console_actor(request), at=timezone.now(), installation=wide, **where, **data)
-        said = (
-            "Drill recorded; nothing is stopped." if shutdown.drill else "Engaged. It holds from the next request on."
-        )
+        said = "Drill recorded; nothing is stopped." if shutdown.drill else "Engaged, from the next request on."
         messages.success(request, said)
         return HttpResponseRedirect(self.page_url("change", shutdown.id))
 

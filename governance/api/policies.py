@@ -76,6 +76,7 @@ class ProblemsOut(serializers.Serializer[Any]):
 class SimulationOut(serializers.Serializer[Any]):
     decided = serializers.IntegerField()
     changed = serializers.IntegerField()
+    unreadable = serializers.IntegerField(help_text="Decisions whose snapshots are gone or altered.")
     by_move = serializers.DictField(child=serializers.IntegerField())
     by_rule = serializers.DictField(child=serializers.IntegerField())
     changes = serializers.ListField(child=serializers.DictField(), help_text="The first 200; all of them as NDJSON.")

@@ -39,10 +39,12 @@ def decision_list(*, verdict: str | None = None, contract_id: UUID | None = None
 
 
 def decisions_newest_first(
-    *, limit: int | None = None, policy_slug: str | None = None
+    *, limit: int | None = None, policy_slug: str | None = None, organization_id: UUID | None = None
 ) -> Iterator[EnforcementDecision]:
     """In bounded memory, however many there are: pages by key, so that no cursor is held open."""
     rows = EnforcementDecision.objects.order_by("-id")
+    if organization_id is not None:
+        rows = rows.filter(organization_id=organization_id)
     if policy_slug is not None:
         rows = rows.filter(contract__policy_slug=policy_slug)
     last, left = None, limit

@@ -146,6 +146,7 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
         "approval": row.approval,
     }
     differences = [name for name, value in stored.items() if again[name] != value]
+    differences += _misplaced(row, environment)
     if canonical_sha256(row.request) != row.request_sha256:
         differences.append("request_sha256")
     if canonical_sha256(row.environment) != row.environment_sha256:
@@ -153,18 +154,40 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
     return Replay(tuple(differences))
 
 
-def stored_environment(row: EnforcementDecision, *, policy: Mapping[str, Any] | None = None) -> Environment:
-    """As it was; `policy` puts a draft in the place of the one that decided (simulation)."""
+def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
+    """Columns that repeat what the environment says, for searching: they must not tell another story."""
+    facts, contract, policy = row.environment, environment.contract, environment.policy
+    said = {
+        "organization": str(row.organization_id) == facts.get("organization", {}).get("id"),
+        "contract": contract is None or str(row.contract_id) == contract.get("id"),
+        "policy_version": row.policy_version == (policy.get("version") if policy is not None else None),
+        "at": row.at.astimezone(UTC).isoformat(timespec="microseconds") == facts.get("at"),
+    }
+    return [name for name, agrees in said.items() if not agrees]
+
+
+def stored_environment(row: EnforcementDecision) -> Environment:
+    """As it was. Raises SnapshotBroken when something that it names is gone or altered."""
     facts = row.environment
-    if policy is not None:
-        failures = {name: failure for name, failure in facts["failures"].items() if name != "policy"}
-        facts = facts | {"policy_sha256": canonical_sha256(policy), "failures": failures}
     return Environment(
         facts=facts,
-        contract=_load(facts["contract_sha256"]),
-        policy=policy if policy is not None else _load(facts["policy_sha256"]),
-        region=_load(facts["region_sha256"]),
+        contract=_load(facts.get("contract_sha256")),
+        policy=_load(facts.get("policy_sha256")),
+        region=_load(facts.get("region_sha256")),
     )
+
+
+def redecide(*, row: EnforcementDecision, policy: Mapping[str, Any], policy_sha256: str) -> Decision:
+    """As if this policy had been the active one (simulation). A failure of the old policy says nothing about it."""
+    facts = row.environment
+    failures = {name: failure for name, failure in facts.get("failures", {}).items() if name != "policy"}
+    environment = Environment(
+        facts=facts | {"policy_sha256": policy_sha256, "failures": failures},
+        contract=_load(facts.get("contract_sha256")),
+        policy=policy,
+        region=_load(facts.get("region_sha256")),
+    )
+    return evaluate(row.request, environment)
 
 
 def _load(sha256: str | None) -> Any:

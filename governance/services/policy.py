@@ -13,7 +13,7 @@ from governance.errors import PolicyInvalid, RecordImmutable
 from governance.ledger.append import ledger_append
 from governance.models import Organization, Policy
 from governance.policies import PolicyProblem, rules_problems
-from governance.selectors import author_of, policy_lock, reviewer_tiers
+from governance.selectors import author_of, policy_get, policy_lock, reviewer_tiers
 from governance.services.snapshot import policy_snapshot, snapshot_store
 from governance.services.violation import violations_recorded
 from governance.states import PolicyState
@@ -78,6 +78,9 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
 def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
     """Validates, archives the active version and takes its place, in one transaction."""
     with transaction.atomic():
+        # Two drafts published at once lock different rows: the organization's keeps them in line.
+        organization_id = policy_get(policy_id=policy_id).organization_id
+        Organization.objects.select_for_update(no_key=True).get(id=organization_id)
         policy = policy_lock(actor=actor, policy_id=policy_id)
         problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
         if problems:

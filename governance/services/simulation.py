@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from governance.enforcement import evaluate
+from governance.canonical import canonical_sha256
 from governance.errors import PolicyInvalid
 from governance.models import EnforcementDecision, Policy
-from governance.selectors import decisions_newest_first
-from governance.services.decision import stored_environment
+from governance.selectors import SnapshotBroken, decisions_newest_first
+from governance.services.decision import redecide
 from governance.services.policy import policy_problems
 from governance.services.snapshot import policy_snapshot
 from reasoncodes.errors import FieldError
@@ -32,10 +32,11 @@ class Change:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts only: memory does not grow with the number of decisions."""
+    """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered."""
 
     decided: int = 0
     changed: int = 0
+    unreadable: int = 0
     by_move: Counter[str] = field(default_factory=Counter)
     by_rule: Counter[str] = field(default_factory=Counter)
 
@@ -43,6 +44,7 @@ class Tally:
         return {
             "decided": self.decided,
             "changed": self.changed,
+            "unreadable": self.unreadable,
             "by_move": dict(sorted(self.by_move.items())),
             "by_rule": dict(sorted(self.by_rule.items())),
         }
@@ -58,8 +60,14 @@ def policy_simulate(*, policy: Policy, limit: int) -> Iterator[Change | Tally]:
 
 def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
     draft, tally = policy_snapshot(policy=policy), Tally()
-    for row in decisions_newest_first(limit=limit, policy_slug=policy.slug):
-        change = _redecide(row, draft)
+    digest = canonical_sha256(draft)
+    rows = decisions_newest_first(limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id)
+    for row in rows:
+        try:
+            change = _redecide(row, draft, digest)
+        except SnapshotBroken:
+            change = None
+            tally.unreadable += 1
         tally.decided += 1
         if change is not None:
             tally.changed += 1
@@ -71,8 +79,8 @@ def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
     yield tally
 
 
-def _redecide(row: EnforcementDecision, draft: dict[str, Any]) -> Change | None:
-    again = evaluate(row.request, stored_environment(row, policy=draft))
+def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> Change | None:
+    again = redecide(row=row, policy=draft, policy_sha256=digest)
     reason = again.reason_code or ""
     if again.verdict.value == row.verdict and reason == row.reason_code:
         return None

@@ -1,0 +1,46 @@
+"""What the console's templates need besides their view's context."""
+
+from typing import Any
+
+from django import template
+
+from governance.selectors.console import shutdowns_covering
+
+register = template.Library()
+SHOWN = 5
+TONES = {
+    "approved": "good",
+    "approve": "good",
+    "open": "good",
+    "active": "good",
+    "allow": "good",
+    "pending": "plain",
+    "draft": "info",
+    "stale": "warn",
+    "suspended": "warn",
+    "held": "warn",
+    "needs_approval": "warn",
+    "moved": "info",
+    "changed": "warn",
+    "added": "good",
+    "removed": "bad",
+    "rejected": "bad",
+    "reject": "bad",
+    "revoked": "bad",
+    "revoke": "bad",
+    "deny": "bad",
+    "engaged": "bad",
+}
+
+
+@register.simple_tag(takes_context=True)
+def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
+    """For the banner on every page: one query over a partial index that is empty on a good day."""
+    user = getattr(context.get("request"), "user", None)
+    return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
+
+
+@register.filter
+def tone(word: str) -> str:
+    """The colour of a badge. The word itself is always shown too."""
+    return TONES.get(str(word), "plain")
