@@ -7,7 +7,8 @@ from typing import Any
 from django_fsm import TransitionNotAllowed
 
 from attempts.models import Attempt, AttemptTransition
-from attempts.states import FINAL_STATES
+from attempts.services.slots import slots_release
+from attempts.states import FINAL_STATES, AttemptState, RuntimeMode
 from governance.insert import insert_together
 from governance.ledger.append import actor_reference, ledger_entry_build
 from governance.models import LedgerEntry
@@ -23,6 +24,8 @@ ACTION_OF = {
     "quarantine": "attempt.quarantined",
 }
 
+STATE_FIELDS = ("state", "reason_code", "ended_at", "next_eligible_at", "lease_expires_at", "queued_until")
+
 
 def transition_build(
     attempt: Attempt, verb: str, *, actor: Actor, at: datetime, payload: Mapping[str, Any] | None = None, **kwargs: Any
@@ -33,8 +36,7 @@ def transition_build(
         getattr(attempt, verb)(**kwargs)
     except TransitionNotAllowed as error:
         raise WrongState(f"An attempt that is {attempt.state} cannot do this.") from error
-    if attempt.state in FINAL_STATES:
-        attempt.ended_at = at
+    _consequences(attempt, at)
     row = AttemptTransition(
         attempt=attempt,
         from_state=source,
@@ -48,11 +50,23 @@ def transition_build(
     return row, entry
 
 
+def _consequences(attempt: Attempt, at: datetime) -> None:
+    """What a state means for leasing: only a released attempt that is no shadow may be leased."""
+    released = attempt.state == AttemptState.APPROVED and attempt.runtime_mode != RuntimeMode.SHADOW
+    attempt.next_eligible_at = at if released and attempt.queued_until is None else None
+    if attempt.state in FINAL_STATES:
+        attempt.ended_at = at
+        attempt.lease_expires_at = None
+        attempt.queued_until = None
+
+
 def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime, **kwargs: Any) -> None:
     """For an attempt that is stored and locked."""
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
-    attempt.save(update_fields=["state", "reason_code", "ended_at"])
+    attempt.save(update_fields=[*STATE_FIELDS])
     insert_together([row], [entry])
+    if attempt.state in FINAL_STATES:
+        slots_release(attempt_id=attempt.id)
 
 
 def entry_build(

@@ -33,8 +33,9 @@ def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
     every model, and the services look again inside their own transactions."""
     known: dict[str, Actor] = request.__dict__.setdefault("console_actors", {})
     if permission not in known:
-        user = request.user
-        ids = organizations_where(user=user, permission=permission)  # type: ignore[arg-type]
+        user: Any = request.user
+        # The login page asks too, for nobody.
+        ids = organizations_where(user=user, permission=permission) if user.is_authenticated else frozenset()
         if user.is_superuser and permission in ADMINISTRATORS:
             with every_tenant():
                 ids = frozenset(Organization.objects.values_list("id", flat=True))

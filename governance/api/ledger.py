@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.append_only import RecordApi, record_scopes
 from governance.ledger.actions import wording
 from governance.models import LedgerEntry
 from governance.roles import ApiScope
@@ -72,8 +73,11 @@ class LedgerEntryListApi(ApiView):
         return self.page(request, ledger_entry_list(**self.query(request, LedgerEntryFilter)), LedgerEntryOut)
 
 
-class LedgerEntryApi(ApiView):
-    required_scopes = {"GET": ApiScope.LEDGER_READ}
+class LedgerEntryApi(RecordApi):
+    required_scopes = record_scopes(ApiScope.LEDGER_READ)
+
+    def find(self, entry_id: UUID) -> LedgerEntry:
+        return ledger_entry_get(entry_id=entry_id)
 
     @extend_schema(operation_id="ledger_entries_read", responses=LedgerEntryOut)
     def get(self, request: Request, entry_id: UUID) -> Response:

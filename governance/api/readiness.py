@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from governance.documents import AREAS
 from governance.readiness import AreaStatus
-from governance.roles import DECIDE_READINESS, ApiScope
+from governance.roles import VIEW, ApiScope
 from governance.selectors import contract_get, people_behind, readiness_board
 from governance.services.readiness import readiness_decide
 from governance.states import ReadinessVerdict
@@ -73,7 +73,8 @@ class ReadinessDecideApi(ApiView):
     """One class for the three verdicts: they differ in one word of the address."""
 
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
-    people_permissions = {"POST": DECIDE_READINESS}
+    # Who may look may try; the service asks for the owner's role inside its transaction and puts a refusal on record.
+    people_permissions = {"POST": VIEW}
     services_allowed = False
 
     @extend_schema(operation_id="readiness_decide", request=DecideIn, responses=BoardOut, examples=[EXAMPLE])

@@ -8,10 +8,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.append_only import RecordApi, record_scopes
 from governance.enforcement import results_from_document
 from governance.models import EnforcementDecision, GovernanceViolation, RegionProfile
 from governance.roles import ApiScope
 from governance.selectors import decision_get, decision_list, region_profile_list, violation_list
+from governance.states import ViolationKind
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
 
@@ -68,8 +70,11 @@ class DecisionListApi(ApiView):
         return self.page(request, decision_list(**self.query(request, DecisionFilter)), DecisionOut)
 
 
-class DecisionApi(ApiView):
-    required_scopes = {"GET": ApiScope.GOVERNANCE_READ}
+class DecisionApi(RecordApi):
+    required_scopes = record_scopes(ApiScope.GOVERNANCE_READ)
+
+    def find(self, decision_id: UUID) -> EnforcementDecision:
+        return decision_get(decision_id=decision_id)
 
     @extend_schema(operation_id="decisions_read", responses=DecisionOut)
     def get(self, request: Request, decision_id: UUID) -> Response:
@@ -84,7 +89,7 @@ class ViolationOut(serializers.ModelSerializer[GovernanceViolation]):
 
 
 class ViolationFilter(StrictSerializer):
-    kind = serializers.CharField(max_length=24, required=False)
+    kind = serializers.ChoiceField(choices=list(ViolationKind), required=False)
 
 
 class ViolationListApi(ApiView):

@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from governance.models import Shutdown
 from governance.roles import ApiScope
-from governance.selectors import organization_of, shutdown_get, shutdown_list, shutdown_preview
-from governance.services.shutdown import INSTALLATION_WIDE, shutdown_engage, shutdown_release
+from governance.selectors import organization_of, shutdown_get, shutdown_list
+from governance.services.shutdown import INSTALLATION_WIDE, shutdown_engage, shutdown_rehearse, shutdown_release
 from governance.states import ShutdownScope, ShutdownState
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
@@ -122,8 +122,14 @@ class ShutdownPreviewApi(ApiView):
     def post(self, request: Request) -> Response:
         fields = self.body(request, TargetIn)
         where = organization_id(self, request, fields)
-        scope = ShutdownScope(fields["scope"])
-        return Response(shutdown_preview(scope=scope, organization_id=where, target=fields["target"]))
+        preview = shutdown_rehearse(
+            actor=self.actor(request),
+            scope=ShutdownScope(fields["scope"]),
+            organization_id=where,
+            target=fields["target"],
+            installation=administers(request),
+        )
+        return Response(preview)
 
 
 class ShutdownApi(ApiView):

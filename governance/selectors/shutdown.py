@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from governance.models import Contract, Organization, Shutdown
 from governance.selectors.tenant import tenant_get
 from governance.states import ContractState, ShutdownScope, ShutdownState
+from reasoncodes.tenancy import every_tenant
 
 
 def shutdown_list(*, state: str | None = None) -> QuerySet[Shutdown]:
@@ -24,7 +25,18 @@ def shutdowns_engaged() -> QuerySet[Shutdown]:
 
 
 def shutdown_preview(*, scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
-    """The open contracts that it would close, counted, with the first twenty named."""
+    """The open contracts that it would close, counted, with the first twenty named.
+
+    Without an organization it is counted over all of them, and none is named: whoever may look at the shutdown later
+    does not learn what other organizations run.
+    """
+    if organization_id is None:
+        with every_tenant():
+            return _preview(scope, None, target) | {"named": []}
+    return _preview(scope, organization_id, target)
+
+
+def _preview(scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
     rows = Contract.objects.filter(state=ContractState.OPEN)
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)

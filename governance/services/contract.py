@@ -15,6 +15,7 @@ from governance.ledger.append import ledger_append
 from governance.models import Contract, ContractDocument, Organization, ReadinessDecision
 from governance.readiness import APPROVED, CORE_FIELDS
 from governance.selectors import author_of, contract_lock, readiness_board
+from governance.services.note import content_check, note_create, reference_check, text_check
 from governance.services.snapshot import contract_snapshot, snapshot_store
 from governance.services.violation import violations_recorded
 from governance.states import ContractState, ReadinessVerdict
@@ -42,6 +43,7 @@ def contract_create(
     contract = Contract(
         organization=organization, slug=slug, title=title, review_owner=review_owner, policy_slug=policy_slug, **core
     )
+    _check_words({"title": title, "review_owner": review_owner}, documents or {})
     chosen = default_documents() | dict(documents or {})
     _validate(chosen, effect=contract.effect)
     try:
@@ -75,6 +77,7 @@ def contract_change(
                 subject_id=contract.id,
             )
         changes = dict(core or {})
+        _check_words(changes, documents or {})
         for name, value in changes.items():
             setattr(contract, name, value)
         stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
@@ -123,11 +126,16 @@ def contract_retire(*, actor: Actor, at: datetime, contract_id: UUID, reason_cod
     )
 
 
+@violations_recorded
 def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
     """A draft that nobody decided on may go; a decision keeps it, because decisions stay."""
     with transaction.atomic():
         contract = contract_lock(actor=actor, contract_id=contract_id)
-        if contract.state != ContractState.DRAFT or contract.readiness_decisions.exists():
+        if contract.state != ContractState.DRAFT:
+            raise RecordImmutable(
+                "The contract has left its draft. Retire it instead.", subject_type="contract", subject_id=contract.id
+            )
+        if contract.readiness_decisions.exists():
             raise WrongState("Only a draft without readiness decisions can be discarded. Retire it instead.")
         record_contract(contract, "contract.discarded", actor=actor, at=at)
         contract.delete()
@@ -135,26 +143,34 @@ def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
 
 def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
     """A draft with the same content. Approvals carry over, and count only while the document keeps its hash."""
-    with transaction.atomic():
-        old = contract_lock(actor=actor, contract_id=contract_id)
-        siblings = Contract.objects.filter(organization_id=old.organization_id, slug=old.slug)
-        latest = siblings.aggregate(latest=Max("version"))["latest"]
-        if siblings.filter(state=ContractState.DRAFT).exists():
-            raise WrongState("There is a draft of a newer version already; change or discard that one.")
-        new = Contract(
-            organization_id=old.organization_id,
-            slug=old.slug,
-            version=latest + 1,
-            title=old.title,
-            **{name: getattr(old, name) for name in CORE_FIELDS},
+    try:
+        with transaction.atomic():
+            old = contract_lock(actor=actor, contract_id=contract_id)
+            siblings = Contract.objects.filter(organization_id=old.organization_id, slug=old.slug)
+            latest = siblings.aggregate(latest=Max("version"))["latest"]
+            if siblings.filter(state=ContractState.DRAFT).exists():
+                raise WrongState("There is a draft of a newer version already; change or discard that one.")
+            new = _copy(old, version=latest + 1)
+            record_contract(new, "contract.version_created", actor=actor, at=at, from_version=old.version)
+            _carry_over(old, new, actor=actor, at=at)
+    except IntegrityError as error:  # from two old versions at once: they lock different rows
+        raise WrongState("Somebody else made a new version just now; change or discard that one.") from error
+    return new
+
+
+def _copy(old: Contract, *, version: int) -> Contract:
+    new = Contract(
+        organization_id=old.organization_id,
+        slug=old.slug,
+        version=version,
+        title=old.title,
+        **{name: getattr(old, name) for name in CORE_FIELDS},
+    )
+    new.save(force_insert=True)
+    for row in ContractDocument.objects.filter(contract=old):
+        ContractDocument.objects.create(
+            contract=new, area=row.area, document=row.document, sha256=row.sha256, written_by_id=row.written_by_id
         )
-        new.save(force_insert=True)
-        for row in ContractDocument.objects.filter(contract=old):
-            ContractDocument.objects.create(
-                contract=new, area=row.area, document=row.document, sha256=row.sha256, written_by_id=row.written_by_id
-            )
-        record_contract(new, "contract.version_created", actor=actor, at=at, from_version=old.version)
-        _carry_over(old, new, actor=actor, at=at)
     return new
 
 
@@ -184,7 +200,9 @@ def _close(
         )
         _move(contract, verb, reason_code=reason_code)
         contract.save(update_fields=["state", "closed_reason_code"])
-        record_contract(contract, action, actor=actor, at=at, reason_code=reason_code)
+        stored = note_create(organization_id=contract.organization_id, text=note)
+        said = {"note": str(stored.id), "note_sha256": stored.sha256} if stored else {}
+        record_contract(contract, action, actor=actor, at=at, reason_code=reason_code, **said)
     return contract
 
 
@@ -193,6 +211,16 @@ def _move(contract: Contract, verb: str, **kwargs: Any) -> None:
         getattr(contract, verb)(**kwargs)
     except TransitionNotAllowed as error:
         raise WrongState(f"A contract that is {contract.state} cannot do this.") from error
+
+
+def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
+    """A contract is read by many and kept for years: no person, secret or record of a patient in its words."""
+    if "title" in core:
+        text_check(text=core["title"], pointer="/title")
+    if "review_owner" in core:
+        reference_check(reference=core["review_owner"], pointer="/review_owner")
+    for area, document in documents.items():
+        content_check(content=document, pointer=f"/documents/{area}")
 
 
 def _validate(documents: Mapping[str, Any], *, effect: str) -> None:

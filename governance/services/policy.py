@@ -14,6 +14,7 @@ from governance.ledger.append import ledger_append
 from governance.models import Organization, Policy
 from governance.policies import PolicyProblem, rules_problems
 from governance.selectors import author_of, policy_get, policy_lock, reviewer_tiers
+from governance.services.note import content_check, text_check
 from governance.services.snapshot import policy_snapshot, snapshot_store
 from governance.services.violation import violations_recorded
 from governance.states import PolicyState
@@ -39,6 +40,7 @@ def policy_create(
     """A draft, the next version of its slug. A draft may have faults; publishing finds them."""
     if not actor.may_act_in(organization.id):
         raise NotFound
+    _check_words({"title": title, "rules": rules})
     try:
         with transaction.atomic():
             Organization.objects.select_for_update(no_key=True).get(id=organization.id)
@@ -67,6 +69,7 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
             raise RecordImmutable(
                 "This version is published. Draft a new one.", subject_type="policy", subject_id=policy.id
             )
+        _check_words(changes)
         for name, value in changes.items():
             setattr(policy, name, value)
         policy.written_by_id = author_of(actor=actor)
@@ -112,6 +115,14 @@ def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
         except TransitionNotAllowed as error:
             raise WrongState(f"A policy that is {policy.state} cannot be archived.") from error
     return policy
+
+
+def _check_words(written: Mapping[str, Any]) -> None:
+    """Also for a draft: it is stored, and a rule about one patient would carry the patient's name into every decision."""
+    if "title" in written:
+        text_check(text=written["title"], pointer="/title")
+    for index, rule in enumerate(written.get("rules", ())):
+        content_check(content=rule, pointer=f"/rules/{index}")
 
 
 def _archive(policy: Policy, *, actor: Actor, at: datetime) -> None:

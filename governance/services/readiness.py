@@ -12,7 +12,7 @@ from governance.models import Contract, ContractDocument, ReadinessDecision
 from governance.readiness import APPROVED
 from governance.selectors import contract_lock, has_role, readiness_board
 from governance.services.contract import record_contract
-from governance.services.note import text_check
+from governance.services.note import reference_check, text_check
 from governance.services.violation import violations_recorded
 from governance.states import ContractState, ReadinessVerdict
 from reasoncodes.actors import Actor, ActorKind
@@ -38,6 +38,7 @@ def readiness_decide(
 ) -> ReadinessDecision:
     """By a member of the owning group, on the document as it is now. Permission is checked inside the transaction."""
     text_check(text=rationale, pointer="/rationale")
+    reference_check(reference=evidence_ref, pointer="/evidence_ref")
     with transaction.atomic():
         contract = contract_lock(actor=actor, contract_id=contract_id)
         document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)

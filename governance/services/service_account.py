@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from governance.ledger.append import ledger_append
 from governance.models import Organization, ServiceAccount, User
+from governance.throttling import strikes_forget
 from reasoncodes.actors import Actor
 from reasoncodes.errors import AlreadyExists, NotFound
 
@@ -54,6 +55,8 @@ def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id:
             account.suspended_reason_code = ""
             account.save(update_fields=["status", "suspended_reason_code"])
             _record(account, "service_account.reinstated", actor=actor, at=at)
+            # A clean slate: with the old strikes the next mistake would suspend it again.
+            transaction.on_commit(lambda: strikes_forget(subject=str(account.id)))
     return account
 
 

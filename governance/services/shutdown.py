@@ -1,6 +1,7 @@
 """The kill switch: engage with a reason, rehearse, release by a second person. Effective for the next request."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -78,6 +79,14 @@ def shutdown_release(
         shutdown.save(update_fields=["state", "released_by_ref", "released_at", "release_note"])
         _record(shutdown, "shutdown.released", actor=actor, at=at)
     return shutdown
+
+
+def shutdown_rehearse(
+    *, actor: Actor, scope: ShutdownScope, organization_id: UUID | None, target: str = "", installation: bool = False
+) -> dict[str, Any]:
+    """What it would stop, for whoever could engage it: the same checks, nothing written."""
+    organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
+    return shutdown_preview(scope=scope, organization_id=organization_id, target=target)
 
 
 def _resolve(
