@@ -1,4 +1,4 @@
-"""Tells a worker, after the commit, that there is something to do. The row is the truth: a lost ring only costs time."""
+"""Tells a worker, after the commit, that there is something to do. The row is the truth: a lost ring costs time."""
 
 from uuid import UUID
 

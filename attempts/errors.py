@@ -70,6 +70,18 @@ class AttemptDenied(DomainError):
     title = "Attempt denied"
 
 
+class NotEligible(DomainError):
+    """This attempt may not be repeated.
+
+    The contract's retry_and_replay document says from which states a replay is allowed. A quarantined attempt is
+    repeated by a person's order, from its quarantine case.
+    """
+
+    code = "not-eligible"
+    status = 409
+    title = "Not eligible for replay"
+
+
 class RateLimited(DomainError):
     """More requests than the contract allows, or too many attempts under way.
 

@@ -21,6 +21,8 @@ def home() -> Path:
 def runtime() -> dict[str, Any]:
     """What a running `make run` wrote down for other terminals; empty when nothing runs from this folder."""
     path = home() / "run" / "runtime.json"
+    if is_production():
+        return {}
     try:
         return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
@@ -37,10 +39,17 @@ def server_url(*, variable: str, key: str) -> str:
     return str(url)
 
 
+def is_production() -> bool:
+    """Production takes everything from its environment: what a local run left behind must not be picked up."""
+    return env.str("DJANGO_SETTINGS_MODULE", default="").endswith(".production")
+
+
 def secret_key() -> str:
     """The signing secret: SECRET_KEY, else the file that `make run` made once."""
     value = env.str("SECRET_KEY", default="")
-    if value:
+    if value or is_production():
+        if not value:
+            raise ImproperlyConfigured("SECRET_KEY is not set.")
         return value
     try:
         return (home() / "secret_key").read_text().strip()

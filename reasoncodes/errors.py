@@ -150,6 +150,17 @@ class BodyTooLarge(DomainError):
     title = "Body too large"
 
 
+class LengthRequired(DomainError):
+    """The body came in chunks, without saying how long it is.
+
+    Send a `Content-Length`: Holdpoint decides from it whether to read the body at all.
+    """
+
+    code = "length-required"
+    status = 411
+    title = "Length required"
+
+
 class BodyTooDeep(DomainError):
     """The JSON is nested more than eight levels deep.
 

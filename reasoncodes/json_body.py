@@ -3,15 +3,25 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput, LengthRequired
 
 BODY_LIMIT_BYTES = 64 * 1024
 JSON_DEPTH_LIMIT = 8
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
 ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def check_length(headers: Mapping[str, Any]) -> None:
+    """From a WSGI environment, before the first byte: a body that is too long or of unknown length stays unread."""
+    declared = headers.get("CONTENT_LENGTH") or ""
+    if not declared and "chunked" in str(headers.get("HTTP_TRANSFER_ENCODING", "")).lower():
+        raise LengthRequired
+    if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
+        raise BodyTooLarge
 
 
 def parse_json(raw: bytes) -> Any:

@@ -17,12 +17,11 @@ from governance.api.authentication import bearer_secret
 from governance.selectors import Credential, IntakeFacts, credential_for_secret
 from reasoncodes.errors import (
     AttemptCreationDisabled,
-    BodyTooLarge,
     CredentialMissing,
     InvalidInput,
     UnsupportedMediaType,
 )
-from reasoncodes.json_body import BODY_LIMIT_BYTES, parse_json
+from reasoncodes.json_body import BODY_LIMIT_BYTES, check_length, parse_json
 from reasoncodes.trace import TraceContext, current_trace, read_trace
 
 log = structlog.get_logger("holdpoint.security")
@@ -68,9 +67,7 @@ def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts
 def read_body(request: HttpRequest) -> object:
     if request.content_type != "application/json":
         raise UnsupportedMediaType
-    declared = request.META.get("CONTENT_LENGTH") or "0"
-    if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
-        raise BodyTooLarge
+    check_length(request.META)
     return parse_json(request.read(BODY_LIMIT_BYTES + 1))
 
 

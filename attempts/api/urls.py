@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from attempts.api import attempts
 from attempts.api.intake import AttemptCreateApi
 
 app_name = "attempts"
@@ -11,4 +12,12 @@ urlpatterns = [
         AttemptCreateApi.as_view(),
         name="attempt_create",
     ),
+    path("attempts", attempts.AttemptListApi.as_view(), name="attempt_list"),
+    path("attempts/<uuid:attempt_id>", attempts.AttemptApi.as_view(), name="attempt"),
+    path("attempts/<uuid:attempt_id>/timeline", attempts.AttemptTimelineApi.as_view(), name="attempt_timeline"),
+    path("attempts/<uuid:attempt_id>/decision", attempts.AttemptDecisionApi.as_view(), name="attempt_decision"),
+    path("attempts/<uuid:attempt_id>/explain", attempts.AttemptExplainApi.as_view(), name="attempt_explain"),
+    path("attempts/<uuid:attempt_id>/receipts", attempts.AttemptReceiptsApi.as_view(), name="attempt_receipts"),
+    path("attempts/<uuid:attempt_id>/cancel", attempts.AttemptCancelApi.as_view(), name="attempt_cancel"),
+    path("attempts/<uuid:attempt_id>/replay", attempts.AttemptReplayApi.as_view(), name="attempt_replay"),
 ]

@@ -42,6 +42,8 @@ class Intake:
     at: datetime
     deployment_region: str
     base_url: str
+    retry_of: UUID | None = None
+    compensates: UUID | None = None
 
     def with_body(self, body: Any) -> "Intake":
         return replace(self, body=body)
@@ -99,6 +101,8 @@ def attempt_build(
         fields=action.get("fields", []),
         action_digest=action_digest(action),
         metadata=request.get("metadata", {}),
+        retry_of_id=intake.retry_of,
+        compensates_id=intake.compensates,
         created_at=intake.at,
     )
 

@@ -9,6 +9,7 @@ from django_fsm import TransitionNotAllowed
 from attempts.models import Attempt, AttemptTransition
 from attempts.services.slots import slots_release
 from attempts.states import FINAL_STATES, AttemptState, RuntimeMode
+from attempts.waiting import announce
 from governance.insert import insert_together
 from governance.ledger.append import actor_reference, ledger_entry_build
 from governance.models import LedgerEntry
@@ -65,6 +66,7 @@ def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime,
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     attempt.save(update_fields=[*STATE_FIELDS])
     insert_together([row], [entry])
+    announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
 

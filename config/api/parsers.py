@@ -4,8 +4,7 @@ from typing import Any
 
 from rest_framework.parsers import BaseParser
 
-from reasoncodes.errors import BodyTooLarge
-from reasoncodes.json_body import BODY_LIMIT_BYTES, check_depth, parse_json
+from reasoncodes.json_body import BODY_LIMIT_BYTES, check_depth, check_length, parse_json
 
 __all__ = ["LimitedJsonParser", "check_depth", "parse_json"]
 
@@ -14,7 +13,5 @@ class LimitedJsonParser(BaseParser):
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        declared = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
-        if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
-            raise BodyTooLarge
+        check_length(parser_context["request"].META)
         return parse_json(stream.read(BODY_LIMIT_BYTES + 1))

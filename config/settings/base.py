@@ -125,6 +125,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_VERSIONING_CLASS": None,
     "EXCEPTION_HANDLER": "config.api.problems.problem_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "URL_FORMAT_OVERRIDE": None,
     "NON_FIELD_ERRORS_KEY": "",
     "PAGE_SIZE": 50,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -149,7 +150,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     },
     "SECURITY": [{"apiKey": []}, {"session": []}],
     "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
         "config.api.schema.document_problem_responses",
     ],
 }

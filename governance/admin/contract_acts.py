@@ -40,7 +40,7 @@ class ContractForm(ConsoleForm):
         choices=choices(Effect),
         initial=Effect.ONCE.value,
         widget=UnfoldAdminSelectWidget,
-        help_text="What happens when the action is sent twice. `once` is the safe choice: never retried by itself.",
+        help_text="What happens when the action is sent twice. “once” is the safe choice: never retried by itself.",
     )
     risk_tier = forms.ChoiceField(
         choices=choices(RiskTier), initial=RiskTier.HIGH.value, widget=UnfoldAdminSelectWidget
@@ -49,7 +49,7 @@ class ContractForm(ConsoleForm):
         choices=choices(AdapterName),
         initial=AdapterName.EXTERNAL.value,
         widget=UnfoldAdminSelectWidget,
-        help_text="How it is carried out. `external`: the caller does it and reports.",
+        help_text="How it is carried out. “external”: the caller does it and reports.",
     )
     review_owner = forms.ChoiceField(
         choices=[],

@@ -81,11 +81,12 @@ class CodeWidget(UnfoldAdminTextareaWidget):
 class JsonTextField(forms.CharField):
     """JSON as text. What is not JSON is refused with line and column."""
 
-    def __init__(self, *, rows: int = 24, **kwargs: Any) -> None:
+    def __init__(self, *, rows: int = 24, sort: bool = True, **kwargs: Any) -> None:
+        self.sort = sort
         super().__init__(max_length=JSON_LENGTH, widget=CodeWidget(rows=rows), strip=False, **kwargs)
 
     def prepare_value(self, value: Any) -> Any:
-        return value if isinstance(value, str) else pretty(value)
+        return value if isinstance(value, str) else pretty(value, sort=self.sort)
 
     def clean(self, value: Any) -> Any:
         try:

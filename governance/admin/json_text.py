@@ -32,8 +32,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+def pretty(value: Any, *, sort: bool = True) -> str:
+    return json.dumps(value, indent=2, sort_keys=sort, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from governance.services.policy import policy_archive, policy_change, policy_cre
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 STATE_LABELS = {"draft": "info", "active": "success", "archived": "default"}
+READING_ORDER = ("id", "description", "when", "verdict", "reason_code", "tier")
 STARTER = [
     {"id": "low-risk", "when": 'action.risk_tier == "low"', "verdict": "allow"},
     {
@@ -38,12 +39,21 @@ STARTER = [
 ]
 
 
+def as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The database does not keep the order of names; people read the id first and the condition before the verdict."""
+    return [
+        {name: rule[name] for name in (*READING_ORDER, *sorted(set(rule) - set(READING_ORDER))) if name in rule}
+        for rule in rules
+    ]
+
+
 class PolicyForm(ConsoleForm):
     title = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
     rules = JsonTextField(
         label="Rules (JSON)",
         rows=22,
-        help_text="A list; the first rule whose `when` is true decides. When none matches the answer is no.",
+        sort=False,
+        help_text="A list; the first rule whose condition is true decides. When none matches the answer is no.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -132,7 +142,7 @@ ACTS = [
         PolicyForm,
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/editor.html",
-        initial=lambda obj: {"title": obj.title, "rules": obj.rules},
+        initial=lambda obj: {"title": obj.title, "rules": as_written(obj.rules)},
     ),
     Act(
         "publish",

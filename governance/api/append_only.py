@@ -1,6 +1,6 @@
-"""Doors to rows of the record. Changing one is not an unknown method but a broken rule: refused, and itself on record."""
+"""Doors to rows of the record. Changing one is no unknown method but a broken rule: refused, and itself on record."""
 
-from typing import Any
+from uuid import UUID
 
 from django.db.models import Model
 from drf_spectacular.utils import extend_schema
@@ -19,21 +19,21 @@ def record_scopes(scope: str) -> dict[str, str]:
 class RecordApi(ApiView):
     """Subclasses say how the row is found; somebody else's is 404 here too."""
 
-    def find(self, **kwargs: Any) -> Model:
+    def find(self, **address: UUID) -> Model:
         raise NotImplementedError
 
     @extend_schema(exclude=True)
-    def put(self, request: Request, **kwargs: Any) -> Response:
-        return self._refuse(**kwargs)
+    def put(self, request: Request, **address: UUID) -> Response:
+        return self._refuse(**address)
 
     @extend_schema(exclude=True)
-    def patch(self, request: Request, **kwargs: Any) -> Response:
-        return self._refuse(**kwargs)
+    def patch(self, request: Request, **address: UUID) -> Response:
+        return self._refuse(**address)
 
     @extend_schema(exclude=True)
-    def delete(self, request: Request, **kwargs: Any) -> Response:
-        return self._refuse(**kwargs)
+    def delete(self, request: Request, **address: UUID) -> Response:
+        return self._refuse(**address)
 
-    def _refuse(self, **kwargs: Any) -> Response:
-        row = self.find(**kwargs)
+    def _refuse(self, **address: UUID) -> Response:
+        row = self.find(**address)
         raise RecordImmutable(subject_type=str(row._meta.model_name), subject_id=row.pk)

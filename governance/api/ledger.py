@@ -76,8 +76,8 @@ class LedgerEntryListApi(ApiView):
 class LedgerEntryApi(RecordApi):
     required_scopes = record_scopes(ApiScope.LEDGER_READ)
 
-    def find(self, entry_id: UUID) -> LedgerEntry:
-        return ledger_entry_get(entry_id=entry_id)
+    def find(self, **address: UUID) -> LedgerEntry:
+        return ledger_entry_get(**address)
 
     @extend_schema(operation_id="ledger_entries_read", responses=LedgerEntryOut)
     def get(self, request: Request, entry_id: UUID) -> Response:

@@ -73,8 +73,8 @@ class DecisionListApi(ApiView):
 class DecisionApi(RecordApi):
     required_scopes = record_scopes(ApiScope.GOVERNANCE_READ)
 
-    def find(self, decision_id: UUID) -> EnforcementDecision:
-        return decision_get(decision_id=decision_id)
+    def find(self, **address: UUID) -> EnforcementDecision:
+        return decision_get(**address)
 
     @extend_schema(operation_id="decisions_read", responses=DecisionOut)
     def get(self, request: Request, decision_id: UUID) -> Response:

@@ -51,6 +51,8 @@ def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
 
 def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
     """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
+    if not user.is_authenticated:
+        return frozenset()
     with every_tenant():
         rows = get_objects_for_user(
             user,

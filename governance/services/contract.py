@@ -135,7 +135,7 @@ def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
             raise RecordImmutable(
                 "The contract has left its draft. Retire it instead.", subject_type="contract", subject_id=contract.id
             )
-        if contract.readiness_decisions.exists():
+        if ReadinessDecision.objects.filter(contract=contract).exists():
             raise WrongState("Only a draft without readiness decisions can be discarded. Retire it instead.")
         record_contract(contract, "contract.discarded", actor=actor, at=at)
         contract.delete()

@@ -118,7 +118,7 @@ def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
 
 
 def _check_words(written: Mapping[str, Any]) -> None:
-    """Also for a draft: it is stored, and a rule about one patient would carry the patient's name into every decision."""
+    """Also for a draft, which is stored: a rule about one patient would carry the name into every decision."""
     if "title" in written:
         text_check(text=written["title"], pointer="/title")
     for index, rule in enumerate(written.get("rules", ())):

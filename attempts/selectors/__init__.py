@@ -1,0 +1,1 @@
+"""Reading. Nothing here writes; locks are named as such."""

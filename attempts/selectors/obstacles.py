@@ -1,0 +1,85 @@
+"""What keeps an attempt from going on right now, in words: the answer to "why is nothing happening?"."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from attempts.models import Attempt, Slot
+from attempts.selectors.attempt import attempt_review
+from attempts.states import FINAL_STATES, AttemptState, ReviewStatus
+from governance.selectors import intake_facts
+from governance.states import ContractState
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing, with what is needed to get past it."""
+
+    kind: str
+    detail: str
+    facts: dict[str, Any]
+
+
+def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
+    """Empty for an attempt that has ended or could be leased this moment."""
+    if attempt.state in FINAL_STATES:
+        return []
+    found = [*_review(attempt), *_gates(attempt)]
+    if attempt.state == AttemptState.APPROVED:
+        found += [*_queue(attempt), *_timing(attempt, at)]
+    return found
+
+
+def _review(attempt: Attempt) -> list[Obstacle]:
+    review = attempt_review(attempt=attempt)
+    if review is None or review.status != ReviewStatus.REQUESTED:
+        return []
+    approvals = review.votes.filter(verdict="approve").count()
+    facts = {
+        "review_id": str(review.id),
+        "tier": review.tier,
+        "approvals": approvals,
+        "approvals_required": review.approvals_required,
+        "expires_at": review.expires_at.isoformat(),
+    }
+    missing = review.approvals_required - approvals
+    return [Obstacle("review", f"{missing} more approval(s) by {review.tier} needed", facts)]
+
+
+def _gates(attempt: Attempt) -> list[Obstacle]:
+    """The contract and the shutdowns as they are now, not as they were at intake."""
+    facts = intake_facts(
+        organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)
+    )
+    if facts is None:
+        return [Obstacle("contract", "the contract is gone", {})]
+    found = [
+        Obstacle("shutdown", f"a shutdown of scope {row['scope']} is engaged", {"shutdown_id": row["id"]})
+        for row in facts.shutdowns
+        if not row["drill"]
+    ]
+    if facts.contract.state != ContractState.OPEN:
+        found.append(Obstacle("contract", f"the contract is {facts.contract.state}", {}))
+    return found
+
+
+def _queue(attempt: Attempt) -> list[Obstacle]:
+    if attempt.queued_until is None:
+        return []
+    holders = Slot.objects.filter(scope="workflow", organization_id=attempt.organization_id).order_by("id")
+    facts = {
+        "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
+        "queued_until": attempt.queued_until.isoformat(),
+    }
+    return [Obstacle("cap", "waits for a place in a cap", facts)]
+
+
+def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:
+    if attempt.lease_expires_at is not None and attempt.lease_expires_at > at:
+        facts = {"lease_owner": attempt.lease_owner, "lease_expires_at": attempt.lease_expires_at.isoformat()}
+        return [Obstacle("lease", "an executor holds the lease", facts)]
+    if attempt.next_eligible_at is not None and attempt.next_eligible_at > at:
+        return [Obstacle("timer", "the next try is due later", {"due_at": attempt.next_eligible_at.isoformat()})]
+    if attempt.runtime_mode == "shadow":
+        return [Obstacle("shadow", "a shadow attempt is never executed", {})]
+    return []
