@@ -82,6 +82,28 @@ class NotEligible(DomainError):
     title = "Not eligible for replay"
 
 
+class FindingNeeded(DomainError):
+    """A person must first say what happened.
+
+    Look at the receiver's side, then send `finding` (happened or did_not_happen) with a reference to the evidence.
+    """
+
+    code = "finding-needed"
+    status = 409
+    title = "A finding is needed"
+
+
+class IncidentNeeded(DomainError):
+    """This contract demands that an incident is linked before the case is resolved.
+
+    Link it first; the case stays open until then.
+    """
+
+    code = "incident-needed"
+    status = 409
+    title = "An incident is needed"
+
+
 class RateLimited(DomainError):
     """More requests than the contract allows, or too many attempts under way.
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from attempts.api import attempts
+from attempts.api import attempts, quarantine
 from attempts.api.intake import AttemptCreateApi
 
 app_name = "attempts"
@@ -20,4 +20,5 @@ urlpatterns = [
     path("attempts/<uuid:attempt_id>/receipts", attempts.AttemptReceiptsApi.as_view(), name="attempt_receipts"),
     path("attempts/<uuid:attempt_id>/cancel", attempts.AttemptCancelApi.as_view(), name="attempt_cancel"),
     path("attempts/<uuid:attempt_id>/replay", attempts.AttemptReplayApi.as_view(), name="attempt_replay"),
+    *quarantine.urlpatterns,
 ]

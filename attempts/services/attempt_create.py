@@ -155,7 +155,7 @@ def _replay(intake: Intake, record: IdempotencyRecord) -> Answer:
     headers = {"Idempotent-Replayed": "true", "Attempt-State": attempt.state}
     if record.status in {201, 202}:
         headers["Location"] = f"/api/v1/attempts/{attempt.id}"
-    return Answer(record.status, record.body, headers, is_problem=record.status >= 400)
+    return Answer(record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=attempt.id)
 
 
 def _key_refusal(intake: Intake, use: KeyUse) -> DomainError | None:

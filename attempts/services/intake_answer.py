@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from attempts.errors import AttemptDenied, RateLimited, ThrottleUnavailable
 from attempts.models import Attempt, Review
@@ -25,6 +26,7 @@ class Answer:
     body: str
     headers: dict[str, str]
     is_problem: bool = False
+    attempt_id: UUID | None = None
 
 
 def answer_build(
@@ -38,12 +40,18 @@ def answer_build(
     if decision.verdict == "deny":
         refusal = _refusal(attempt, decision, computed)
         document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
-        return Answer(refusal.status, json.dumps(document), refusal.headers | throttle.headers, is_problem=True)
+        return Answer(
+            refusal.status,
+            json.dumps(document),
+            refusal.headers | throttle.headers,
+            is_problem=True,
+            attempt_id=attempt.id,
+        )
     headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
     body = attempt_json(attempt, review)
     if review is not None:
         headers["Retry-After"] = "30"
-    return Answer(202 if review else 201, json.dumps(body), headers)
+    return Answer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
 
 
 def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:

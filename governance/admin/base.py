@@ -65,6 +65,8 @@ class Act:
     permission: str = OPERATE
     available: Callable[[Any], bool] = lambda _: True
     danger: bool = False
+    button: str = ""
+    """What the button says, when that is not the title."""
     template: str = "admin/holdpoint/act.html"
     initial: Callable[[Any], dict[str, Any]] = lambda _: {}
     context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {}

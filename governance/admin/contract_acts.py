@@ -149,6 +149,7 @@ ACTS = [
         "Drafts only; once open, a change is a new version.",
         edit,
         ContractForm,
+        button="Save",
         available=lambda obj: obj.state == "draft",
         initial=lambda obj: {name: getattr(obj, name) for name in ("title", *CORE_FIELDS)},
     ),

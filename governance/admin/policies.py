@@ -140,6 +140,7 @@ ACTS = [
         "A draft may be saved with faults; it cannot be published with them.",
         edit,
         PolicyForm,
+        button="Save",
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/editor.html",
         initial=lambda obj: {"title": obj.title, "rules": as_written(obj.rules)},

@@ -40,7 +40,7 @@ function page(most) {
   said.setAttribute("role", "status");
   const tables = element("div", undefined, "hp-columns");
   const heading = element("h3", "Changes");
-  const list = element("table", undefined, "hp-table");
+  const list = element("table", undefined, "hp-table hp-wide");
   const head = list.createTHead().insertRow();
   for (const title of ["Decision", "Before", "After", "Reason"]) {
     const cell = element("th", title);

@@ -1,0 +1,21 @@
+"""Reading quarantine cases."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from attempts.models import QuarantineCase
+from governance.selectors import tenant_get
+
+
+def quarantine_case_list(*, category: str | None = None, resolved: bool | None = None) -> QuerySet[QuarantineCase]:
+    rows = QuarantineCase.objects.select_related("attempt").order_by("-id")
+    if category is not None:
+        rows = rows.filter(category=category)
+    if resolved is not None:
+        rows = rows.exclude(resolution="") if resolved else rows.filter(resolution="")
+    return rows
+
+
+def quarantine_case_get(*, case_id: UUID) -> QuarantineCase:
+    return tenant_get(QuarantineCase, case_id)
