@@ -1,1 +1,1 @@
-"""Measurements, each beside a reference taken in the same run. Figures move with the machine; ratios hold."""
+"""Benchmarks: each with its reference in the same run, because times on a shared machine mean little alone."""

@@ -84,7 +84,7 @@ def logging_settings(*, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's request logger prints the path, which may carry what a caller put there.
             "django.request": {"level": "CRITICAL"},
-            "django.security": {"level": "ERROR"},
+            "django.security": {"level": "CRITICAL"},
             "django.server": {"level": "ERROR"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},

@@ -1,10 +1,10 @@
 """Several tables' rows in one statement. Round trips cost more than anything else on the way of a request."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from django.db import connection, models
-from django.db.models.sql import InsertQuery
 
 
 def insert_together(*groups: Sequence[models.Model]) -> None:
@@ -26,9 +26,16 @@ def insert_together(*groups: Sequence[models.Model]) -> None:
             row._state.db = connection.alias
 
 
-def _insert(rows: Sequence[models.Model]) -> tuple[str, Sequence[Any]]:
-    model = type(rows[0])
-    query = InsertQuery(model)
-    query.insert_values(list(model._meta.local_concrete_fields), list(rows), raw=False)
-    ((sql, params),) = query.get_compiler(connection=connection).as_sql()
-    return sql, params
+def _insert(rows: Sequence[models.Model]) -> tuple[str, list[Any]]:
+    fields, head, places = _shape(type(rows[0]))
+    params = [field.get_db_prep_save(field.pre_save(row, True), connection) for row in rows for field in fields]
+    return head + ", ".join([places] * len(rows)), params
+
+
+@cache
+def _shape(model: type[models.Model]) -> tuple[tuple[Any, ...], str, str]:
+    """Fields, `INSERT … VALUES` and one row's places; the same for every row of the model, so made once."""
+    fields = tuple(model._meta.local_concrete_fields)
+    columns = ", ".join(connection.ops.quote_name(field.column) for field in fields)
+    head = f"INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({columns}) VALUES "  # noqa: S608
+    return fields, head, f"({', '.join(['%s'] * len(fields))})"

@@ -11,13 +11,12 @@ from django.views.decorators.csrf import csrf_exempt
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
 from attempts.services.attempt_create import attempt_create, attempt_refuse_unreadable
 from attempts.services.intake_answer import Answer
-from attempts.services.intake_door import intake_door
+from attempts.services.intake_door import intake_knock, intake_pass
 from attempts.services.intake_rows import Intake
 from governance.api.authentication import bearer_secret
-from governance.selectors import Credential, IntakeFacts, credential_for_secret
+from governance.selectors import Credential, IntakeFacts
 from reasoncodes.errors import (
     AttemptCreationDisabled,
-    CredentialMissing,
     InvalidInput,
     UnsupportedMediaType,
 )
@@ -32,16 +31,18 @@ class AttemptCreateApi(View):
     http_method_names = ["post", "options"]
 
     def post(self, request: HttpRequest, workflow_slug: str, contract_version: str) -> HttpResponse:
-        secret = bearer_secret(request.headers.get("Authorization", ""))
-        credential = credential_for_secret(secret=secret, at=timezone.now()) if secret else None
-        if credential is None:
-            raise CredentialMissing
+        arrival = intake_knock(
+            secret=bearer_secret(request.headers.get("Authorization", "")),
+            workflow_slug=workflow_slug,
+            contract_version=contract_version,
+            at=timezone.now(),
+        )
         try:
-            facts = intake_door(credential=credential, workflow_slug=workflow_slug, contract_version=contract_version)
+            facts = intake_pass(credential=arrival.credential, facts=arrival.facts)
         except AttemptCreationDisabled as refusal:
-            note_refusal(credential, refusal)
+            note_refusal(arrival.credential, refusal)
             raise
-        return render(attempt_create(intake=read_intake(request, credential, facts)))
+        return render(attempt_create(intake=read_intake(request, arrival.credential, facts)))
 
 
 def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts) -> Intake:

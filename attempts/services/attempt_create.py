@@ -7,7 +7,7 @@ from django.db import transaction
 
 from attempts.errors import KeyConflict, KeyExpired
 from attempts.intake_body import Fingerprint, body_problems
-from attempts.models import Attempt, IdempotencyRecord
+from attempts.models import IdempotencyRecord
 from attempts.services.idempotency import KeyUse, key_check, key_look_up, key_scope
 from attempts.services.intake_answer import Answer, answer_build
 from attempts.services.intake_rows import (
@@ -19,10 +19,9 @@ from attempts.services.intake_rows import (
     review_build,
 )
 from attempts.services.slots import caps_for, slots_release, slots_take
-from attempts.services.transition import entry_build
 from attempts.states import RuntimeMode
 from governance.insert import insert_together
-from governance.ledger.append import ledger_append
+from governance.ledger.append import ledger_append, ledger_entry_build
 from governance.selectors import snapshot_load
 from governance.services.decision import decision_compute, decision_row
 from governance.services.misuse import misuse_strike
@@ -63,7 +62,7 @@ def _take_in(intake: Intake, documents: dict[str, Any], key: str) -> Answer:
                 at=intake.at,
             )
         if use.outcome == "replayed" and use.record is not None:
-            return _replay(intake, use.record)
+            return _replay(intake, use.record, use.state)
         refusal = _key_refusal(intake, use)
         if refusal is None:
             return _decide(intake, documents, key, scope, fingerprint, use)
@@ -146,16 +145,21 @@ def _concurrency(documents: dict[str, Any], busy: str | None) -> dict[str, Any]:
     }
 
 
-def _replay(intake: Intake, record: IdempotencyRecord) -> Answer:
-    attempt = Attempt.objects.get(id=record.attempt_id)
-    entry = entry_build(
-        attempt, "attempt.replayed", actor=intake.credential.actor, at=intake.at, payload={"state": attempt.state}
+def _replay(intake: Intake, record: IdempotencyRecord, state: str) -> Answer:
+    entry = ledger_entry_build(
+        action="attempt.replayed",
+        organization_id=record.organization_id,
+        subject_type="attempt",
+        subject_id=record.attempt_id,
+        actor=intake.credential.actor,
+        at=intake.at,
+        payload={"state": state},
     )
     insert_together([entry])
-    headers = {"Idempotent-Replayed": "true", "Attempt-State": attempt.state}
+    headers = {"Idempotent-Replayed": "true", "Attempt-State": state}
     if record.status in {201, 202}:
-        headers["Location"] = f"/api/v1/attempts/{attempt.id}"
-    return Answer(record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=attempt.id)
+        headers["Location"] = f"/api/v1/attempts/{record.attempt_id}"
+    return Answer(record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=record.attempt_id)
 
 
 def _key_refusal(intake: Intake, use: KeyUse) -> DomainError | None:

@@ -1,5 +1,6 @@
 """What a key means for this request: new, replayed, conflicting, expired. Nobody waits for anybody."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +16,16 @@ from attempts.models import IdempotencyRecord
 from governance.documents import KEY_CHARSETS
 from governance.selectors import Credential
 
-# One round trip: the lock of the key (released with the transaction) and the latest record under it.
+# One round trip: the lock of the key (released with the transaction), the latest record under it and its attempt's
+# state now.
 LOOK_UP = """
-SELECT pg_try_advisory_xact_lock(hashtextextended(%(lock)s, 0)),
-       (SELECT id FROM attempts_idempotencyrecord
-        WHERE organization_id = %(organization)s AND scope = %(scope)s AND key = %(key)s
-        ORDER BY generation DESC LIMIT 1)
+SELECT pg_try_advisory_xact_lock(hashtextextended(%(lock)s, 0)), found.*
+FROM (SELECT 1) AS once
+LEFT JOIN LATERAL (
+    SELECT a.state, {columns} FROM attempts_idempotencyrecord r JOIN attempts_attempt a ON a.id = r.attempt_id
+    WHERE r.organization_id = %(organization)s AND r.scope = %(scope)s AND r.key = %(key)s
+    ORDER BY r.generation DESC LIMIT 1
+) AS found ON TRUE
 """
 
 
@@ -31,6 +36,7 @@ class KeyUse:
     outcome: str
     record: IdempotencyRecord | None = None
     differing: tuple[str, ...] = ()
+    state: str = ""
 
 
 def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
@@ -55,19 +61,21 @@ def key_look_up(
     *, organization_id: UUID, scope: str, key: str, fingerprint: Fingerprint, policy: Mapping[str, Any], at: datetime
 ) -> KeyUse:
     """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
+    fields = IdempotencyRecord._meta.concrete_fields
     with connection.cursor() as cursor:
         cursor.execute(
-            LOOK_UP,
+            LOOK_UP.format(columns=", ".join(f"r.{field.column}" for field in fields)),
             {"lock": f"{organization_id} {scope} {key}", "organization": organization_id, "scope": scope, "key": key},
         )
-        locked, record_id = cursor.fetchone()
+        locked, state, *values = cursor.fetchone()
     if not locked:
         raise KeyInProgress
-    if record_id is None:
+    if state is None:
         return KeyUse("new")
-    record = IdempotencyRecord.objects.get(id=record_id)
+    record = IdempotencyRecord.from_db(connection.alias, [field.attname for field in fields], values)
+    record.parts = json.loads(record.parts) if isinstance(record.parts, str) else record.parts
     if record.expires_at <= at:
         return KeyUse("new" if policy["on_expired"] == "new" else "expired", record)
     if record.fingerprint != fingerprint.value:
         return KeyUse("conflicting", record, tuple(fingerprint.differing(record.parts)))
-    return KeyUse("replayed", record)
+    return KeyUse("replayed", record, state=state)

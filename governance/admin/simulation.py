@@ -118,7 +118,7 @@ def collect(policy: Policy, limit: int) -> dict[str, Any]:
                 tally = item
             elif len(changes) < LISTED:
                 changes.append(item)
-    return {"tally": tally, "changes": changes}
+    return {"tally": tally.as_json(), "changes": changes}
 
 
 def lines(policy: Policy, items: Iterator[Change | Tally]) -> Iterator[bytes]:

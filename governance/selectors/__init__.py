@@ -1,12 +1,10 @@
 """Reading. Nothing here writes; locks are named as such."""
 
 from governance.selectors.contract import (
-    IntakeFacts,
     contract_documents,
     contract_get,
     contract_list,
     contract_lock,
-    intake_facts,
     readiness_board,
 )
 from governance.selectors.decision import (
@@ -26,6 +24,7 @@ from governance.selectors.identity import (
     people_behind,
     person_actor,
 )
+from governance.selectors.intake import Arrival, IntakeFacts, intake_arrival, intake_facts
 from governance.selectors.ledger import ledger_entry_get, ledger_entry_list
 from governance.selectors.policy import policy_get, policy_list, policy_lock, reviewer_tiers
 from governance.selectors.records import region_profile_list, violation_list
@@ -33,6 +32,7 @@ from governance.selectors.shutdown import shutdown_get, shutdown_list, shutdown_
 from governance.selectors.tenant import tenant_get
 
 __all__ = [
+    "Arrival",
     "Credential",
     "IntakeFacts",
     "SnapshotBroken",
@@ -46,6 +46,7 @@ __all__ = [
     "decision_list",
     "decisions_newest_first",
     "has_role",
+    "intake_arrival",
     "intake_facts",
     "ledger_entry_get",
     "ledger_entry_list",

@@ -71,7 +71,8 @@ function addChange(view, change) {
 function showTally(view, tally, final) {
   view.bar.value = final ? view.bar.max : tally.decided;
   const words = `${tally.decided.toLocaleString("en")} decided again, ${tally.changed.toLocaleString("en")} would change.`;
-  view.said.textContent = final && !tally.decided ? "There is no recorded decision under this policy yet." : words;
+  const broken = tally.unreadable ? ` ${tally.unreadable} could not be read: their snapshots are missing or altered.` : "";
+  view.said.textContent = final && !tally.decided ? "There is no recorded decision under this policy yet." : words + broken;
   if (tally.changed) view.tables.replaceChildren(counts("By move", tally.by_move), counts("By rule", tally.by_rule));
   if (tally.changed > Number(form.dataset.listed)) view.heading.textContent = `Changes (the first ${form.dataset.listed})`;
 }

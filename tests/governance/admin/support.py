@@ -6,7 +6,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from governance.models import Contract, EnforcementDecision, User
+from governance.models import Contract, User
 from governance.selectors import credential_for_secret, intake_facts
 from governance.services.decision import decision_compute, decision_record
 from reasoncodes.tenancy import every_tenant
@@ -47,17 +47,18 @@ def make_decisions(cast: Cast, contract: Contract, *, count: int = 1, risk_tier:
         assert intake is not None
         made = []
         for index in range(count):
+            at = timezone.now()
             computed = decision_compute(
                 credential=credential,
                 intake=intake,
                 request=request_document(contract, index, risk_tier),
-                at=timezone.now(),
+                at=at,
                 deployment_region="US",
                 throttle=OK_THROTTLE,
                 concurrency=OK_CONCURRENCY,
             )
             with transaction.atomic():
-                made.append(decision_record(computed=computed, actor=credential.actor, at=timezone.now()))
+                made.append(decision_record(computed=computed, actor=credential.actor, at=at))
     return made
 
 
@@ -87,10 +88,3 @@ def request_document(contract: Contract, index: int, risk_tier: str) -> dict[str
         },
         "metadata": {},
     }
-
-
-def latest_decision() -> EnforcementDecision:
-    with every_tenant():
-        found = EnforcementDecision.objects.order_by("-id").first()
-    assert found is not None
-    return found

@@ -87,7 +87,11 @@ def test_a_list_shows_the_rows_of_ones_own_organizations_only(world: World, name
 
 
 def test_violations_are_for_operators_and_auditors(world: World) -> None:
-    readers = {who for who in (*INSIDE, *OUTSIDE) if browser(world.cast, who).get(page("governanceviolation")).status_code == 200}
+    readers = {
+        who
+        for who in (*INSIDE, *OUTSIDE)
+        if browser(world.cast, who).get(page("governanceviolation")).status_code == 200
+    }
     assert readers == {"operator", "auditor", "administrator", "stranger"}
 
 
@@ -117,7 +121,11 @@ def exists(model: Any, **where: Any) -> bool:
 
 
 BUTTONS: dict[str, Button] = {
-    "suspend": (lambda w: page("contract", w.open.id, "act", "suspend"), REASON, lambda w: state_of(w.open) == "suspended"),
+    "suspend": (
+        lambda w: page("contract", w.open.id, "act", "suspend"),
+        REASON,
+        lambda w: state_of(w.open) == "suspended",
+    ),
     "retire": (lambda w: page("contract", w.open.id, "act", "retire"), REASON, lambda w: state_of(w.open) == "retired"),
     "open": (lambda w: page("contract", w.ready.id, "act", "open"), {}, lambda w: state_of(w.ready) == "open"),
     "new version": (
@@ -125,15 +133,27 @@ BUTTONS: dict[str, Button] = {
         {},
         lambda w: exists(Contract, slug="close-case", version=2),
     ),
-    "discard": (lambda w: page("contract", w.draft.id, "act", "discard"), {}, lambda w: not exists(Contract, slug="draft")),
-    "edit": (lambda w: page("contract", w.draft.id, "act", "edit"), CORE, lambda w: exists(Contract, title="Another title")),
+    "discard": (
+        lambda w: page("contract", w.draft.id, "act", "discard"),
+        {},
+        lambda w: not exists(Contract, slug="draft"),
+    ),
+    "edit": (
+        lambda w: page("contract", w.draft.id, "act", "edit"),
+        CORE,
+        lambda w: exists(Contract, title="Another title"),
+    ),
     "edit document": (
         lambda w: page("contract", w.draft.id, "readiness", "retry_and_replay", "edit"),
         {"reset": "1"},
         lambda w: True,
     ),
     "publish": (lambda w: page("policy", w.policy.id, "act", "publish"), {}, lambda w: state_of(w.policy) == "active"),
-    "archive": (lambda w: page("policy", w.policy.id, "act", "archive"), {}, lambda w: state_of(w.policy) == "archived"),
+    "archive": (
+        lambda w: page("policy", w.policy.id, "act", "archive"),
+        {},
+        lambda w: state_of(w.policy) == "archived",
+    ),
     "edit policy": (
         lambda w: page("policy", w.policy.id, "act", "edit"),
         {"title": "Renamed", "rules": "[]"},
@@ -144,7 +164,11 @@ BUTTONS: dict[str, Button] = {
         {},
         lambda w: exists(Policy, version=3),
     ),
-    "release": (lambda w: page("shutdown", w.shutdown.id, "act", "release"), {"note": ""}, lambda w: state_of(w.shutdown) == "released"),
+    "release": (
+        lambda w: page("shutdown", w.shutdown.id, "act", "release"),
+        {"note": ""},
+        lambda w: state_of(w.shutdown) == "released",
+    ),
 }
 
 
@@ -224,13 +248,17 @@ def test_whoever_may_not_press_a_button_does_not_see_it(world: World, who: str) 
 def test_an_operator_sees_the_buttons_that_fit_the_state_and_no_others(world: World) -> None:
     client = browser(world.cast, "operator")
     html = client.get(page("contract", world.open.id, "change")).content.decode()
-    assert [verb for verb in ("edit", "open", "suspend", "retire", "new-version", "discard") if f"/act/{verb}/" in html] == [
+    assert [
+        verb for verb in ("edit", "open", "suspend", "retire", "new-version", "discard") if f"/act/{verb}/" in html
+    ] == [
         "suspend",
         "retire",
         "new-version",
     ]
     html = client.get(page("contract", world.draft.id, "change")).content.decode()
-    assert [verb for verb in ("edit", "open", "suspend", "retire", "new-version", "discard") if f"/act/{verb}/" in html] == [
+    assert [
+        verb for verb in ("edit", "open", "suspend", "retire", "new-version", "discard") if f"/act/{verb}/" in html
+    ] == [
         "edit",
         "open",
         "retire",

@@ -80,7 +80,9 @@ def test_revoking_closes_an_open_contract(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("who", ["operator", "auditor", "reviewer", "administrator"])
-def test_who_does_not_own_the_area_sees_why_not_and_is_refused_on_record(cast: Cast, contract: Contract, who: str) -> None:
+def test_who_does_not_own_the_area_sees_why_not_and_is_refused_on_record(
+    cast: Cast, contract: Contract, who: str
+) -> None:
     client = browser(cast, who)
     html = client.get(board(contract, AREA)).content.decode()
     assert 'name="verdict"' not in html

@@ -11,8 +11,12 @@ import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
+from governance.canonical import canonical_sha256
+from governance.enforcement import decision_document, evaluate
 from governance.models import EnforcementDecision, Policy
+from governance.services.decision import stored_environment
 from governance.services.simulation import PROGRESS_EVERY, Change, Tally, policy_simulate
+from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import intake, problem
@@ -86,13 +90,20 @@ def test_what_another_evaluator_denied_stays_denied(cast: Cast, operator: Any, c
     assert (answer["decided"], answer["by_move"]) == (2, {"deny -> allow": 1})
 
 
-def test_a_policy_that_failed_then_does_not_count_against_the_draft(cast: Cast, operator: Any, caller: Any) -> None:
-    failing = [{"id": "odd", "when": "metadata.count > 3", "verdict": "allow"}]
-    open_contract(cast, rules=failing)
+def test_a_policy_that_ran_too_long_then_does_not_count_against_the_draft(
+    cast: Cast, operator: Any, recorded: list[str]
+) -> None:
     with every_tenant():
-        first = intake(caller)
-        assert first.json()["reason_code"] in {"enforcement_exception", "no_rule_matched"}, first.content
-    answer = simulate(operator, make_policy(cast, rules=ALLOW, publish=False)).json()
+        row = EnforcementDecision.objects.get(id=recorded[0])
+        facts = row.environment | {"failures": {"policy": "timeout"}}
+        row.environment = facts
+        decision = decision_document(evaluate(row.request, stored_environment(row)))
+        assert (decision["verdict"], decision["reason_code"]) == ("deny", "enforcement_exception")
+        row.pk, row._state.adding, row.environment_sha256 = uuid7(), True, canonical_sha256(facts)
+        row.verdict, row.reason_code, row.rule_id = "deny", "enforcement_exception", ""
+        row.results = decision["results"]
+        row.save()
+    answer = simulate(operator, make_policy(cast, rules=ALLOW, publish=False), last=1).json()
     assert answer["by_move"] == {"deny -> allow": 1}
 
 

@@ -1,0 +1,49 @@
+"""An event on a Valkey stream, for a module that reads it and deduplicates on `event_id`."""
+
+import json
+from functools import cache
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+from redis.retry import Retry
+
+from attempts.adapters.base import Call, Outcome, failure, success, unknown
+
+STREAM = "holdpoint:events:"
+LENGTH = 100_000
+RETRYABLE_ANSWERS = ("LOADING", "READONLY", "BUSY", "OOM", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
+
+
+class EventAdapter:
+    name = "event"
+    effect = "idempotent"
+    retryable = ("server not reachable", *RETRYABLE_ANSWERS)
+
+    def call(self, call: Call) -> Outcome:
+        client = stream_client()
+        try:
+            client.ping()
+        except RedisError:
+            return failure("no_connection", retryable=True)
+        try:
+            fields = {"event_id": call.effect_key, "data": json.dumps(call.document(), separators=(",", ":"))}
+            entry = client.xadd(STREAM + call.operation, fields, maxlen=LENGTH, approximate=True)  # type: ignore[arg-type]
+        except ResponseError as error:
+            return failure("refused", retryable=str(error).startswith(RETRYABLE_ANSWERS))
+        except RedisError:
+            return unknown("connection")
+        return success(stream_entry=str(entry))
+
+
+@cache
+def stream_client() -> "redis.Redis":
+    """Its own client: the library's silent repetition of a command is switched off."""
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=5,
+        socket_connect_timeout=2,
+        decode_responses=True,
+        retry=Retry(NoBackoff(), 0),
+    )

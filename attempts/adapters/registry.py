@@ -1,0 +1,31 @@
+"""The adapters by name, and what a contract may claim about them."""
+
+from attempts.adapters.base import Adapter
+from attempts.adapters.email import EmailAdapter
+from attempts.adapters.event import EventAdapter
+from attempts.adapters.external import ExternalAdapter
+from attempts.adapters.http import HttpAdapter
+from attempts.adapters.slack import SlackAdapter
+
+ADAPTERS: dict[str, Adapter] = {
+    adapter.name: adapter
+    for adapter in (EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
+}
+STRICTNESS = {"none": 0, "idempotent": 1, "once": 2}
+
+
+def adapter_for(name: str) -> Adapter:
+    """Raises KeyError: an attempt whose adapter is gone is not executed."""
+    return ADAPTERS[name]
+
+
+def effect_in_force(*, adapter: str, effect: str) -> str:
+    """The stricter of what the contract declares and what the adapter can prove. What nobody knows is `once`."""
+    known = ADAPTERS.get(adapter)
+    declared = (effect, known.effect if known else "once")
+    return max(declared, key=lambda name: STRICTNESS.get(name, 2)) if set(declared) <= set(STRICTNESS) else "once"
+
+
+def claim_allowed(*, adapter: str, effect: str) -> bool:
+    """Whether a contract with this adapter may declare this effect."""
+    return effect_in_force(adapter=adapter, effect=effect) == effect

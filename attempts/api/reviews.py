@@ -1,0 +1,142 @@
+"""`/reviews`: the queue of held actions and what people do with them. Reading decides nothing; only people decide."""
+
+from typing import Any
+from uuid import UUID
+
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from attempts.api.review_shapes import CardOut, DelegationOut, ReviewOut
+from attempts.selectors.review import ME, UNCLAIMED, database_now, review_list
+from attempts.selectors.review_card import review_card
+from attempts.services.review_claim import review_claim, review_release
+from attempts.services.review_delegate import LONGEST_HOURS, review_delegate
+from attempts.services.review_vote import review_vote
+from attempts.states import ReviewStatus, VoteVerdict
+from governance.roles import VIEW, ApiScope
+from reasoncodes.api.conventions import ApiView, EmptyQuery, StrictSerializer
+
+
+class ReviewFilter(StrictSerializer):
+    status = serializers.ChoiceField(choices=list(ReviewStatus), required=False)
+    tier = serializers.CharField(max_length=63, required=False)
+    assigned = serializers.ChoiceField(choices=[ME, UNCLAIMED], required=False)
+
+
+class ApproveIn(StrictSerializer):
+    action_digest = serializers.CharField(max_length=64)
+    reason_code = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
+    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
+
+
+class RejectIn(StrictSerializer):
+    action_digest = serializers.CharField(max_length=64)
+    reason_code = serializers.CharField(max_length=64)
+    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
+
+
+class DelegateIn(StrictSerializer):
+    to_username = serializers.CharField(max_length=150)
+    tier = serializers.CharField(max_length=63, required=False, default="", help_text="The review's own if left out.")
+    hours = serializers.IntegerField(min_value=1, max_value=LONGEST_HOURS)
+
+
+DIGEST = "3f0c7a5de1b2" + "0" * 52
+APPROVE = OpenApiExample("Released", value={"action_digest": DIGEST}, request_only=True)
+REJECT = OpenApiExample(
+    "Rejected", value={"action_digest": DIGEST, "reason_code": "reviewer_wrong_target", "note": ""}, request_only=True
+)
+DELEGATE = OpenApiExample("A week off", value={"to_username": "rita", "hours": 168}, request_only=True)
+
+
+class ReadView(ApiView):
+    """Keys that serve reviewers may read the queue; so may everybody who may see the organization."""
+
+    required_scopes = {"GET": ApiScope.REVIEWS_DECIDE}
+    people_permissions = {"GET": VIEW}
+
+
+class DecidingView(ApiView):
+    """Only people. Who may look may try: the service asks for the role inside its transaction and puts a refusal on
+    record; a delegate need not have the role at all."""
+
+    required_scopes = {"POST": ApiScope.REVIEWS_DECIDE}
+    people_permissions = {"POST": VIEW}
+    services_allowed = False
+
+    def act(self, request: Request) -> dict[str, Any]:
+        return {"actor": self.actor(request), "at": timezone.now()}
+
+    def card(self, request: Request, review_id: UUID) -> Response:
+        return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
+
+
+class ReviewListApi(ReadView):
+    @extend_schema(operation_id="reviews_list", parameters=[ReviewFilter], responses=ReviewOut(many=True))
+    def get(self, request: Request) -> Response:
+        now = database_now()
+        rows = review_list(actor=self.actor(request), now=now, **self.query(request, ReviewFilter))
+        return self.page(request, rows, ReviewOut, now=now)
+
+
+class ReviewApi(ReadView):
+    @extend_schema(operation_id="reviews_read", responses=CardOut)
+    def get(self, request: Request, review_id: UUID) -> Response:
+        self.query(request)
+        return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
+
+
+class ReviewClaimApi(DecidingView):
+    @extend_schema(operation_id="reviews_claim", request=None, responses=CardOut)
+    def post(self, request: Request, review_id: UUID) -> Response:
+        self.body(request, EmptyQuery)
+        review_claim(review_id=review_id, **self.act(request))
+        return self.card(request, review_id)
+
+
+class ReviewReleaseApi(DecidingView):
+    @extend_schema(operation_id="reviews_release", request=None, responses=CardOut)
+    def post(self, request: Request, review_id: UUID) -> Response:
+        self.body(request, EmptyQuery)
+        review_release(review_id=review_id, **self.act(request))
+        return self.card(request, review_id)
+
+
+class ReviewDelegateApi(DecidingView):
+    @extend_schema(
+        operation_id="reviews_delegate", request=DelegateIn, responses={201: DelegationOut}, examples=[DELEGATE]
+    )
+    def post(self, request: Request, review_id: UUID) -> Response:
+        delegation = review_delegate(review_id=review_id, **self.act(request), **self.body(request, DelegateIn))
+        return Response(DelegationOut(delegation).data, status=status.HTTP_201_CREATED)
+
+
+class ReviewApproveApi(DecidingView):
+    @extend_schema(operation_id="reviews_approve", request=ApproveIn, responses=CardOut, examples=[APPROVE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, ApproveIn)
+        review_vote(review_id=review_id, verdict=VoteVerdict.APPROVE, **self.act(request), **word)
+        return self.card(request, review_id)
+
+
+class ReviewRejectApi(DecidingView):
+    @extend_schema(operation_id="reviews_reject", request=RejectIn, responses=CardOut, examples=[REJECT])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, RejectIn)
+        review_vote(review_id=review_id, verdict=VoteVerdict.REJECT, **self.act(request), **word)
+        return self.card(request, review_id)
+
+
+urlpatterns = [
+    path("reviews", ReviewListApi.as_view(), name="review_list"),
+    path("reviews/<uuid:review_id>", ReviewApi.as_view(), name="review"),
+    path("reviews/<uuid:review_id>/claim", ReviewClaimApi.as_view(), name="review_claim"),
+    path("reviews/<uuid:review_id>/release", ReviewReleaseApi.as_view(), name="review_release"),
+    path("reviews/<uuid:review_id>/delegate", ReviewDelegateApi.as_view(), name="review_delegate"),
+    path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
+    path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
+]

@@ -1,0 +1,105 @@
+"""Reading reviews: the queue, one hold with its attempt, the database's clock, and what forbids a release now."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from attempts.models import Attempt, Review
+from attempts.states import ReviewStatus
+from governance.models import Organization
+from governance.selectors import intake_facts, tenant_get
+from governance.states import ContractState
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import NotFound
+
+ME, UNCLAIMED = "me", "unclaimed"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A hold and what it holds, both locked."""
+
+    attempt: Attempt
+    review: Review
+
+    @property
+    def is_open(self) -> bool:
+        return self.review.status == ReviewStatus.REQUESTED
+
+    def overdue(self, now: datetime) -> bool:
+        return self.is_open and self.review.expires_at <= now
+
+
+def database_now() -> datetime:
+    """The one clock that deadlines count by. Not the transaction's start: it may have waited for a lock since."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def review_list(
+    *, actor: Actor, now: datetime, status: str | None = None, tier: str | None = None, assigned: str | None = None
+) -> QuerySet[Review]:
+    rows = Review.objects.select_related("attempt", "claimed_by").order_by("-id")
+    exact = {"status": status, "tier": tier}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
+    if assigned == ME:
+        mine = actor.id if actor.kind is ActorKind.PERSON else None
+        return rows.filter(claimed_by_id=mine, claimed_until__gt=now) if mine else rows.none()
+    if assigned == UNCLAIMED:
+        return rows.filter(Q(claimed_by=None) | Q(claimed_until__lte=now), status=ReviewStatus.REQUESTED)
+    return rows
+
+
+def review_get(*, review_id: UUID) -> Review:
+    return tenant_get(Review, review_id)
+
+
+def review_lock(*, review_id: UUID) -> Held:
+    """Attempt first, then review: the lock order everywhere."""
+    attempt_id = review_get(review_id=review_id).attempt_id
+    attempt = tenant_get(Attempt, attempt_id, lock=True)
+    return Held(attempt, tenant_get(Review, review_id, lock=True))
+
+
+def review_lock_if_free(*, review_id: UUID) -> Held | None:
+    """For ticks: what somebody is busy with is left to them, or to the next tick."""
+    attempts = Attempt.objects.filter(review__id=review_id)
+    attempt = attempts.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
+    if attempt is None:
+        return None
+    reviews = Review.objects.filter(id=review_id)
+    review = reviews.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
+    return Held(attempt, review) if review is not None else None
+
+
+def actor_at(*, actor: Actor, review_id: UUID) -> Actor:
+    """The actor, narrowed to the review's organization: a refusal is put on record there and nowhere else."""
+    organization_id = review_get(review_id=review_id).organization_id
+    if not actor.may_act_in(organization_id):
+        raise NotFound
+    return replace(actor, organization_ids=frozenset({organization_id}))
+
+
+def claimed_by_other(review: Review, *, person: UUID | None, now: datetime) -> bool:
+    live = review.claimed_by_id is not None and review.claimed_until is not None and review.claimed_until > now
+    return live and review.claimed_by_id != person
+
+
+def release_blocked(*, attempt: Attempt) -> str | None:
+    """The reason code of what forbids a release right now: the contract and shutdowns as they are, not as they were."""
+    organization = attempt.organization
+    facts = intake_facts(organization=organization, slug=attempt.workflow_slug, version=str(attempt.contract_version))
+    if facts is None or organization.status != Organization.Status.ACTIVE:
+        return "attempt_creation_disabled"
+    if any(not shutdown["drill"] for shutdown in facts.shutdowns):
+        return "shutdown_engaged"
+    if facts.contract.state == ContractState.OPEN:
+        return None
+    if facts.contract.closed_reason_code == "readiness_revoked":
+        return "readiness_revoked"
+    return "contract_retired" if facts.contract.state == ContractState.RETIRED else "contract_suspended"

@@ -1,0 +1,161 @@
+"""Throttles: six kinds of limits, atomic in Valkey, refilled over time, and closed when Valkey is away."""
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from attempts.models import Attempt, IdempotencyRecord
+from governance.documents import default_documents
+from governance.models import EnforcementDecision, Organization, User
+from governance.services.api_key import api_key_issue
+from governance.throttling import PREFIX, Limit, strike, throttle_take
+from governance.valkey import valkey
+from reasoncodes.actors import SYSTEM
+from reasoncodes.ids import uuid7
+from reasoncodes.tenancy import every_tenant
+from tests.cast import Cast
+from tests.factories import ServiceAccountFactory
+from tests.governance.decide.support import intake, problem
+from tests.governance.support import in_parallel
+from tests.governed import AT, open_contract
+
+KINDS = ["tenant", "user", "service", "workflow", "context", "region"]
+
+
+def documents_with(per: str, limit: int) -> dict[str, Any]:
+    documents = default_documents()
+    for row in documents["throttles_and_misuse"]["limits"]:
+        row["limit"] = limit if row["per"] == per else 1000
+    return documents
+
+
+def api_of(cast: Cast, responsible: User | None) -> Any:
+    account = ServiceAccountFactory(organization=cast.organization, responsible=responsible)
+    with every_tenant():
+        issued = api_key_issue(actor=SYSTEM, at=AT, service_account=account, scopes=["attempts:create"])
+    client = cast.api()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {issued.secret}")
+    return client
+
+
+@pytest.mark.parametrize("per", KINDS)
+def test_each_kind_of_limit_refuses_with_429_and_says_when_to_come_back(cast: Cast, per: str) -> None:
+    open_contract(cast, documents=documents_with(per, 2))
+    caller = api_of(cast, cast.operator)
+    context = {"patient_context_ref": "ctx-0001"} if per == "context" else {}
+    for number, left in ((1, 1), (2, 0)):
+        passed = intake(caller, key=f"key-0000000{number}", **context)
+        assert passed.status_code == 201, passed.content
+        assert passed["RateLimit"] == f'"{per}";r={left};t=60'
+        assert f'"{per}";q=2;w=60' in passed["RateLimit-Policy"]
+        assert passed["RateLimit-Policy"].count(";q=") == len(KINDS)
+    refused = intake(caller, key="key-00000003", **context)
+    assert problem(refused) == (429, "rate-limited")
+    assert refused.json()["reason_code"] == "rate_limited"
+    wait = int(refused["Retry-After"])
+    assert 25 <= wait <= 30  # half a window brings one place back
+    assert refused["RateLimit"] == f'"{per}";r=0;t={wait}'
+    with every_tenant():
+        decision = EnforcementDecision.objects.get(reason_code="rate_limited")
+        assert decision.environment["throttle"] == {"status": "limited", "exceeded": per, "retry_after": wait}
+        assert Attempt.objects.get(decision=decision).state == "preflight-denied"
+        assert not IdempotencyRecord.objects.filter(key="key-00000003").exists()
+
+
+def test_limits_are_counted_apart_for_different_subjects(cast: Cast) -> None:
+    open_contract(cast, documents=documents_with("service", 1))
+    first, second = api_of(cast, None), api_of(cast, None)
+    assert intake(first).status_code == 201
+    assert intake(first, key="key-00000002").status_code == 429
+    assert intake(second, key="key-00000003").status_code == 201
+
+
+def some_limit(limit: int, window_seconds: int, per: str = "tenant") -> Limit:
+    return Limit(per, str(uuid7()), limit, window_seconds)
+
+
+def test_fifty_at_once_take_exactly_the_ten_places() -> None:
+    limit = some_limit(10, 3600)
+
+    def five() -> list[str]:
+        return [throttle_take(limits=[limit]).status for _ in range(5)]
+
+    statuses = [status for batch in in_parallel(*[five] * 10) for status in batch]
+    assert (statuses.count("ok"), statuses.count("limited")) == (10, 40)
+
+
+def test_places_come_back_steadily() -> None:
+    limit = some_limit(4, 1)
+    assert [throttle_take(limits=[limit]).status for _ in range(5)] == ["ok"] * 4 + ["limited"]
+    time.sleep(0.3)  # one interval of 0.25 s
+    assert [throttle_take(limits=[limit]).status for _ in range(2)] == ["ok", "limited"]
+    time.sleep(1.1)
+    assert [throttle_take(limits=[limit]).status for _ in range(5)] == ["ok"] * 4 + ["limited"]
+
+
+def test_a_request_that_one_limit_refuses_takes_nothing_from_the_others() -> None:
+    wide, narrow = some_limit(10, 3600), some_limit(1, 3600, "context")
+    statuses = [throttle_take(limits=[wide, narrow]) for _ in range(4)]
+    assert [answer.status for answer in statuses] == ["ok", "limited", "limited", "limited"]
+    assert statuses[-1].exceeded == "context"
+    assert throttle_take(limits=[wide]).remaining[0][1] == 8
+
+
+def test_valkey_holds_hashes_and_no_reference_of_a_caller(cast: Cast, caller: Any) -> None:
+    open_contract(cast)
+    assert intake(caller, patient_context_ref="ctx-zebra-0001").status_code == 201
+    keys = list(valkey().scan_iter(f"{PREFIX}*"))
+    assert keys
+    assert not [key for key in keys if "zebra" in key or str(cast.organization.id) in key]
+    assert all(re.fullmatch(r"[a-z]+:\d+:\d+:[0-9a-f]{32}", key.removeprefix(PREFIX)) for key in keys)
+    assert all(0 < valkey().pttl(key) for key in keys)
+
+
+@pytest.fixture
+def without_valkey(settings: Any) -> Iterator[Any]:
+    """The address of a server that is not there; `restore()` brings the real one back."""
+    real = settings.REDIS_URL
+
+    def use(url: str) -> None:
+        settings.REDIS_URL = url
+        valkey.cache_clear()
+
+    use("unix:///nonexistent/holdpoint.sock")
+    yield lambda: use(real)
+    use(real)
+
+
+def test_without_valkey_the_answer_is_503_on_record_and_the_key_stays_free(
+    cast: Cast, caller: Any, without_valkey: Any
+) -> None:
+    open_contract(cast)
+    answer = intake(caller)
+    assert problem(answer) == (503, "throttle-unavailable")
+    assert (answer.json()["reason_code"], int(answer["Retry-After"])) == ("throttle_unavailable", 5)
+    with every_tenant():
+        decision = EnforcementDecision.objects.get()
+        assert (decision.verdict, decision.reason_code) == ("deny", "throttle_unavailable")
+        attempt = Attempt.objects.get(id=answer.json()["attempt_id"])
+        assert (attempt.state, attempt.reason_code) == ("preflight-denied", "throttle_unavailable")
+        assert not IdempotencyRecord.objects.exists()
+    without_valkey()
+    assert intake(caller).status_code == 201
+
+
+def test_without_valkey_a_strike_is_not_counted_and_nothing_breaks(without_valkey: Any) -> None:
+    assert strike(subject="somebody", window_seconds=60) is None
+
+
+def test_the_limits_of_one_organization_do_not_reach_another(cast: Cast) -> None:
+    open_contract(cast, documents=documents_with("workflow", 1))
+    other = Cast()
+    other.organization, other.operator = cast.other, cast.other_operator  # type: ignore[misc]
+    open_contract(other, documents=documents_with("workflow", 1))
+    for organization in (cast.organization, cast.other):
+        client = cast.api("attempts:create", organization=organization)
+        assert (intake(client).status_code, intake(client, key="key-00000002").status_code) == (201, 429)
+    with every_tenant():
+        assert Organization.objects.count() == 2
