@@ -107,4 +107,6 @@ class TenantManager(models.Manager[M]):
         self.shared = shared
 
     def get_queryset(self) -> models.QuerySet[M]:
-        return super().get_queryset().filter(InTenantScope(self.path, shared=self.shared))
+        # Django makes the managers of reverse relations (`review.votes`) without arguments; the model's own one knows.
+        own: Any = self.model._default_manager
+        return super().get_queryset().filter(InTenantScope(own.path, shared=own.shared))

@@ -84,5 +84,6 @@ class Adapter(Protocol):
     name: str
     effect: str
     retryable: tuple[str, ...]
+    """In words, for people: which failures it reports as retryable."""
 
     def call(self, call: Call) -> Outcome: ...

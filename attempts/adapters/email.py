@@ -11,7 +11,7 @@ from attempts.adapters.targets import email_target
 class EmailAdapter:
     name = "email"
     effect = "once"
-    retryable = ()
+    retryable: tuple[str, ...] = ()
 
     def call(self, call: Call) -> Outcome:
         recipient = email_target(call.route)

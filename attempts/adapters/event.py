@@ -19,7 +19,7 @@ RETRYABLE_ANSWERS = ("LOADING", "READONLY", "BUSY", "OOM", "MASTERDOWN", "CLUSTE
 class EventAdapter:
     name = "event"
     effect = "idempotent"
-    retryable = ("server not reachable", *RETRYABLE_ANSWERS)
+    retryable: tuple[str, ...] = ("server not reachable", *RETRYABLE_ANSWERS)
 
     def call(self, call: Call) -> Outcome:
         client = stream_client()

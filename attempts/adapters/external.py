@@ -6,7 +6,7 @@ from attempts.adapters.base import Call, Outcome, failure
 class ExternalAdapter:
     name = "external"
     effect = "none"
-    retryable = ("what the executor reports as retryable",)
+    retryable: tuple[str, ...] = ("what the executor reports as retryable",)
 
     def call(self, call: Call) -> Outcome:
         """A worker that got here has made a mistake, and nothing was sent."""

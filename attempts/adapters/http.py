@@ -20,7 +20,7 @@ RETRYABLE_STATUSES = frozenset({429, *range(500, 600)})
 class HttpAdapter:
     name = "http"
     effect = "idempotent"
-    retryable = ("429", "5xx", "no connection")
+    retryable: tuple[str, ...] = ("429", "5xx", "no connection")
 
     def call(self, call: Call) -> Outcome:
         url, private = http_target(call.route), http_private_hosts()

@@ -7,10 +7,8 @@ from attempts.adapters.external import ExternalAdapter
 from attempts.adapters.http import HttpAdapter
 from attempts.adapters.slack import SlackAdapter
 
-ADAPTERS: dict[str, Adapter] = {
-    adapter.name: adapter
-    for adapter in (EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
-}
+_ALL: tuple[Adapter, ...] = (EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
+ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
 STRICTNESS = {"none": 0, "idempotent": 1, "once": 2}
 
 

@@ -16,7 +16,7 @@ NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
 class SlackAdapter:
     name = "slack"
     effect = "once"
-    retryable = ()
+    retryable: tuple[str, ...] = ()
 
     def call(self, call: Call) -> Outcome:
         channel = slack_channel(call.route)

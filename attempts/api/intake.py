@@ -17,6 +17,7 @@ from governance.api.authentication import bearer_secret
 from governance.selectors import Credential, IntakeFacts
 from reasoncodes.errors import (
     AttemptCreationDisabled,
+    BodyTooDeep,
     InvalidInput,
     UnsupportedMediaType,
 )
@@ -57,10 +58,11 @@ def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts
         at=timezone.now(),
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
+        headers=frozenset(name.lower() for name in request.headers),
     )
     try:
         return intake.with_body(read_body(request))
-    except InvalidInput as unreadable:
+    except (InvalidInput, BodyTooDeep) as unreadable:
         attempt_refuse_unreadable(intake=intake, refusal=unreadable)
         raise
 

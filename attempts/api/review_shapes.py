@@ -81,13 +81,13 @@ class WhyHeldOut(serializers.Serializer[Any]):
 
 class TierQuorumOut(serializers.Serializer[Any]):
     tier = serializers.CharField()
-    required = serializers.IntegerField()
+    approvals_required = serializers.IntegerField()
     approvals = serializers.IntegerField()
     missing = serializers.IntegerField()
 
 
 class ReviewQuorumOut(serializers.Serializer[Any]):
-    required = serializers.IntegerField()
+    approvals_required = serializers.IntegerField()
     approvals = serializers.IntegerField(help_text="Of different people whose standing still holds.")
     missing = serializers.IntegerField()
     by_tier = TierQuorumOut(many=True)

@@ -64,7 +64,7 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
 
 
 def _quorum(review: Review, quorum: Quorum) -> dict[str, Any]:
-    count = {"required": quorum.required, "approvals": quorum.approvals, "missing": quorum.missing}
+    count = {"approvals_required": quorum.required, "approvals": quorum.approvals, "missing": quorum.missing}
     return count | {"by_tier": [{"tier": review.tier} | count]}
 
 

@@ -107,14 +107,12 @@ def _open(review: Review) -> bool:
 
 def _excluded(review: Review, reason: Exclusion) -> DomainError:
     if reason is Exclusion.OWN_REQUEST:
-        return OwnWork("You are behind this request, or would decide for whoever is.", **_subject(review))
+        words = "You are behind this request, or would decide for whoever is."
+        return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.NOT_A_REVIEWER:
-        return NotAReviewer(f"This review is for the tier {review.tier}.", **_subject(review))
-    return AlreadyVoted(**_subject(review))
-
-
-def _subject(review: Review) -> dict[str, object]:
-    return {"subject_type": "review", "subject_id": review.id}
+        words = f"This review is for the tier {review.tier}."
+        return NotAReviewer(words, subject_type="review", subject_id=review.id)
+    return AlreadyVoted(subject_type="review", subject_id=review.id)
 
 
 def _voices(review: Review) -> tuple[Voice, ...]:

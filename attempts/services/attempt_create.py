@@ -8,7 +8,7 @@ from django.db import transaction
 from attempts.errors import KeyConflict, KeyExpired
 from attempts.intake_body import Fingerprint, body_problems
 from attempts.models import IdempotencyRecord
-from attempts.services.idempotency import KeyUse, key_check, key_look_up, key_scope
+from attempts.services.idempotency import KeyUse, headers_check, key_check, key_look_up, key_scope
 from attempts.services.intake_answer import Answer, answer_build
 from attempts.services.intake_rows import (
     Intake,
@@ -37,6 +37,8 @@ def attempt_create(*, intake: Intake) -> Answer:
         documents = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]
         policy = documents["idempotency_key_policy"]
         key = key_check(policy=policy, key=intake.key)
+        if intake.retry_of is None and intake.compensates is None:
+            headers_check(policy=policy, present=intake.headers)
         problems = body_problems(intake.body)
         if problems:
             refusal = InvalidInput(errors=problems)
@@ -185,7 +187,7 @@ def _key_refusal(intake: Intake, use: KeyUse) -> DomainError | None:
     return refusal
 
 
-def attempt_refuse_unreadable(*, intake: Intake, refusal: InvalidInput) -> None:
+def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:
     """The contract is open, so the refusal is on the ledger; the key is not used up. The caller raises it."""
     contract, actor = intake.facts.contract, intake.credential.actor
     with tenant_scope(actor.organization_ids):

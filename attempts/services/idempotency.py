@@ -15,6 +15,7 @@ from attempts.intake_body import Fingerprint
 from attempts.models import IdempotencyRecord
 from governance.documents import KEY_CHARSETS
 from governance.selectors import Credential
+from reasoncodes.errors import FieldError, InvalidInput
 
 # One round trip: the lock of the key (released with the transaction), the latest record under it and its attempt's
 # state now.
@@ -49,6 +50,13 @@ def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
     if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
         raise KeyInvalid
     return key
+
+
+def headers_check(*, policy: Mapping[str, Any], present: frozenset[str]) -> None:
+    """The headers that the contract demands besides the key. `present` holds names in lower case."""
+    missing = [name for name in policy["required_headers"] if name.lower() not in present | {"idempotency-key"}]
+    if missing:
+        raise InvalidInput(errors=[FieldError(f"/headers/{name}", "is required by the contract") for name in missing])
 
 
 def key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -> str:

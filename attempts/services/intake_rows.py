@@ -42,6 +42,7 @@ class Intake:
     at: datetime
     deployment_region: str
     base_url: str
+    headers: frozenset[str] = frozenset()
     retry_of: UUID | None = None
     compensates: UUID | None = None
 

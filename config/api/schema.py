@@ -16,6 +16,7 @@ COMMON = {
     "404": "There is no such thing in the caller's organizations.",
     "405": "The address does not answer this method.",
     "409": "The object is not in a state that allows this.",
+    "411": "The body came without a Content-Length.",
     "413": "The body is larger than 64 KiB.",
     "415": "The body is not JSON.",
     "500": "Something failed inside; nothing was done.",

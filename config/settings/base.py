@@ -150,6 +150,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     },
     "SECURITY": [{"apiKey": []}, {"session": []}],
     "POSTPROCESSING_HOOKS": [
+        "config.api.intake_schema.document_intake",
         "config.api.schema.document_problem_responses",
     ],
 }

@@ -1,5 +1,7 @@
 """Production: nothing has a default that would be unsafe; what is missing stops the start."""
 
+from django.core.exceptions import ImproperlyConfigured
+
 from config.env import env
 from config.settings.base import *  # noqa: F403
 
@@ -8,6 +10,8 @@ DEMO_BASE_URL = ""
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS")
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION")
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN")
+if not METRICS_TOKEN:
+    raise ImproperlyConfigured("HOLDPOINT_METRICS_TOKEN is empty: /metrics would be open.")
 
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

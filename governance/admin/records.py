@@ -86,7 +86,7 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
         if not obj.approval:
             return "none needed"
         hours = obj.approval["expires_in_seconds"] / 3600
-        return f"{obj.approval['approvals_required']} of {obj.approval['tier']}, within {hours:g} hours"
+        return f"{obj.approval['approvals_required']} of {obj.approval['tier']}, within {hours:g} h"
 
     def page_context(self, request: HttpRequest, obj: EnforcementDecision) -> dict[str, Any]:
         results = results_from_document(obj.results)

@@ -156,9 +156,10 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
 
 def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
     """Columns that repeat what the environment says, for searching: they must not tell another story."""
-    facts, contract, policy = row.environment, environment.contract, environment.policy
+    facts, contract, policy = environment.facts, environment.contract, environment.policy
+    organization = facts.get("organization")
     said = {
-        "organization": str(row.organization_id) == facts.get("organization", {}).get("id"),
+        "organization": isinstance(organization, dict) and organization.get("id") == str(row.organization_id),
         "contract": contract is None or str(row.contract_id) == contract.get("id"),
         "policy_version": row.policy_version == (policy.get("version") if policy is not None else None),
         "at": row.at.astimezone(UTC).isoformat(timespec="microseconds") == facts.get("at"),
@@ -168,7 +169,7 @@ def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
 
 def stored_environment(row: EnforcementDecision) -> Environment:
     """As it was. Raises SnapshotBroken when something that it names is gone or altered."""
-    facts = row.environment
+    facts = row.environment if isinstance(row.environment, dict) else {}  # altered rows are read too, by a replay
     return Environment(
         facts=facts,
         contract=_load(facts.get("contract_sha256")),
@@ -191,7 +192,7 @@ def redecide(*, row: EnforcementDecision, policy: Mapping[str, Any], policy_sha2
 
 
 def _load(sha256: str | None) -> Any:
-    return snapshot_load(sha256) if sha256 else None
+    return snapshot_load(str(sha256)) if sha256 else None
 
 
 @lru_cache(maxsize=512)

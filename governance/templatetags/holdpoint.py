@@ -44,3 +44,23 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
 def tone(word: str) -> str:
     """The colour of a badge. The word itself is always shown too."""
     return TONES.get(str(word), "plain")
+
+
+@register.filter
+def shutdown_name(shutdown: Any) -> str:
+    """What it stops, in words."""
+    match shutdown.scope:
+        case "global":
+            return "Everything, everywhere"
+        case "region":
+            return f"Region {shutdown.target}"
+        case "organization":
+            return f"Organization {shutdown.organization.name}"
+        case scope:
+            return f"{scope.capitalize()} {shutdown.target} of {shutdown.organization.name}"
+
+
+@register.filter
+def multiline(text: str) -> bool:
+    """A condition's message has a caret under the spot: its lines must not be wrapped."""
+    return "\n" in text

@@ -12,7 +12,7 @@ export function problemList(problems) {
   for (const problem of problems) {
     const item = element("li");
     if (problem.pointer) item.append(element("code", problem.pointer));
-    item.append(element("pre", problem.message));
+    item.append(element("pre", problem.message, problem.message.includes("\n") ? "hp-caret" : ""));
     list.append(item);
   }
   return list;

@@ -48,7 +48,7 @@ def test_a_draft_is_saved_with_faults_and_its_page_lists_them(cast: Cast) -> Non
     )
     html = answer.content.decode()
     assert "cannot be published yet: 2 problems" in html
-    assert "<pre>expected a value but found the end" in html
+    assert '<pre class="hp-caret">expected a value but found the end' in html
     with every_tenant():
         policy = Policy.objects.get(slug="odd")
     publish = page("policy", policy.id, "act", "publish")
@@ -116,8 +116,9 @@ def test_simulation_streams_the_changes_and_the_counts(cast: Cast) -> None:
     contract = open_contract(cast)
     decisions = make_decisions(cast, contract, count=3)
     policy = draft(cast, DENY)
+    client = cast.console(cast.operator)
     before = row_counts()
-    answer = cast.console(cast.operator).post(page("policy", policy.id, "simulate", "stream"), {"last": "1000"})
+    answer = client.post(page("policy", policy.id, "simulate", "stream"), {"last": "1000"})
     assert answer["Content-Type"] == "application/x-ndjson"
     found = streamed(answer)
     assert {line["decision_id"] for line in found if line["type"] == "change"} == {str(row.id) for row in decisions}

@@ -76,9 +76,7 @@ def test_bodies_that_cannot_be_read_count_as_strikes_and_the_contract_says_how_m
     assert problem(intake(caller)) == (401, "credential-missing")
 
 
-def test_crossing_into_another_organization_counts_and_a_plain_404_does_not(
-    transactional_db: None, cast: Cast
-) -> None:
+def test_crossing_into_another_organization_counts_and_a_plain_404_does_not(transactional_db: None, cast: Cast) -> None:
     contract = open_contract(cast)
     client = cast.api("governance:read", organization=cast.other)
     client.get("/api/v1/contracts/01900000-0000-7000-8000-000000000000")

@@ -154,7 +154,9 @@ def test_text_that_must_not_enter_the_record_is_422_and_not_repeated(
     assert "q7x" not in everything_stored()
 
 
-@pytest.mark.parametrize("change", [{"rationale": ""}, {"rationale": "x" * 281}, {"rationale": None}, {"colour": "red"}])
+@pytest.mark.parametrize(
+    "change", [{"rationale": ""}, {"rationale": "x" * 281}, {"rationale": None}, {"colour": "red"}]
+)
 def test_a_body_of_the_wrong_shape_is_400(cast: Cast, owner: Any, change: Any) -> None:
     contract = make_contract(cast)
     assert problem(decide(owner, contract, "approve", **change)) == (400, "invalid-input")

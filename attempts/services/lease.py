@@ -1,0 +1,146 @@
+"""Leases: one conditional UPDATE takes them, the intent is committed with them, a growing fence outdates old ones.
+
+Lease and intent are one commit: nothing is sent in between, and so no lease exists under which nobody knows whether
+something was sent. An executor may act as soon as it holds the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from attempts.adapters.registry import effect_in_force
+from attempts.crash_points import crash_point
+from attempts.gate import gate_pass
+from attempts.models import Attempt, DispatchIntent
+from attempts.services.lease_refused import refusal_apply
+from attempts.services.recheck import Go, Recheck, Rechecks
+from attempts.services.transition import entry_build
+from governance.insert import insert_together
+from governance.models import LedgerEntry
+from governance.states import Effect
+from reasoncodes.actors import Actor
+
+LEASE_SECONDS = 60
+LARGEST_BATCH = 50
+# The index `attempt_ready` gives the due ones in order; a row that somebody else is busy with is passed over.
+LEASE = """
+WITH due AS (
+    SELECT id FROM attempts_attempt
+    WHERE state = 'approved-for-execution' AND next_eligible_at <= statement_timestamp() AND queued_until IS NULL
+      AND (lease_expires_at IS NULL OR lease_expires_at < statement_timestamp()) AND {which}
+    ORDER BY next_eligible_at LIMIT %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE attempts_attempt SET lease_owner = %(owner)s, lease_token = lease_token + 1, tries = tries + 1,
+    lease_expires_at = statement_timestamp() + make_interval(secs => %(seconds)s), next_eligible_at = NULL
+FROM due WHERE attempts_attempt.id = due.id
+RETURNING attempts_attempt.id
+"""
+OURS = "runtime_mode = 'active' AND connector <> 'external'"
+THEIRS = "(runtime_mode = 'client_driven' OR (runtime_mode = 'active' AND connector = 'external'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the due attempts: a condition of ours and its parameters, never text of a caller's."""
+
+    which: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def only(self, condition: str, **parameters: Any) -> "Selection":
+        return Selection(f"{self.which} AND {condition}", self.parameters | parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    attempt: Attempt
+    intent: DispatchIntent
+
+
+@dataclass(slots=True)
+class Leases:
+    granted: list[Granted] = field(default_factory=list)
+    refused: list[tuple[UUID, Recheck]] = field(default_factory=list)
+
+
+def for_worker(*, attempt_id: UUID) -> Selection:
+    return Selection(OURS).only("id = %(attempt)s", attempt=attempt_id)
+
+
+def for_executor(*, actor: Actor, attempt_id: UUID | None = None, connector: str | None = None) -> Selection:
+    """What the caller's own programs execute, in the actor's organizations."""
+    chosen = Selection(THEIRS).only("organization_id = ANY(%(organizations)s)", organizations=[*actor.organization_ids])
+    if attempt_id is not None:
+        chosen = chosen.only("id = %(attempt)s", attempt=attempt_id)
+    if connector is not None:
+        chosen = chosen.only("connector = %(connector)s", connector=connector)
+    return chosen
+
+
+def attempt_lease(*, actor: Actor, at: datetime, owner: str, selection: Selection, limit: int = 1) -> Leases:
+    """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart."""
+    leases, rechecks = Leases(), Rechecks()
+    with transaction.atomic():
+        gate_pass()
+        attempts = _take(owner, selection, min(limit, LARGEST_BATCH))
+        crash_point("after_lease")
+        entries: list[LedgerEntry] = []
+        for attempt in attempts:
+            checked = rechecks.of(attempt)
+            if checked.go is not Go.SEND:
+                refusal_apply(attempt, checked, actor=actor, at=at)
+                leases.refused.append((attempt.id, checked))
+                continue
+            intent = _intent(attempt, checked, at)
+            leases.granted.append(Granted(attempt, intent))
+            entries += _entries(attempt, intent, actor=actor, at=at)
+        insert_together([granted.intent for granted in leases.granted], entries)
+    return leases
+
+
+def _take(owner: str, selection: Selection, limit: int) -> Sequence[Attempt]:
+    parameters: dict[str, Any] = {"owner": owner, "limit": limit, "seconds": LEASE_SECONDS} | selection.parameters
+    with connection.cursor() as cursor:
+        cursor.execute(LEASE.format(which=selection.which), parameters)
+        ids = [row[0] for row in cursor.fetchall()]
+    if not ids:
+        return []
+    rows = Attempt.objects.filter(id__in=ids).select_related("organization", "decision")
+    return list(rows.defer("decision__environment", "decision__results").order_by("id"))
+
+
+def _intent(attempt: Attempt, checked: Recheck, at: datetime) -> DispatchIntent:
+    if checked.chain is None:
+        raise ValueError("only what was checked is sent")
+    effect = effect_in_force(adapter=attempt.connector, effect=attempt.effect)
+    return DispatchIntent(
+        attempt=attempt,
+        number=attempt.tries,
+        fence=attempt.lease_token,
+        once=effect == Effect.ONCE,
+        adapter=attempt.connector,
+        effect_key=checked.chain.key,
+        action_digest=attempt.action_digest,
+        executor_ref=attempt.lease_owner,
+        at=at,
+    )
+
+
+def _entries(attempt: Attempt, intent: DispatchIntent, *, actor: Actor, at: datetime) -> list[LedgerEntry]:
+    leased = {"fence": attempt.lease_token, "owner": attempt.lease_owner}
+    dispatched = {
+        "intent": str(intent.id),
+        "number": intent.number,
+        "fence": intent.fence,
+        "adapter": intent.adapter,
+        "effect_key": intent.effect_key,
+        "digest": intent.action_digest,
+    }
+    return [
+        entry_build(attempt, "attempt.leased", actor=actor, at=at, payload=leased),
+        entry_build(attempt, "attempt.dispatched", actor=actor, at=at, payload=dispatched),
+    ]

@@ -1,0 +1,93 @@
+"""What must still hold at the moment of sending, asked again under the lock and behind the gate. A deny wins."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import UUID
+
+from attempts.adapters.registry import effect_in_force
+from attempts.intake_body import action_digest
+from attempts.models import Attempt, DispatchIntent, Receipt
+from attempts.services.effect_key import EffectChain, effect_chain, success_already
+from governance.models import Organization
+from governance.selectors import IntakeFacts, intake_facts
+from governance.states import ContractState, Effect
+
+ACTION_COLUMNS = ("connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields")
+
+
+class Go(StrEnum):
+    SEND = "send"
+    HOLD = "hold"
+    DENY = "deny"
+    UNRESOLVED = "unresolved"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """HOLD leaves the attempt as it is; DENY ends it; UNRESOLVED and DONE come from the record."""
+
+    go: Go
+    reason_code: str = ""
+    chain: EffectChain | None = None
+    receipt: Receipt | None = None
+
+
+@dataclass(slots=True)
+class Rechecks:
+    """For one lease statement: what several attempts share is read once."""
+
+    _facts: dict[tuple[UUID, str, int], IntakeFacts | None] = field(default_factory=dict)
+
+    def of(self, attempt: Attempt) -> Recheck:
+        """`attempt` comes with organization and decision; its `tries` counts the execution that is asked for."""
+        refusal = self._contract(attempt)
+        if refusal is not None:
+            return refusal
+        if not digest_unchanged(attempt):
+            return Recheck(Go.DENY, "effect_mismatch")
+        if attempt.tries > 1 and not earlier_tries_resolved(attempt):
+            return Recheck(Go.UNRESOLVED, "outcome_unknown")
+        chain = effect_chain(attempt)
+        receipt = success_already(chain=chain) if attempt.tries > 1 or len(chain.attempt_ids) > 1 else None
+        return Recheck(Go.DONE if receipt else Go.SEND, chain=chain, receipt=receipt)
+
+    def _contract(self, attempt: Attempt) -> Recheck | None:
+        facts = self._read(attempt)
+        if facts is None:
+            return Recheck(Go.HOLD, "attempt_creation_disabled")
+        contract = facts.contract
+        if contract.state == ContractState.RETIRED:
+            return Recheck(Go.DENY, "contract_retired")
+        if contract.state != ContractState.OPEN:
+            return Recheck(Go.HOLD, contract.closed_reason_code or "contract_suspended")
+        if attempt.organization.status != Organization.Status.ACTIVE:
+            return Recheck(Go.HOLD, "attempt_creation_disabled")
+        if any(not shutdown["drill"] for shutdown in facts.shutdowns):
+            return Recheck(Go.HOLD, "shutdown_engaged")
+        return None
+
+    def _read(self, attempt: Attempt) -> IntakeFacts | None:
+        key = (attempt.organization_id, attempt.workflow_slug, attempt.contract_version)
+        if key not in self._facts:
+            self._facts[key] = intake_facts(
+                organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)
+            )
+        return self._facts[key]
+
+
+def digest_unchanged(attempt: Attempt) -> bool:
+    """What was decided on, what was approved and what would be sent now are the same action."""
+    action = attempt.decision.request["action"]
+    if action_digest(action) != attempt.action_digest:
+        return False
+    empty: dict[str, list[str]] = {"fields": []}
+    return all((action.get(name) or empty.get(name, "")) == getattr(attempt, name) for name in ACTION_COLUMNS)
+
+
+def earlier_tries_resolved(attempt: Attempt) -> bool:
+    """Every intent has its receipt, and there is none at all where only one is ever allowed."""
+    if effect_in_force(adapter=attempt.connector, effect=attempt.effect) == Effect.ONCE:
+        return False
+    answered = Receipt.objects.filter(attempt_id=attempt.id, late=False).values("intent_id")
+    return not DispatchIntent.objects.filter(attempt_id=attempt.id).exclude(id__in=answered).exists()
