@@ -47,6 +47,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Decisions", "gavel", "governance_enforcementdecision"),
             ],
         },
+        {
+            "title": "Attempts",
+            "items": [
+                _item("Attempts", "play_circle", "attempts_attempt"),
+                _item("Reviews", "how_to_reg", "attempts_review"),
+                _item("Quarantine", "coronavirus", "attempts_quarantinecase"),
+                _item("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
+            ],
+        },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},
         {
             "title": "Record",

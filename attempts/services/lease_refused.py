@@ -39,14 +39,16 @@ def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datet
 
 
 def _undo(attempt: Attempt) -> None:
-    """The fence stays where it is: it only ever grows. What is held back is looked at again a little later, so that it
-    does not stand in the way of what is not."""
+    """As if it had not been: nobody has seen it. What is held back is looked at again a little later, so that it does
+    not stand in the way of what is not."""
     attempt.tries -= 1
+    attempt.lease_token -= 1
     attempt.lease_owner, attempt.lease_expires_at = "", None
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE attempts_attempt SET tries = tries - 1, lease_owner = '', lease_expires_at = NULL,"
-            " next_eligible_at = statement_timestamp() + make_interval(secs => %s) WHERE id = %s",
+            "UPDATE attempts_attempt SET tries = tries - 1, lease_token = lease_token - 1, lease_owner = '',"
+            " lease_expires_at = NULL, next_eligible_at = statement_timestamp() + make_interval(secs => %s)"
+            " WHERE id = %s",
             [LOOK_AGAIN_SECONDS, attempt.id],
         )
 

@@ -43,7 +43,8 @@ def contract_create(
     contract = Contract(
         organization=organization, slug=slug, title=title, review_owner=review_owner, policy_slug=policy_slug, **core
     )
-    _check_words({"title": title, "review_owner": review_owner}, documents or {})
+    words = {"slug": slug, "title": title, "review_owner": review_owner, "policy_slug": policy_slug}
+    _check_words(words, documents or {})
     chosen = default_documents() | dict(documents or {})
     _validate(chosen, effect=contract.effect)
     try:
@@ -217,8 +218,8 @@ def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
     """A contract is read by many and kept for years: no person, secret or record of a patient in its words."""
     if "title" in core:
         text_check(text=core["title"], pointer="/title")
-    if "review_owner" in core:
-        reference_check(reference=core["review_owner"], pointer="/review_owner")
+    for name in ("slug", "review_owner", "policy_slug"):
+        reference_check(reference=core.get(name, ""), pointer=f"/{name}")
     for area, document in documents.items():
         content_check(content=document, pointer=f"/documents/{area}")
 

@@ -3,6 +3,7 @@
 What people write into contracts and policies is not a note but passes the same detectors on its way in.
 """
 
+import re
 from collections.abc import Iterator
 from hashlib import sha256
 from secrets import token_bytes
@@ -33,9 +34,13 @@ def content_check(*, content: Any, pointer: str) -> None:
 
 PIECE = 280
 OVERLAP = 100  # longer than anything that a detector has to see in one piece
+# A dozen plain words in a row are a sentence; conditions and patterns have signs between theirs.
+PROSE = re.compile(r"(?:[^\W\d_']+[ ,.;:!?]+){12}")
 
 
 def _findings(text: str, pointer: str) -> Iterator[Finding]:
+    if len(text) > PIECE and PROSE.search(text):
+        yield Finding(pointer, "free_text")
     for start in range(0, max(1, len(text) - OVERLAP), PIECE - OVERLAP):
         yield from inspect_note(text[start : start + PIECE], pointer=pointer)
 

@@ -14,7 +14,7 @@ from governance.ledger.append import ledger_append
 from governance.models import Organization, Policy
 from governance.policies import PolicyProblem, rules_problems
 from governance.selectors import author_of, policy_get, policy_lock, reviewer_tiers
-from governance.services.note import content_check, text_check
+from governance.services.note import content_check, reference_check, text_check
 from governance.services.snapshot import policy_snapshot, snapshot_store
 from governance.services.violation import violations_recorded
 from governance.states import PolicyState
@@ -40,7 +40,7 @@ def policy_create(
     """A draft, the next version of its slug. A draft may have faults; publishing finds them."""
     if not actor.may_act_in(organization.id):
         raise NotFound
-    _check_words({"title": title, "rules": rules})
+    _check_words({"slug": slug, "title": title, "rules": rules})
     try:
         with transaction.atomic():
             Organization.objects.select_for_update(no_key=True).get(id=organization.id)
@@ -121,6 +121,7 @@ def _check_words(written: Mapping[str, Any]) -> None:
     """Also for a draft, which is stored: a rule about one patient would carry the name into every decision."""
     if "title" in written:
         text_check(text=written["title"], pointer="/title")
+    reference_check(reference=written.get("slug", ""), pointer="/slug")
     for index, rule in enumerate(written.get("rules", ())):
         content_check(content=rule, pointer=f"/rules/{index}")
 

@@ -29,22 +29,19 @@ REJECT = {"reason_code": "reviewer_wrong_target"}
 VERBS = ("claim", "release", "delegate", "approve", "reject")
 
 
-def two_person() -> list[dict[str, Any]]:
-    return [HOLD[0] | {"approvals_required": 2}]
-
-
 @dataclass
 class Clinic:
     """An open contract that holds everything, a service that asks, and the person behind that service."""
 
     cast: Cast
     approvals: int = 1
+    adapter: str = "external"
 
     def __post_init__(self) -> None:
         documents = default_documents()
         documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
         rules = [HOLD[0] | {"approvals_required": self.approvals}]
-        self.contract = open_contract(self.cast, rules=rules, documents=documents)
+        self.contract = open_contract(self.cast, rules=rules, documents=documents, adapter=self.adapter)
         self.numbers = count(1)
 
     @cached_property

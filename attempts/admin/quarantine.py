@@ -1,0 +1,150 @@
+"""Quarantine cases in the console: say what happened, then what follows."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from attempts.api.intake import trace_of_request
+from attempts.models import QuarantineCase
+from attempts.services.intake_answer import Answer
+from attempts.services.quarantine_resolve import (
+    Order,
+    quarantine_accept,
+    quarantine_authorize_retry,
+    quarantine_compensate,
+    quarantine_link_incident,
+)
+from attempts.states import Finding, QuarantineCategory
+from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.records import choice_filter
+
+
+class FindingForm(forms.Form):
+    finding = forms.ChoiceField(
+        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in Finding)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What you found out at the receiver's side.",
+    )
+    evidence_ref = forms.CharField(
+        max_length=200, required=False, widget=UnfoldAdminTextInputWidget, help_text="Where that is written down."
+    )
+
+
+class IncidentForm(forms.Form):
+    incident_ref = forms.RegexField(
+        r"^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,199}$", widget=UnfoldAdminTextInputWidget, help_text="Such as INC-17."
+    )
+
+
+def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
+    return Order(
+        finding=data["finding"],
+        evidence_ref=data["evidence_ref"],
+        trace=trace_of_request(),
+        deployment_region=settings.DEPLOYMENT_REGION,
+        base_url=request.build_absolute_uri("/").rstrip("/"),
+    )
+
+
+def said(answer: Answer, what: str) -> str:
+    if answer.status >= 400:
+        return "The gates denied the new attempt; the denial is on record and the case stays open."
+    return f"{what} The new attempt is {answer.attempt_id}."
+
+
+def accept(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    quarantine_accept(actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data))
+    return "Accepted: the outcome stands as it is."
+
+
+def retry(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    answer = quarantine_authorize_retry(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+    )
+    return said(answer, "Authorized.")
+
+
+def compensate(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    answer = quarantine_compensate(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+    )
+    return said(answer, "Compensating.")
+
+
+def incident(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    quarantine_link_incident(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, incident_ref=data["incident_ref"]
+    )
+    return "Linked. The case stays open until somebody resolves it."
+
+
+def is_open(obj: QuarantineCase) -> bool:
+    return not obj.resolution
+
+
+@admin.register(QuarantineCase)
+class QuarantineCaseAdmin(ConsoleAdmin):
+    list_display = ["category", "state_shown", "blocked", "reason_code", "escalation_owner", "opened_at"]
+    list_filter = [choice_filter("category", {category.value: category.value for category in QuarantineCategory})]
+    search_fields = ["=id", "=attempt__id"]
+    search_help_text = "The id of a case or of its attempt."
+    ordering = ["-id"]
+    fields = [
+        "category",
+        "state_shown",
+        "reason_code",
+        "attempt",
+        "blocked",
+        "escalation_owner",
+        "escalate_at",
+        "escalated_at",
+        "incident_ref",
+        "finding",
+        "evidence_ref",
+        "resolution",
+        "resolved_at",
+        "follow_up",
+        "opened_at",
+    ]
+    readonly_fields = fields
+    acts = [
+        Act(
+            "authorize-retry",
+            "Authorize a retry",
+            "Only when you found that it did not happen. A new attempt goes through the same gates; this one stays failed.",
+            retry,
+            FindingForm,
+            available=is_open,
+        ),
+        Act(
+            "compensate",
+            "Compensate",
+            "Only when you found that it happened. A new attempt under the compensation contract goes through its gates.",
+            compensate,
+            FindingForm,
+            available=is_open,
+        ),
+        Act(
+            "accept", "Accept", "The outcome stands as it is; nothing follows.", accept, FindingForm, available=is_open
+        ),
+        Act("link-incident", "Link an incident", "The case stays open.", incident, IncidentForm, available=is_open),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
+        return super().get_queryset(request).select_related("attempt", "organization")
+
+    @display(description="State", label={"open": "danger", "resolved": "success"})
+    def state_shown(self, obj: QuarantineCase) -> str:
+        return "resolved" if obj.resolution else "open"
+
+    @admin.display(description="Blocked until resolved")
+    def blocked(self, obj: QuarantineCase) -> str:
+        return f"{obj.attempt.connector} {obj.attempt.operation} on {obj.attempt.target_ref}"

@@ -1,0 +1,176 @@
+"""The clock: it ends reviews at their deadline and reminds before it; twice at once, late, or with a bad row among them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from attempts.models import Attempt, Review, Slot
+from attempts.selectors.review import database_now
+from attempts.services import review_tick
+from attempts.services.review_tick import reviews_expire, reviews_remind
+from attempts.tasks import review as tasks
+from governance.models import LedgerEntry, User
+from reasoncodes.tenancy import every_tenant
+from tests.attempts.reviews.support import (
+    Clinic,
+    actions,
+    at_once,
+    do,
+    last_move,
+    set_deadline,
+    set_state,
+    status_of,
+)
+from tests.cast import Cast
+
+EXPIRED = ("expired", "preflight-denied", "review_expired")
+
+
+def set_reminder(review: Review, *, seconds: float) -> Any:
+    moment = database_now() + timedelta(seconds=seconds)
+    with every_tenant():
+        Review.objects.filter(id=review.id).update(remind_at=moment)
+    return moment
+
+
+def test_what_is_overdue_ends_at_its_deadline_by_the_clock_and_gives_its_places_back(clinic: Clinic) -> None:
+    due, later = clinic.hold(), clinic.hold()
+    deadline = set_deadline(due, seconds=-100)
+    tasks.reviews_expire()
+    assert status_of(due) == EXPIRED
+    assert status_of(later)[0] == "requested"
+    assert actions(due) == ["review.expired", "attempt.denied"]
+    with every_tenant():
+        entries = LedgerEntry.objects.filter(subject_id__in=[due.id, due.attempt_id], at=deadline, actor_kind="clock")
+        assert entries.count() == 2
+        assert not Slot.objects.filter(attempt_id=due.attempt_id).exists()
+    assert (last_move(due).actor_kind, last_move(due).at) == ("clock", deadline)
+    assert reviews_expire(at=timezone.now()) == 0
+
+
+def test_the_databases_clock_decides_not_the_ticks(clinic: Clinic) -> None:
+    review = clinic.hold()
+    assert reviews_expire(at=timezone.now() + timedelta(days=30)) == 0
+    assert status_of(review)[0] == "requested"
+
+
+def test_a_bad_row_does_not_stop_the_others(clinic: Clinic) -> None:
+    bad, good = clinic.hold(), clinic.hold()
+    set_state(bad.attempt_id, "approved-for-execution", "completed")
+    set_deadline(bad, seconds=-20)
+    set_deadline(good, seconds=-10)
+    for _ in range(2):
+        reviews_expire(at=timezone.now())
+        assert status_of(good) == EXPIRED
+        assert status_of(bad)[:2] == ("requested", "completed")
+
+
+def test_bad_rows_do_not_fill_the_batch_for_ever(clinic: Clinic, monkeypatch: Any) -> None:
+    monkeypatch.setattr(review_tick, "BATCH", 2)
+    reviews = [clinic.hold() for _ in range(7)]
+    for number, review in enumerate(reviews):
+        set_deadline(review, seconds=-100 + number)
+    for review in reviews[:4]:
+        set_state(review.attempt_id, "approved-for-execution", "completed")
+    assert reviews_expire(at=timezone.now()) == 3
+    assert [status_of(review)[0] for review in reviews] == ["requested"] * 4 + ["expired"] * 3
+
+
+def test_rows_with_the_same_deadline_are_all_seen_across_pages(clinic: Clinic, monkeypatch: Any) -> None:
+    monkeypatch.setattr(review_tick, "BATCH", 2)
+    reviews = [clinic.hold() for _ in range(5)]
+    with every_tenant():
+        Review.objects.update(expires_at=database_now() - timedelta(seconds=1))
+    assert reviews_expire(at=timezone.now()) == len(reviews)
+
+
+def test_a_reminder_is_sent_once_when_it_is_due(
+    cast: Cast, clinic: Clinic, rita: Any, django_capture_on_commit_callbacks: Any, monkeypatch: Any
+) -> None:
+    """The broker is replaced by calling the task that it would call."""
+    monkeypatch.setattr("celery.current_app.send_task", lambda name, args, **_: tasks.review_reminder_send(*args))
+    User.objects.filter(username__in=["rita", "boss", "alice"]).update(email="someone@clinic.invalid")
+    review, later = clinic.hold(), clinic.hold()
+    User.objects.filter(username__in=["rita", "boss"]).update(email="reviewer@clinic.invalid")
+    do(rita, review, "claim")
+    due = set_reminder(review, seconds=-30)
+    set_reminder(later, seconds=300)
+    with django_capture_on_commit_callbacks(execute=True):
+        tasks.reviews_remind()
+    assert reviews_remind(at=timezone.now()) == 0
+    assert actions(review) == ["review.claimed", "review.reminded"]
+    assert actions(later) == []
+    with every_tenant():
+        entry = LedgerEntry.objects.get(action="review.reminded")
+        assert (entry.actor_kind, entry.at) == ("clock", due)
+        assert (entry.payload["reviewers"], entry.payload["escalated_to"]) == (1, 0)
+    assert [message.to for message in mail.outbox] == [["reviewer@clinic.invalid"]]
+    assert str(review.id) in mail.outbox[0].body
+    assert "case-0001" not in mail.outbox[0].body
+
+
+def test_a_reminder_escalates_to_the_operators_when_nobody_works_on_it(cast: Cast, clinic: Clinic, rita: Any) -> None:
+    User.objects.filter(username="alice").update(email="operator@clinic.invalid")
+    review = clinic.hold()
+    set_reminder(review, seconds=-1)
+    assert reviews_remind(at=timezone.now()) == 1
+    with every_tenant():
+        assert LedgerEntry.objects.get(action="review.reminded").payload["escalated_to"] == 1
+    tasks.review_reminder_send(str(review.id))
+    assert [message.to for message in mail.outbox] == [["operator@clinic.invalid"]]
+
+
+def test_nobody_is_reminded_of_what_is_over_overdue_or_has_no_reminder(clinic: Clinic, rita: Any) -> None:
+    over, overdue, never = clinic.hold(), clinic.hold(), clinic.hold()
+    with every_tenant():
+        Review.objects.filter(id=never.id).update(remind_at=None)
+    for review in (over, overdue):
+        set_reminder(review, seconds=-10)
+    do(rita, over, "reject")
+    set_deadline(overdue, seconds=-5)
+    assert reviews_remind(at=timezone.now()) == 0
+    tasks.review_reminder_send(str(over.id))
+    assert mail.outbox == []
+
+
+def plan(sql: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql}")
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+@pytest.mark.parametrize(("tick", "index"), [(reviews_expire, "review_due"), (reviews_remind, "review_reminder_due")])
+def test_a_tick_finds_what_is_due_by_its_partial_index(clinic: Clinic, tick: Any, index: str) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        tick(at=timezone.now())
+    statements = [query["sql"] for query in captured.captured_queries if query["sql"].startswith("SELECT")]
+    assert len(statements) == 1, "nothing is due, so nothing else is read"
+    assert index in plan(statements[0])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_ticks_at_once_over_forty_overdue_rows_record_forty_expiries() -> None:
+    clinic = Clinic(Cast())
+    reviews = [clinic.hold() for _ in range(40)]
+    with every_tenant():
+        Review.objects.update(expires_at=database_now() - timedelta(seconds=1))
+
+    def tick() -> int:
+        return reviews_expire(at=timezone.now())
+
+    done = at_once(tick, tick)
+    while sum(done) < len(reviews):  # what each left to the other because it was locked
+        again = tick()
+        assert again, done
+        done.append(again)
+    with every_tenant():
+        assert LedgerEntry.objects.filter(action="review.expired").count() == 40
+        assert LedgerEntry.objects.filter(action="attempt.denied").count() == 40
+        assert Review.objects.filter(status="expired").count() == 40
+        assert Attempt.objects.filter(state="preflight-denied", reason_code="review_expired").count() == 40
