@@ -119,7 +119,7 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "authorize-retry",
             "Authorize a retry",
-            "Only when you found that it did not happen. A new attempt goes through the same gates; this one stays failed.",
+            "Only when you found that it did not happen. A new attempt passes the same gates; this one stays failed.",
             retry,
             FindingForm,
             available=is_open,
@@ -127,7 +127,7 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "compensate",
             "Compensate",
-            "Only when you found that it happened. A new attempt under the compensation contract goes through its gates.",
+            "Only when you found that it happened. A new attempt under the compensation contract passes its gates.",
             compensate,
             FindingForm,
             available=is_open,
