@@ -13,11 +13,18 @@ class RuleBroken(DomainError):
     violation: ClassVar[ViolationKind]
 
     def __init__(
-        self, detail: str = "", *, subject_type: str = "", subject_id: UUID | None = None, **kwargs: Any
+        self,
+        detail: str = "",
+        *,
+        subject_type: str = "",
+        subject_id: UUID | None = None,
+        organization_id: UUID | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(detail, **kwargs)
         self.subject_type = subject_type
         self.subject_id = subject_id
+        self.organization_id = organization_id
         self.recorded = False
 
 

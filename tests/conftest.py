@@ -12,6 +12,8 @@ from governance.models.append_only import append_only_tables
 from reasoncodes.tenancy import leave_scope
 from tests.cast import Cast
 
+pytest_plugins = ["tests.replay_plugin"]
+
 
 @pytest.fixture(autouse=True)
 def no_scope_left_over() -> Iterator[None]:

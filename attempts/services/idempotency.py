@@ -13,6 +13,8 @@ from django.db import connection
 from attempts.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake_body import Fingerprint
 from attempts.models import IdempotencyRecord
+from governance.boundary import inspect_reference
+from governance.boundary.detectors import is_ordinary
 from governance.documents import KEY_CHARSETS
 from governance.selectors import Credential
 from reasoncodes.errors import FieldError, InvalidInput
@@ -48,6 +50,9 @@ def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
         return ""
     rule = policy["key"]
     if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
+        raise KeyInvalid
+    # The key is stored as it is, so what must not enter the record is no key, whatever characters it has.
+    if not is_ordinary(key, frozenset()) and inspect_reference(key, pointer="/idempotency_key"):
         raise KeyInvalid
     return key
 

@@ -209,6 +209,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_SUBHEADER": "Operator console",
     "SITE_SYMBOL": "front_hand",
     "SITE_URL": "/",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/holdpoint/favicon.svg"}],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "COLORS": {

@@ -76,6 +76,7 @@ def contract_change(
                 "The contract has left its draft. Make a new version of it.",
                 subject_type="contract",
                 subject_id=contract.id,
+                organization_id=contract.organization_id,
             )
         changes = dict(core or {})
         _check_words(changes, documents or {})

@@ -67,7 +67,10 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
         policy = policy_lock(actor=actor, policy_id=policy_id)
         if policy.state != PolicyState.DRAFT:
             raise RecordImmutable(
-                "This version is published. Draft a new one.", subject_type="policy", subject_id=policy.id
+                "This version is published. Draft a new one.",
+                subject_type="policy",
+                subject_id=policy.id,
+                organization_id=policy.organization_id,
             )
         _check_words(changes)
         for name, value in changes.items():

@@ -1,6 +1,7 @@
 """The owners' decisions on the ten areas: approve, reject, revoke. Append-only; the latest one counts."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -73,16 +74,20 @@ def readiness_decide(
 def _check(
     actor: Actor, contract: Contract, document: ContractDocument, owner_group: str, verdict: ReadinessVerdict
 ) -> None:
-    subject = {"subject_type": "contract", "subject_id": contract.id}
+    subject: dict[str, Any] = {
+        "subject_type": "contract",
+        "subject_id": contract.id,
+        "organization_id": contract.organization_id,
+    }
     is_owner = (
         actor.kind is ActorKind.PERSON
         and actor.id is not None
         and has_role(user_id=actor.id, organization_id=contract.organization_id, role=f"owner:{owner_group}")
     )
     if not is_owner:
-        raise NotAnOwner(f"This area is owned by {owner_group}.", **subject)  # type: ignore[arg-type]
+        raise NotAnOwner(f"This area is owned by {owner_group}.", **subject)
     if verdict is ReadinessVerdict.APPROVE and document.written_by_id == actor.id:
-        raise OwnWork("You wrote this document; another member of the group approves it.", **subject)  # type: ignore[arg-type]
+        raise OwnWork("You wrote this document; another member of the group approves it.", **subject)
     if contract.state == ContractState.RETIRED:
         raise WrongState("The contract is retired.")
     status = next(row.status for row in readiness_board(contract=contract) if row.area == document.area)

@@ -67,7 +67,9 @@ def shutdown_release(
         if not (installation or actor.may_act_in(shutdown.organization_id)):
             raise NotFound
         if not shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor):
-            raise SecondPersonNeeded(subject_type="shutdown", subject_id=shutdown.id)
+            raise SecondPersonNeeded(
+                subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id
+            )
         try:
             shutdown.release()
         except TransitionNotAllowed as error:

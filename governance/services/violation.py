@@ -37,7 +37,9 @@ def violation_record(*, actor: Actor, at: datetime, broken: RuleBroken) -> None:
     if broken.recorded:
         return
     broken.recorded = True
-    organization_id = next(iter(actor.organization_ids), None)
+    # Where it was tried, if the actor belongs there; a stranger's try is filed in the stranger's own organization.
+    tried_in = {broken.organization_id} & actor.organization_ids
+    organization_id = next(iter(tried_in), None) or min(actor.organization_ids, default=None)
     with transaction.atomic():
         violation = GovernanceViolation(
             organization_id=organization_id,

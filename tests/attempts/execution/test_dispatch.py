@@ -197,7 +197,9 @@ def test_a_suspended_contract_holds_and_a_retired_one_denies(cast: Cast, caller:
     found = asked(caller)
     actor = cast.actor(cast.operator, [cast.organization])
     with every_tenant():
-        contract_suspend(actor=actor, at=timezone.now(), contract_id=found_contract.id)
+        contract_suspend(
+            actor=actor, at=timezone.now(), contract_id=found_contract.id, reason_code="contract_suspended"
+        )
     assert dispatch(found) is None
     assert attempt(found).state == "approved-for-execution"
     with every_tenant():
@@ -210,6 +212,7 @@ def test_a_suspended_contract_holds_and_a_retired_one_denies(cast: Cast, caller:
         assert not Slot.objects.exists()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_action_that_differs_from_what_was_decided_is_not_sent(
     cast: Cast, caller: Any, target: CountingTarget, disabled_guard: Any
 ) -> None:

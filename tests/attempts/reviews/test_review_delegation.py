@@ -77,7 +77,9 @@ def test_it_goes_to_somebody_else_who_may_act_in_the_organization(
     cast: Cast, clinic: Clinic, rita: Any, username: str
 ) -> None:
     """Oneself, an unknown name, a stranger, an auditor, somebody without a role, somebody switched off."""
-    assert (cast.other_operator, cast.auditor, cast.nobody)
+    cast.person("oscar", "operator", organization=cast.other)
+    cast.person("audrey", "auditor")
+    cast.person("norman")
     gone = cast.person("gone", "operator")
     gone.is_active = False
     gone.save(update_fields=["is_active"])

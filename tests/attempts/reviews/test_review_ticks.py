@@ -1,4 +1,4 @@
-"""The clock: it ends reviews at their deadline and reminds before it; twice at once, late, or with a bad row among them."""
+"""The clock: it ends reviews at their deadline and reminds before it. Twice at once, late, or with a bad row."""
 
 from datetime import timedelta
 from typing import Any

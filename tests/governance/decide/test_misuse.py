@@ -1,4 +1,4 @@
-"""Strikes: refusals that only a mistaken or hostile caller causes suspend its service account until it is reinstated."""
+"""Strikes: refusals that only a mistaken or hostile caller causes suspend its account until it is reinstated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`/policies` over HTTP: drafts, faults with their place, publishing, and that the next decision uses the new version."""
+"""`/policies` over HTTP: drafts, faults with their place, publishing; the next decision uses the new version."""
 
 from typing import Any
 

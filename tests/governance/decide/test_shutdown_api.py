@@ -67,8 +67,12 @@ def test_a_preview_counts_and_names_the_open_contracts_and_writes_nothing(
 
 @pytest.mark.parametrize(
     "where",
-    [CONTRACT, {"scope": "contract", "target": "close-case/1"}, {"scope": "connector", "target": "external"}]
-    + [{"scope": "organization", "target": ""}],
+    [
+        CONTRACT,
+        {"scope": "contract", "target": "close-case/1"},
+        {"scope": "connector", "target": "external"},
+        {"scope": "organization", "target": ""},
+    ],
 )
 def test_an_operator_stops_what_is_in_scope_and_nothing_else(
     cast: Cast, operator: Any, second: Any, caller: Any, where: dict[str, str]

@@ -111,7 +111,7 @@ def test_valkey_holds_hashes_and_no_reference_of_a_caller(cast: Cast, caller: An
     assert keys
     assert not [key for key in keys if "zebra" in key or str(cast.organization.id) in key]
     assert all(re.fullmatch(r"[a-z]+:\d+:\d+:[0-9a-f]{32}", key.removeprefix(PREFIX)) for key in keys)
-    assert all(0 < valkey().pttl(key) for key in keys)
+    assert all(valkey().pttl(key) > 0 for key in keys)
 
 
 @pytest.fixture

@@ -1,0 +1,231 @@
+"""The clock: ends leases, rings for what is due, hands out places. Twice, late and over a poisoned row."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from attempts.models import Attempt, AttemptTransition, QuarantineCase, Slot
+from attempts.services import queue, retry
+from attempts.services.lease import attempt_lease, for_worker
+from attempts.services.lease_expire import leases_expire
+from attempts.services.queue import queue_hand_out
+from attempts.services.retry import retries_due
+from attempts.services.slots import slots_release
+from governance.models import LedgerEntry, Organization
+from reasoncodes.actors import SYSTEM
+from reasoncodes.tenancy import every_tenant
+from tests.attempts.execution.support import (
+    actions_of,
+    asked,
+    attempt,
+    capacity,
+    change,
+    contract,
+    lease_runs_out,
+    retry_becomes_due,
+)
+from tests.attempts.execution.target import CountingTarget
+from tests.cast import Cast
+
+
+def take(attempt_id: UUID) -> None:
+    with every_tenant():
+        leases = attempt_lease(
+            actor=SYSTEM, at=timezone.now(), owner="worker:gone", selection=for_worker(attempt_id=attempt_id)
+        )
+    assert len(leases.granted) == 1
+
+
+def expire() -> int:
+    with every_tenant():
+        return leases_expire()
+
+
+def hand_out() -> int:
+    with every_tenant():
+        return queue_hand_out()
+
+
+def queued(attempt_id: UUID, seconds: int = 30) -> None:
+    """As intake leaves an attempt that found its caps full."""
+    with every_tenant():
+        slots_release(attempt_id=attempt_id)
+    change(attempt_id, f"next_eligible_at = NULL, queued_until = clock_timestamp() + interval '{seconds} seconds'")
+
+
+def test_an_unanswered_intent_is_quarantined_at_the_leases_end_by_the_clock(cast: Cast, caller: Any) -> None:
+    contract(cast)
+    found = asked(caller)
+    take(found)
+    assert expire() == 0
+    lease_runs_out(found)
+    deadline = attempt(found).lease_expires_at
+    assert deadline is not None
+    assert expire() == 1
+    assert expire() == 0
+    with every_tenant():
+        case = QuarantineCase.objects.get()
+        move = AttemptTransition.objects.filter(attempt_id=found).last()
+        assert move is not None
+        assert (move.actor_kind, move.at, case.opened_at) == ("clock", deadline, deadline)
+        assert case.escalate_at == deadline + timedelta(hours=1)
+        entry = LedgerEntry.objects.filter(subject_id=found).latest("id")
+        assert (entry.action, entry.actor_kind, entry.reason_code) == (
+            "attempt.quarantined",
+            "clock",
+            "outcome_unknown",
+        )
+        assert not Slot.objects.exists()
+
+
+def test_a_lease_without_an_intent_is_given_back_and_nothing_is_recorded(cast: Cast, caller: Any) -> None:
+    contract(cast)
+    found = asked(caller)
+    change(found, "lease_owner = 'old', lease_token = 1, next_eligible_at = NULL")
+    lease_runs_out(found)
+    before = actions_of(found)
+    assert expire() == 1
+    row = attempt(found)
+    assert (row.lease_expires_at, row.lease_owner, row.state) == (None, "", "approved-for-execution")
+    assert actions_of(found) == before
+    take(found)
+    assert attempt(found).lease_token == 2
+
+
+def test_a_poisoned_row_does_not_stop_the_others(cast: Cast, caller: Any) -> None:
+    contract(cast)
+    found = [asked(caller, number) for number in range(1, 4)]
+    for one in found:
+        take(one)
+        lease_runs_out(one)
+    # The first one's case exists already, which cannot be: its handling raises every time.
+    with every_tenant():
+        QuarantineCase.objects.create(
+            organization=cast.organization,
+            attempt_id=found[0],
+            category="timeout",
+            reason_code="adapter_failed",
+            escalation_owner="trust-operations",
+            escalate_at=timezone.now(),
+            opened_at=timezone.now(),
+        )
+    assert expire() == 2
+    assert [attempt(one).state for one in found] == [
+        "approved-for-execution",
+        "failed-quarantined",
+        "failed-quarantined",
+    ]
+    assert expire() == 0
+
+
+def test_more_poisoned_rows_than_a_page_still_let_the_rest_pass(
+    cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attempts.services.lease_expire.PAGE", 1)
+    test_a_poisoned_row_does_not_stop_the_others(cast, caller)
+
+
+def rings(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    heard: list[UUID] = []
+    monkeypatch.setattr(retry, "ring", lambda task, row_id: heard.append(row_id))
+    return heard
+
+
+def test_the_bell_rings_for_what_is_due_and_ours(cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    contract(cast)
+    due, later, leased = asked(caller, 1), asked(caller, 2), asked(caller, 3)
+    asked(caller, 4, runtime_mode="client_driven")
+    asked(caller, 5, runtime_mode="shadow")
+    retry_becomes_due(due)
+    change(later, "next_eligible_at = clock_timestamp() + interval '1 minute'")
+    take(leased)
+    heard = rings(monkeypatch)
+    with every_tenant():
+        assert retries_due() == 1
+    assert heard == [due]
+
+
+def test_a_queued_attempt_gets_the_place_that_became_free(cast: Cast, caller: Any) -> None:
+    contract(cast)
+    found = asked(caller)
+    queued(found)
+    assert hand_out() == 1
+    assert hand_out() == 0
+    row = attempt(found)
+    assert row.queued_until is None
+    assert row.next_eligible_at is not None
+    with every_tenant():
+        assert Slot.objects.filter(attempt_id=found).count() == 2
+        entry = LedgerEntry.objects.filter(subject_id=found).latest("id")
+        assert (entry.action, entry.actor_kind) == ("attempt.placed", "clock")
+
+
+def test_who_waited_too_long_is_denied_at_the_end_of_the_wait(cast: Cast, caller: Any) -> None:
+    contract(cast)
+    found = asked(caller)
+    queued(found, seconds=-5)
+    deadline = attempt(found).queued_until
+    assert hand_out() == 0
+    row = attempt(found)
+    assert (row.state, row.reason_code, row.ended_at) == ("preflight-denied", "concurrency_limit", deadline)
+
+
+def test_a_full_workflow_does_not_keep_another_one_waiting(cast: Cast, caller: Any) -> None:
+    limits = {"per_key": 1, "per_context": None, "per_workflow": 1, "per_tenant": None}
+    for slug in ("close-case", "open-case"):
+        contract(cast, slug=slug, changes={"concurrency_and_locks": {"limits": limits, "when_busy": "queue"}})
+    running = asked(caller, 1)
+    waiting = []
+    for number in range(2, 5):
+        waiting.append(asked(caller, number))
+        queued(waiting[-1])
+    other = asked(caller, 9, slug="open-case")
+    queued(other)
+    assert hand_out() == 1
+    assert attempt(other).queued_until is None
+    with every_tenant():
+        slots_release(attempt_id=running)
+    assert hand_out() == 1
+    assert [attempt(one).queued_until is None for one in waiting] == [True, False, False]
+
+
+def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST_PER_TICK", 8)
+    contract(cast)
+    capacity(cast.organization, capacity_units=3)
+    capacity(cast.other, capacity_units=1)
+    small = other_attempts(cast, [asked(caller, number) for number in range(1, 9)])
+    large = [asked(caller, number) for number in range(11, 19)]
+    for one in [*small, *large]:
+        queued(one, 3000)
+    assert hand_out() == 8
+    assert sum(attempt(one).queued_until is None for one in large) == 6
+    assert sum(attempt(one).queued_until is None for one in small) == 2
+
+
+def other_attempts(cast: Cast, ids: list[UUID]) -> list[UUID]:
+    """The same attempts as if the other organization had asked."""
+    other: Organization = cast.other
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER legal_moves")
+        cursor.execute("UPDATE attempts_attempt SET organization_id = %s WHERE id = ANY(%s)", [other.id, ids])
+        cursor.execute("ALTER TABLE attempts_attempt ENABLE ALWAYS TRIGGER legal_moves")
+    return ids
+
+
+def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: CountingTarget) -> None:
+    contract(cast)
+    found = asked(caller)
+    queued(found)
+    change(found, "next_eligible_at = clock_timestamp() - interval '1 second'")
+    with every_tenant():
+        leases = attempt_lease(
+            actor=SYSTEM, at=timezone.now(), owner="worker:1", selection=for_worker(attempt_id=found)
+        )
+        assert leases.granted == []
+        assert Attempt.objects.get(id=found).lease_token == 0
