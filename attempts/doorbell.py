@@ -6,6 +6,7 @@ import structlog
 from celery import current_app
 from django.db import transaction
 
+DISPATCH = "attempts.tasks.execution.attempt_dispatch"
 log = structlog.get_logger("holdpoint.doorbell")
 
 

@@ -1,6 +1,7 @@
 """States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
 
 from enum import StrEnum
+from typing import Any
 
 
 class AttemptState(StrEnum):
@@ -79,3 +80,13 @@ class Resolution(StrEnum):
     COMPENSATED = "compensated"
     ACCEPTED = "accepted"
     INCIDENT = "incident"
+
+
+def is_ours_to_execute(attempt: Any) -> bool:
+    """Released, and Holdpoint itself calls the adapter: not the caller's own doing, and no shadow."""
+    return bool(
+        attempt.state == AttemptState.APPROVED
+        and attempt.next_eligible_at is not None
+        and attempt.runtime_mode == RuntimeMode.ACTIVE
+        and attempt.connector != "external"
+    )

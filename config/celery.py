@@ -13,6 +13,12 @@ app.autodiscover_tasks(["config"])
 # name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate.
 SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
+    "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
+    "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
+    "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
+    "retries-due": ("attempts.tasks.execution.retries_due", 2.0),
+    "queue-hand-out": ("attempts.tasks.execution.queue_hand_out", 2.0),
+    "quarantine-escalate": ("attempts.tasks.quarantine.escalate_due", 30.0),
 }
 
 

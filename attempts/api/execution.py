@@ -165,7 +165,7 @@ class AttemptLeaseManyApi(ExecutorView):
 
 
 class AttemptLeaseApi(ExecutorView):
-    @extend_schema(operation_id="attempts_lease", request=NothingIn, responses=LeaseOut, examples=[example("Lease it")])
+    @extend_schema(operation_id="attempts_lease", request=None, responses=LeaseOut)
     def post(self, request: Request, attempt_id: UUID) -> Response:
         self.body(request, NothingIn)
         granted = executor_lease(actor=self.actor(request), at=timezone.now(), attempt_id=attempt_id)

@@ -1,13 +1,15 @@
 """Intake: one transaction for key, attempt, decision, transitions, hold and ledger. It commits whole or not at all."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
+from attempts.doorbell import DISPATCH, ring
 from attempts.errors import KeyConflict, KeyExpired
 from attempts.intake_body import Fingerprint, body_problems
-from attempts.models import IdempotencyRecord
+from attempts.models import Attempt, IdempotencyRecord
 from attempts.services.idempotency import KeyUse, headers_check, key_check, key_look_up, key_scope
 from attempts.services.intake_answer import Answer, answer_build
 from attempts.services.intake_rows import (
@@ -18,14 +20,17 @@ from attempts.services.intake_rows import (
     request_build,
     review_build,
 )
+from attempts.services.queue_enter import queue_enter
 from attempts.services.slots import caps_for, slots_release, slots_take
-from attempts.states import RuntimeMode
+from attempts.states import RuntimeMode, is_ours_to_execute
 from governance.insert import insert_together
 from governance.ledger.append import ledger_append, ledger_entry_build
+from governance.models import EnforcementDecision, LedgerEntry
 from governance.selectors import snapshot_load
 from governance.services.decision import decision_compute, decision_row
 from governance.services.misuse import misuse_strike
 from governance.throttling import ThrottleAnswer, limits_for, throttle_take
+from reasoncodes.actors import Actor
 from reasoncodes.errors import DomainError, FieldError, InvalidInput
 from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import tenant_scope
@@ -90,17 +95,37 @@ def _decide(
     decision = decision_row(computed=computed, at=at)
     attempt = attempt_build(intake, key, attempt_id, computed, decision)
     review = review_build(attempt, decision, at)
+    queued = _queue(attempt, decision, documents, busy, actor=actor, at=at)
     transitions, entries = moves_build(attempt, decision, actor=actor, at=at)
+    entries += queued
     if attempt.ended_at is not None and busy is None:
         slots_release(attempt_id=attempt_id)
     answer = answer_build(intake, attempt, decision, review, throttle, computed)
     record = key_record_build(intake, documents, key, scope, fingerprint, attempt, answer.status, answer.body, use)
     insert_together([decision], [attempt], transitions, entries, [review] if review else [], [record] if record else [])
+    if is_ours_to_execute(attempt):
+        ring(DISPATCH, attempt.id)
     if decision.reason_code == "metadata_boundary":
         transaction.on_commit(
             lambda: misuse_strike(actor=actor, at=at, rule=documents["throttles_and_misuse"]["misuse"])
         )
     return answer
+
+
+def _queue(
+    attempt: Attempt,
+    decision: EnforcementDecision,
+    documents: dict[str, Any],
+    busy: str | None,
+    *,
+    actor: Actor,
+    at: datetime,
+) -> list[LedgerEntry]:
+    """Allowed while a cap is full and the contract queues: it waits for a place before anybody may lease it."""
+    if busy is None or decision.verdict != "allow":
+        return []
+    seconds = documents["concurrency_and_locks"]["queue_timeout_seconds"]
+    return [queue_enter(attempt, timeout_seconds=seconds, actor=actor, at=at)]
 
 
 def _throttle(intake: Intake, documents: dict[str, Any]) -> ThrottleAnswer:

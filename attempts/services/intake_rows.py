@@ -118,6 +118,7 @@ def review_build(attempt: Attempt, decision: EnforcementDecision, at: datetime) 
         approvals_required=decision.approval["approvals_required"],
         action_digest=attempt.action_digest,
         requested_at=at,
+        remind_at=at + timedelta(seconds=decision.approval["expires_in_seconds"] / 2),
         expires_at=at + timedelta(seconds=decision.approval["expires_in_seconds"]),
     )
 

@@ -34,6 +34,7 @@ class ScopeRequired(BasePermission):
             raise MethodNotAllowed
         actor = self._service(principal, view, scope) if isinstance(principal, ServicePrincipal) else None
         actor = actor or self._person(principal, request, view, scope)
+        request.actor = actor  # type: ignore[attr-defined]  # before narrowing: a refusal is filed under who tried
         actor = self._narrowed(actor, request)
         request.actor = actor  # type: ignore[attr-defined]
         enter_scope(actor.organization_ids)

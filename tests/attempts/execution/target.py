@@ -8,7 +8,8 @@ from typing import Any
 
 
 class CountingTarget:
-    """`statuses` are used up one by one, then it is always 200. `hold` makes it take a request and not answer."""
+    """`statuses` are used up one by one, then it is always 200. With `hold` it takes a request and never answers; with
+    `pause` it answers once `release` is set."""
 
     def __init__(self, *statuses: int) -> None:
         self.statuses = list(statuses)
@@ -16,7 +17,7 @@ class CountingTarget:
         self.effects: Counter[str] = Counter()
         self.arrived = threading.Event()
         self.release = threading.Event()
-        self.hold = False
+        self.hold = self.pause = False
         self.headers: dict[str, str] = {}
         self.body = b'{"ok":true}'
         target = self
@@ -41,8 +42,9 @@ class CountingTarget:
         if status < 300:
             self.effects[key] += 1
         self.arrived.set()
+        if self.hold or self.pause:
+            self.release.wait(60)
         if self.hold:
-            self.release.wait(20)
             return
         handler.send_response(status)
         for name, value in self.headers.items():

@@ -198,12 +198,12 @@ def test_a_suspended_contract_holds_and_a_retired_one_denies(cast: Cast, caller:
     actor = cast.actor(cast.operator, [cast.organization])
     with every_tenant():
         contract_suspend(
-            actor=actor, at=timezone.now(), contract_id=found_contract.id, reason_code="contract_suspended"
+            actor=actor, at=timezone.now(), contract_id=found_contract.id, reason_code="planned_maintenance"
         )
     assert dispatch(found) is None
     assert attempt(found).state == "approved-for-execution"
     with every_tenant():
-        contract_retire(actor=actor, at=timezone.now(), contract_id=found_contract.id)
+        contract_retire(actor=actor, at=timezone.now(), contract_id=found_contract.id, reason_code="superseded")
     retry_becomes_due(found)
     assert dispatch(found) is None
     assert (attempt(found).state, attempt(found).reason_code) == ("preflight-denied", "contract_retired")

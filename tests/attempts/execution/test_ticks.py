@@ -5,7 +5,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from celery import current_app
+from django.db import connection, transaction
 from django.utils import timezone
 
 from attempts.models import Attempt, AttemptTransition, QuarantineCase, Slot
@@ -13,13 +14,18 @@ from attempts.services import queue, retry
 from attempts.services.lease import attempt_lease, for_worker
 from attempts.services.lease_expire import leases_expire
 from attempts.services.queue import queue_hand_out
+from attempts.services.queue_enter import queue_if_placeless
 from attempts.services.retry import retries_due
 from attempts.services.slots import slots_release
+from attempts.services.transition import transition_apply
+from attempts.tasks import execution
+from governance.insert import insert_together
 from governance.models import LedgerEntry, Organization
 from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
+    ask,
     asked,
     attempt,
     capacity,
@@ -30,6 +36,7 @@ from tests.attempts.execution.support import (
 )
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
+from tests.governed import HOLD
 
 
 def take(attempt_id: UUID) -> None:
@@ -198,8 +205,8 @@ def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkey
     contract(cast)
     capacity(cast.organization, capacity_units=3)
     capacity(cast.other, capacity_units=1)
-    small = other_attempts(cast, [asked(caller, number) for number in range(1, 9)])
     large = [asked(caller, number) for number in range(11, 19)]
+    small = other_attempts(cast, [asked(caller, number) for number in range(1, 9)])
     for one in [*small, *large]:
         queued(one, 3000)
     assert hand_out() == 8
@@ -229,3 +236,43 @@ def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: Countin
         )
         assert leases.granted == []
         assert Attempt.objects.get(id=found).lease_token == 0
+
+
+def test_an_attempt_that_is_released_without_a_place_queues_for_one(cast: Cast, caller: Any) -> None:
+    changes = {"concurrency_and_locks": {"when_busy": "queue", "queue_timeout_seconds": 60}}
+    contract(cast, rules=HOLD, changes=changes)
+    found = UUID(ask(caller).json()["id"])
+    with every_tenant(), transaction.atomic():
+        row, at = Attempt.objects.get(id=found), timezone.now()
+        assert queue_if_placeless(row, actor=SYSTEM, at=at) is None
+        slots_release(attempt_id=found)
+        entry = queue_if_placeless(row, actor=SYSTEM, at=at)
+        assert entry is not None
+        transition_apply(row, "approve", actor=SYSTEM, at=at)
+        insert_together([entry])
+    row = attempt(found)
+    assert (row.next_eligible_at, row.queued_until) == (None, at + timedelta(seconds=60))
+    assert actions_of(found)[-2:] == ["attempt.queued", "attempt.approved"]
+    assert hand_out() == 1
+    assert attempt(found).next_eligible_at is not None
+
+
+def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
+    cast: Cast, caller: Any, target: CountingTarget
+) -> None:
+    contract(cast)
+    sent, waiting, lost = asked(caller, 1), asked(caller, 2), asked(caller, 3)
+    queued(waiting)
+    take(lost)
+    lease_runs_out(lost)
+    execution.attempt_dispatch(str(sent))
+    execution.leases_expire()
+    execution.queue_hand_out()
+    execution.retries_due()
+    assert [attempt(one).state for one in (sent, waiting, lost)] == [
+        "completed",
+        "approved-for-execution",
+        "failed-quarantined",
+    ]
+    names = {task.rsplit(".", 1)[1] for task in current_app.tasks if task.startswith("attempts.tasks.execution.")}
+    assert names == {"attempt_dispatch", "leases_expire", "queue_hand_out", "retries_due"}

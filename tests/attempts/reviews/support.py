@@ -69,7 +69,10 @@ class Clinic:
     def hold(self, **changes: Any) -> Review:
         number = next(self.numbers)
         payload = body(patient_context_ref=f"ctx-{number:04}", **changes)
-        answer = post(self.caller, payload, key=f"key-{number:08}")
+        for _ in range(3):  # on a busy machine an evaluator may run out of time: denied, the key stays free
+            answer = post(self.caller, payload, key=f"key-{number:08}")
+            if answer.json().get("reason_code") != "enforcement_exception":
+                break
         assert answer.status_code == 202, answer.content
         with every_tenant():
             return Review.objects.select_related("attempt").get(id=answer.json()["review"]["id"])
