@@ -36,6 +36,6 @@ def _insert(rows: Sequence[models.Model]) -> tuple[str, list[Any]]:
 def _shape(model: type[models.Model]) -> tuple[tuple[Any, ...], str, str]:
     """Fields, `INSERT … VALUES` and one row's places; the same for every row of the model, so made once."""
     fields = tuple(model._meta.local_concrete_fields)
-    columns = ", ".join(connection.ops.quote_name(field.column) for field in fields)
+    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
     head = f"INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({columns}) VALUES "  # noqa: S608
     return fields, head, f"({', '.join(['%s'] * len(fields))})"

@@ -47,6 +47,11 @@ def bind_trace(trace: TraceContext) -> None:
     structlog.contextvars.bind_contextvars(request_id=trace.request_id, trace_id=trace.trace_id)
 
 
+def trace_or_new() -> TraceContext:
+    """For what must carry a trace although it was not started by a request."""
+    return current_trace() or read_trace(request_id="", traceparent="")
+
+
 def clear_trace() -> None:
     _current.set(None)
     structlog.contextvars.clear_contextvars()

@@ -11,7 +11,6 @@ from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from attempts.api.intake import trace_of_request
 from attempts.models import QuarantineCase
 from attempts.services.intake_answer import Answer
 from attempts.services.quarantine_resolve import (
@@ -24,6 +23,7 @@ from attempts.services.quarantine_resolve import (
 from attempts.states import Finding, QuarantineCategory
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.records import choice_filter
+from reasoncodes.trace import trace_or_new
 
 
 class FindingForm(forms.Form):
@@ -48,7 +48,7 @@ def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
     return Order(
         finding=data["finding"],
         evidence_ref=data["evidence_ref"],
-        trace=trace_of_request(),
+        trace=trace_or_new(),
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
     )

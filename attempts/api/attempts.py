@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from attempts.api.intake import render, trace_of_request
+from attempts.api.intake import render
 from attempts.models import Attempt, Receipt
 from attempts.selectors.attempt import (
     attempt_decision,
@@ -35,6 +35,7 @@ from governance.roles import OPERATE, VIEW, ApiScope
 from governance.selectors import people_behind
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 from reasoncodes.errors import ScopeMissing
+from reasoncodes.trace import trace_or_new
 
 READ = ApiScope.ATTEMPTS_CREATE
 WAITS_IN = {AttemptState.REVIEW_REQUIRED, AttemptState.APPROVED}
@@ -257,7 +258,7 @@ class AttemptReplayApi(ApiView):
             route=f"POST replay {attempt.id}",
             key=request.headers.get("Idempotency-Key"),
             body=None,
-            trace=trace_of_request(),
+            trace=trace_or_new(),
             at=timezone.now(),
             deployment_region=settings.DEPLOYMENT_REGION,
             base_url=request.build_absolute_uri("/").rstrip("/"),

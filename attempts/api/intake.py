@@ -22,7 +22,7 @@ from reasoncodes.errors import (
     UnsupportedMediaType,
 )
 from reasoncodes.json_body import BODY_LIMIT_BYTES, check_length, parse_json
-from reasoncodes.trace import TraceContext, current_trace, read_trace
+from reasoncodes.trace import trace_or_new
 
 log = structlog.get_logger("holdpoint.security")
 
@@ -54,7 +54,7 @@ def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts
         route=f"{request.method} {facts.contract.slug}/{facts.contract.version}",
         key=request.headers.get("Idempotency-Key"),
         body=None,
-        trace=trace_of_request(),
+        trace=trace_or_new(),
         at=timezone.now(),
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
@@ -78,10 +78,6 @@ def render(answer: Answer) -> HttpResponse:
     ATTEMPTS.labels(status=answer.status).inc()
     media_type = "application/problem+json" if answer.is_problem else "application/json"
     return HttpResponse(answer.body, status=answer.status, content_type=media_type, headers=answer.headers)
-
-
-def trace_of_request() -> TraceContext:
-    return current_trace() or read_trace(request_id="", traceparent="")
 
 
 def note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> None:

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from attempts.api.intake import render, trace_of_request
+from attempts.api.intake import render
 from attempts.models import QuarantineCase
 from attempts.selectors.quarantine import quarantine_case_get, quarantine_case_list
 from attempts.services.quarantine_resolve import (
@@ -25,6 +25,7 @@ from attempts.services.quarantine_resolve import (
 from attempts.states import Finding, QuarantineCategory
 from governance.roles import OPERATE, VIEW, ApiScope
 from reasoncodes.api.conventions import ApiView, StrictSerializer
+from reasoncodes.trace import trace_or_new
 
 
 class CaseOut(serializers.ModelSerializer[QuarantineCase]):
@@ -81,7 +82,7 @@ FOUND = OpenApiExample(
 def order_of(request: Request, fields: dict[str, Any]) -> Order:
     return Order(
         **fields,
-        trace=trace_of_request(),
+        trace=trace_or_new(),
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
     )

@@ -8,11 +8,6 @@ from tests.attempts.reviews.support import REVIEWER, Clinic
 from tests.cast import Cast
 
 
-@pytest.fixture(autouse=True)
-def routes(settings: Any) -> None:
-    settings.ROOT_URLCONF = "tests.attempts.reviews.urls"
-
-
 @pytest.fixture
 def clinic(cast: Cast) -> Clinic:
     """One approval is enough."""

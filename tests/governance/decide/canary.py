@@ -74,7 +74,7 @@ def everything_in_valkey() -> str:
             "zset": lambda key: client.zrange(key, 0, -1),
             "stream": client.xrange,
         }
-        found.append(f"{key} {reads[kind](key)}")
+        found.append(f"{key!r} {reads[str(kind)](key)!r}")
     return "\n".join(found)
 
 
