@@ -99,7 +99,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
 LOGIN_URL = "admin:login"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = "/admin/"
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
