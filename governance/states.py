@@ -69,6 +69,17 @@ class AdapterName(StrEnum):
     EXTERNAL = "external"
 
 
+# What an adapter can prove about its calls; a contract may declare the same or something stricter.
+ADAPTER_EFFECT: dict[str, Effect] = {
+    AdapterName.EVENT: Effect.IDEMPOTENT,
+    AdapterName.HTTP: Effect.IDEMPOTENT,
+    AdapterName.EMAIL: Effect.ONCE,
+    AdapterName.SLACK: Effect.ONCE,
+    AdapterName.EXTERNAL: Effect.NONE,
+}
+STRICTNESS: dict[str, int] = {Effect.NONE: 0, Effect.IDEMPOTENT: 1, Effect.ONCE: 2}
+
+
 class ReadinessVerdict(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"

@@ -6,10 +6,10 @@ from attempts.adapters.event import EventAdapter
 from attempts.adapters.external import ExternalAdapter
 from attempts.adapters.http import HttpAdapter
 from attempts.adapters.slack import SlackAdapter
+from governance.states import STRICTNESS
 
 _ALL: tuple[Adapter, ...] = (EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
 ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
-STRICTNESS = {"none": 0, "idempotent": 1, "once": 2}
 
 
 def adapter_for(name: str) -> Adapter:

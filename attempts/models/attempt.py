@@ -71,6 +71,11 @@ class Attempt(StateMachineModel):
                 name="attempt_leased",
             ),
             models.Index(fields=["queued_until"], condition=Q(queued_until__isnull=False), name="attempt_queued"),
+            models.Index(
+                fields=["organization", "workflow_slug", "id"],
+                condition=Q(queued_until__isnull=False),
+                name="attempt_queue_order",
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from attempts.models import Attempt, Slot
 from attempts.selectors.attempt import attempt_review
+from attempts.selectors.review_standing import standing_of
 from attempts.states import FINAL_STATES, AttemptState, ReviewStatus
 from governance.selectors import intake_facts
 from governance.states import ContractState
@@ -24,26 +25,25 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
     """Empty for an attempt that has ended or could be leased this moment."""
     if attempt.state in FINAL_STATES:
         return []
-    found = [*_review(attempt), *_gates(attempt)]
+    found = [*_review(attempt, at), *_gates(attempt)]
     if attempt.state == AttemptState.APPROVED:
         found += [*_queue(attempt), *_timing(attempt, at)]
     return found
 
 
-def _review(attempt: Attempt) -> list[Obstacle]:
+def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
     review = attempt_review(attempt=attempt)
     if review is None or review.status != ReviewStatus.REQUESTED:
         return []
-    approvals = review.votes.filter(verdict="approve").count()
+    quorum = standing_of(review=review, attempt=attempt, person=None, now=at).quorum
     facts = {
         "review_id": str(review.id),
         "tier": review.tier,
-        "approvals": approvals,
+        "approvals": quorum.approvals,
         "approvals_required": review.approvals_required,
         "expires_at": review.expires_at.isoformat(),
     }
-    missing = review.approvals_required - approvals
-    return [Obstacle("review", f"{missing} more approval(s) by {review.tier} needed", facts)]
+    return [Obstacle("review", f"{quorum.missing} more approval(s) by {review.tier} needed", facts)]
 
 
 def _gates(attempt: Attempt) -> list[Obstacle]:

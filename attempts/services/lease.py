@@ -14,11 +14,11 @@ from django.db import connection, transaction
 
 from attempts.adapters.registry import effect_in_force
 from attempts.crash_points import crash_point
-from attempts.gate import gate_pass
 from attempts.models import Attempt, DispatchIntent
 from attempts.services.lease_refused import refusal_apply
 from attempts.services.recheck import Go, Recheck, Rechecks
 from attempts.services.transition import entry_build
+from governance.gate import gate_pass
 from governance.insert import insert_together
 from governance.models import LedgerEntry
 from governance.states import Effect

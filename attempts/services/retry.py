@@ -7,15 +7,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from attempts.doorbell import ring
+from attempts.doorbell import DISPATCH, ring
 from attempts.models import Attempt
 from attempts.services.transition import entry_build
-from attempts.states import AttemptState, RuntimeMode
+from attempts.states import AttemptState, RuntimeMode, is_ours_to_execute
 from governance.insert import insert_together
 from governance.states import AdapterName
 from reasoncodes.actors import Actor
 
-TASK = "attempts.tasks.execution.attempt_dispatch"
 BATCH = 200
 
 
@@ -33,12 +32,8 @@ def retry_schedule(
 
 def dispatch_ring(attempt: Attempt) -> None:
     """After the commit, if a worker of ours may take it now. For whoever just made it eligible."""
-    if (
-        attempt.next_eligible_at is not None
-        and attempt.runtime_mode == RuntimeMode.ACTIVE
-        and attempt.connector != AdapterName.EXTERNAL
-    ):
-        ring(TASK, attempt.id)
+    if is_ours_to_execute(attempt):
+        ring(DISPATCH, attempt.id)
 
 
 def retries_due() -> int:
@@ -52,5 +47,5 @@ def retries_due() -> int:
     ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
     with transaction.atomic():
         for attempt_id in ids:
-            ring(TASK, attempt_id)
+            ring(DISPATCH, attempt_id)
     return len(ids)

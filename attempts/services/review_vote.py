@@ -6,26 +6,26 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.doorbell import ring
 from attempts.models import Review, ReviewVote
 from attempts.review_errors import DigestChanged, ReleaseBlocked
 from attempts.review_rules import Exclusion, Quorum, Voice
 from attempts.selectors.review import Held, actor_at, database_now, release_blocked, review_lock
 from attempts.selectors.review_standing import Standing, quorum_with, refusal_of, standing_of
+from attempts.services.queue_enter import queue_if_placeless
+from attempts.services.retry import dispatch_ring
 from attempts.services.review_end import attempt_deny, record_review, review_end, review_end_expired
 from attempts.services.transition import transition_apply
-from attempts.states import ReviewStatus, RuntimeMode, VoteVerdict
+from attempts.states import ReviewStatus, VoteVerdict
+from governance.insert import insert_together
 from governance.ledger.append import actor_reference, person_commitment
 from governance.models import Note
 from governance.services.note import note_create
 from governance.services.violation import violations_recorded
-from governance.states import AdapterName
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
 from reasoncodes.errors import DomainError, FieldError, InvalidInput
 from reasoncodes.selectors import reason_code_require
 
-DISPATCH = "attempts.tasks.execution.attempt_dispatch"
 # Why an action is denied comes from the denials; why it is released, if anybody says so, from people's interventions.
 SCOPE_OF = {VoteVerdict.REJECT: Scope.DENIAL, VoteVerdict.APPROVE: Scope.INTERVENTION}
 
@@ -154,7 +154,8 @@ def _release(held: Held, quorum: Quorum, *, actor: Actor, at: datetime) -> None:
     payload = {"action_digest": held.review.action_digest, "approvals": quorum.approvals}
     review_end(held.review, ReviewStatus.APPROVED, actor=actor, at=at, payload=payload)
     moved = {"review": str(held.review.id), "action_digest": held.review.action_digest}
+    queued = queue_if_placeless(held.attempt, actor=actor, at=at)
     transition_apply(held.attempt, "approve", actor=actor, at=at, payload=moved)
-    executed_here = held.attempt.runtime_mode == RuntimeMode.ACTIVE and held.attempt.connector != AdapterName.EXTERNAL
-    if executed_here:
-        ring(DISPATCH, held.attempt.id)
+    if queued is not None:
+        insert_together([queued])
+    dispatch_ring(held.attempt)

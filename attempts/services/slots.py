@@ -12,17 +12,23 @@ from attempts.models import Slot
 from attempts.states import SlotScope
 
 TRIES = 3
+# Nobody waits for somebody else's uncommitted place: a number that another transaction is taking is passed over.
 TAKE = """
 INSERT INTO attempts_slot (id, organization_id, scope, subject, number, attempt_id)
 SELECT gen_random_uuid(), %(organization)s, wanted.scope, wanted.subject, free.number, %(attempt)s
 FROM unnest(%(scopes)s::text[], %(subjects)s::text[], %(caps)s::int[]) AS wanted (scope, subject, cap)
 CROSS JOIN LATERAL (
-    SELECT number FROM generate_series(1, wanted.cap) AS number
+    SELECT 1 + (place + start.at) %% wanted.cap AS number
+    FROM (SELECT floor(random() * wanted.cap)::int AS at) AS start, generate_series(0, wanted.cap - 1) AS place
     WHERE NOT EXISTS (
         SELECT 1 FROM attempts_slot held
-        WHERE held.scope = wanted.scope AND held.subject = wanted.subject AND held.number = number.number
+        WHERE held.scope = wanted.scope AND held.subject = wanted.subject
+          AND held.number = 1 + (place + start.at) %% wanted.cap
     )
-    ORDER BY random() LIMIT 1
+    AND pg_try_advisory_xact_lock(
+        hashtextextended(wanted.scope || wanted.subject, 1 + (place + start.at) %% wanted.cap)
+    )
+    LIMIT 1
 ) free
 ON CONFLICT (scope, subject, number) DO NOTHING
 RETURNING scope

@@ -203,6 +203,15 @@ METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
+# Where the adapters send: `<organization slug>/<contract slug>` to an address. Private networks only where listed.
+HOLDPOINT_HTTP_TARGETS = env.dict("HOLDPOINT_HTTP_TARGETS", default={})
+HOLDPOINT_HTTP_ALLOW_PRIVATE = env.list("HOLDPOINT_HTTP_ALLOW_PRIVATE", default=[])
+HOLDPOINT_EMAIL_TARGETS = env.dict("HOLDPOINT_EMAIL_TARGETS", default={})
+HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
+HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
+HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
+EMAIL_TIMEOUT = 20
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Holdpoint",
     "SITE_HEADER": "Holdpoint",

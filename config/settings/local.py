@@ -6,6 +6,7 @@ from config.settings.base import *  # noqa: F403
 DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
+HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"

@@ -11,6 +11,7 @@ from django_fsm import TransitionNotAllowed
 
 from governance.documents import default_documents, document_sha256, validate_documents
 from governance.errors import DocumentInvalid, ReadinessIncomplete, RecordImmutable
+from governance.gate import gate_shut
 from governance.ledger.append import ledger_append
 from governance.models import Contract, ContractDocument, Organization, ReadinessDecision
 from governance.readiness import APPROVED, CORE_FIELDS
@@ -18,7 +19,7 @@ from governance.selectors import author_of, contract_lock, readiness_board
 from governance.services.note import content_check, note_create, reference_check, text_check
 from governance.services.snapshot import contract_snapshot, snapshot_store
 from governance.services.violation import violations_recorded
-from governance.states import ContractState, ReadinessVerdict
+from governance.states import ADAPTER_EFFECT, STRICTNESS, ContractState, Effect, ReadinessVerdict
 from reasoncodes.actors import Actor
 from reasoncodes.codes import Scope
 from reasoncodes.errors import AlreadyExists, FieldError, NotFound, WrongState
@@ -46,7 +47,7 @@ def contract_create(
     words = {"slug": slug, "title": title, "review_owner": review_owner, "policy_slug": policy_slug}
     _check_words(words, documents or {})
     chosen = default_documents() | dict(documents or {})
-    _validate(chosen, effect=contract.effect)
+    _validate(chosen, contract)
     try:
         with transaction.atomic():
             contract.save(force_insert=True)
@@ -83,7 +84,7 @@ def contract_change(
         for name, value in changes.items():
             setattr(contract, name, value)
         stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
-        _validate({area: row.document for area, row in stored.items()} | dict(documents or {}), effect=contract.effect)
+        _validate({area: row.document for area, row in stored.items()} | dict(documents or {}), contract)
         if changes:
             contract.save(update_fields=list(changes))
         changed = _save_documents(stored, documents or {}, actor)
@@ -196,6 +197,7 @@ def _close(
     verb: str, action: str, *, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str
 ) -> Contract:
     with transaction.atomic():
+        gate_shut()
         contract = contract_lock(actor=actor, contract_id=contract_id)
         reason_code_require(
             organization_id=contract.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note
@@ -225,10 +227,17 @@ def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
         content_check(content=document, pointer=f"/documents/{area}")
 
 
-def _validate(documents: Mapping[str, Any], *, effect: str) -> None:
-    problems = validate_documents(documents, effect=effect)
+def _validate(documents: Mapping[str, Any], contract: Contract) -> None:
+    """Documents by their schemas and together; and no effect milder than what the adapter can prove."""
+    problems = [
+        FieldError(p.pointer, p.message, rule=p.rule) for p in validate_documents(documents, effect=contract.effect)
+    ]
+    proven = ADAPTER_EFFECT.get(contract.adapter, Effect.ONCE)
+    if STRICTNESS[contract.effect] < STRICTNESS[proven]:
+        text = f"the adapter {contract.adapter} can only prove {proven.value}; declare that or something stricter"
+        problems.append(FieldError("/effect", text, rule="effect_not_proven"))
     if problems:
-        raise DocumentInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+        raise DocumentInvalid(errors=problems)
 
 
 def _document(contract: Contract, area: str, document: Any, actor: Actor) -> ContractDocument:

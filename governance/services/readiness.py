@@ -8,6 +8,7 @@ from django.db import transaction
 
 from governance.documents import area as area_of
 from governance.errors import NotAnOwner, OwnWork
+from governance.gate import gate_shut
 from governance.ledger.append import actor_reference
 from governance.models import Contract, ContractDocument, ReadinessDecision
 from governance.readiness import APPROVED
@@ -41,6 +42,8 @@ def readiness_decide(
     text_check(text=rationale, pointer="/rationale")
     reference_check(reference=evidence_ref, pointer="/evidence_ref")
     with transaction.atomic():
+        if verdict is not ReadinessVerdict.APPROVE:
+            gate_shut()
         contract = contract_lock(actor=actor, contract_id=contract_id)
         document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)
         owner_group = area_of(area).owner_group

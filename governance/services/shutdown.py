@@ -8,6 +8,7 @@ from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
 from governance.errors import SecondPersonNeeded
+from governance.gate import gate_shut
 from governance.ledger.append import actor_reference, ledger_append
 from governance.models import Organization, Shutdown
 from governance.regions import load_profiles
@@ -38,6 +39,7 @@ def shutdown_engage(
     """`installation`: the door found that the actor administers the installation, which wide scopes need."""
     organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
     with transaction.atomic():
+        gate_shut()
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         stored = note_create(organization_id=organization_id, text=note)
         shutdown = Shutdown(

@@ -12,11 +12,6 @@ from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
 
 
-@pytest.fixture(autouse=True)
-def routes(settings: Any) -> None:
-    settings.ROOT_URLCONF = "tests.attempts.execution.urls"
-
-
 @pytest.fixture
 def target(settings: Any) -> Iterator[CountingTarget]:
     found = CountingTarget()

@@ -10,12 +10,12 @@ from django.db import connection, transaction
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from attempts.gate import gate_shut
 from attempts.models import Attempt, DispatchIntent, QuarantineCase, Receipt, Slot
 from attempts.services.dispatch import attempt_dispatch
 from attempts.services.lease_expire import leases_expire
 from attempts.services.queue import queue_hand_out
 from attempts.services.slots import slots_release
+from governance.gate import gate_shut
 from governance.services.shutdown import shutdown_engage
 from governance.states import ShutdownScope
 from reasoncodes.tenancy import every_tenant
