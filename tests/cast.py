@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance.models import Organization, User
+from governance.models import Organization, RoleGroup, User
 from governance.roles import ApiScope
 from governance.services.api_key import api_key_issue
 from governance.services.role import person_role_give
@@ -57,6 +57,15 @@ class Cast:
     @cached_property
     def reviewer(self) -> User:
         return self.person("rita", "reviewer:customer_clinician")
+
+    @cached_property
+    def owner(self) -> User:
+        """Olga is in all nine owning groups: put there directly, because nearly every test needs it."""
+        user = self.person("olga")
+        with every_tenant():
+            groups = RoleGroup.objects.filter(organization=self.organization, role__startswith="owner:")
+            user.groups.set(groups.values_list("group_id", flat=True))
+        return user
 
     @cached_property
     def nobody(self) -> User:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from attempts.doorbell import DISPATCH
 from attempts.models import Review, ReviewVote
-from attempts.services.review_vote import DISPATCH
 from governance.models import LedgerEntry, Organization
 from governance.services.contract import contract_retire, contract_suspend
 from governance.services.role import person_role_take

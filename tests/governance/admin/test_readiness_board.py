@@ -39,7 +39,7 @@ def test_the_board_shows_ten_areas_with_status_and_owner(cast: Cast, contract: C
         assert entry.title in html
         assert entry.owner_group in html
     assert "1 of 10 areas approved" in html
-    assert "owner-reliability-engineering" in html
+    assert "olga" in html
 
 
 def test_an_owner_lands_on_the_area_that_waits_for_them(cast: Cast, contract: Contract) -> None:

@@ -189,7 +189,7 @@ def test_a_carried_approval_says_so_and_is_stale_once_the_document_changes(cast:
     new = operator.post(f"/api/v1/contracts/{contract.id}/new-version").json()["id"]
     url = f"/api/v1/contracts/{new}"
     row = row_of(operator.get(f"{url}/readiness"))
-    assert (row["status"], row["carried_over"], row["decided_by"]) == ("approved", True, "owner-privacy")
+    assert (row["status"], row["carried_over"], row["decided_by"]) == ("approved", True, "olga")
     document = default_documents()[AREA] | {"max_bytes": 512}
     operator.patch(url, {"documents": {AREA: document}})
     assert row_of(operator.get(f"{url}/readiness"))["status"] == "stale"
