@@ -14,10 +14,12 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         from governance.ledger.append import ledger_append
         from governance.ledger.usage import reason_code_usage_count
-        from reasoncodes.registry import register_recorder, register_usage_counter
+        from governance.services.note import text_check
+        from reasoncodes.registry import register_recorder, register_text_check, register_usage_counter
 
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
+        register_text_check(text_check)
         post_migrate.connect(adopt_region_profiles, sender=self)
 
 

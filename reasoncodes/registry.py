@@ -31,7 +31,14 @@ class UsageCounter(Protocol):
     def __call__(self, *, organization_id: UUID | None, codes: list[str], limit: int) -> dict[str, int]: ...
 
 
+class TextCheck(Protocol):
+    """Refuses text that looks like a person, a secret or a patient's record."""
+
+    def __call__(self, *, text: str, pointer: str) -> None: ...
+
+
 _recorder: Recorder | None = None
+_text_check: TextCheck | None = None
 _usage_counter: UsageCounter | None = None
 
 
@@ -44,6 +51,17 @@ def recorder() -> Recorder:
     if _recorder is None:
         raise RuntimeError("no ledger recorder is registered: nothing may change without a record")
     return _recorder
+
+
+def register_text_check(check: TextCheck) -> None:
+    global _text_check
+    _text_check = check
+
+
+def text_check() -> TextCheck:
+    if _text_check is None:
+        raise RuntimeError("no text check is registered: nothing may be stored unchecked")
+    return _text_check
 
 
 def register_usage_counter(counter: UsageCounter) -> None:

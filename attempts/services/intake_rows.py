@@ -88,7 +88,7 @@ def attempt_build(
         workflow_slug=contract.slug,
         contract_version=contract.version,
         request_trace_id=intake.trace.trace_id,
-        idempotency_key=key,
+        idempotency_key=envelope.get("idempotency_key") or "",
         patient_context_ref=envelope.get("patient_context_ref") or "",
         review_owner=contract.review_owner,
         runtime_mode=envelope["runtime_mode"],

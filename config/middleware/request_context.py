@@ -7,11 +7,17 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 
 from config.metrics import HTTP_REQUESTS, HTTP_SECONDS
+from governance.boundary import inspect_reference
 from reasoncodes.trace import bind_trace, clear_trace, read_trace
 
 log = structlog.get_logger("holdpoint.http")
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 QUIET_ROUTES = {"health", "health/ready", "metrics"}
+
+
+def harmless(request_id: str) -> str:
+    """A caller's request id goes into logs and the record: what looks like a person or a secret is replaced."""
+    return "" if request_id and inspect_reference(request_id, pointer="") else request_id
 
 
 class RequestContextMiddleware:
@@ -22,7 +28,7 @@ class RequestContextMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         trace = read_trace(
-            request_id=request.headers.get("X-Request-ID", ""),
+            request_id=harmless(request.headers.get("X-Request-ID", "")),
             traceparent=request.headers.get("traceparent", ""),
         )
         bind_trace(trace)

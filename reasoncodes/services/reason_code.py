@@ -11,7 +11,7 @@ from reasoncodes.actors import Actor
 from reasoncodes.codes import EMITTED
 from reasoncodes.errors import AlreadyExists, NotFound, Refused
 from reasoncodes.models import ReasonCode
-from reasoncodes.registry import recorder
+from reasoncodes.registry import recorder, text_check
 
 CHANGEABLE = frozenset({"label", "description", "requires_note", "applicable_step_kinds", "active"})
 
@@ -31,6 +31,7 @@ def reason_code_create(
     """A new code, or the organization's own wording for one of the system's."""
     if not actor.may_act_in(organization_id):
         raise NotFound
+    _check_words({"label": label, "description": description})
     row = ReasonCode(
         organization_id=organization_id,
         scope=scope,
@@ -55,6 +56,7 @@ def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, chan
     unknown = set(changes) - CHANGEABLE
     if unknown:
         raise ValueError(f"not changeable: {sorted(unknown)}")
+    _check_words(changes)
     with transaction.atomic():
         row = _lock_own(actor, reason_code_id)
         if row.emitted and changes.get("active") is False:
@@ -85,6 +87,12 @@ def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) 
             row.save(update_fields=["active", "updated_at"])
             _record(row, action="reason_code.deactivated", actor=actor, at=at)
     return row
+
+
+def _check_words(words: Mapping[str, Any]) -> None:
+    for name in ("label", "description"):
+        if words.get(name):
+            text_check()(text=words[name], pointer=f"/{name}")
 
 
 def _lock_own(actor: Actor, reason_code_id: UUID) -> ReasonCode:

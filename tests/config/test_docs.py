@@ -4,7 +4,6 @@ import ast
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -72,8 +71,8 @@ def problems_mentioned(page: Path) -> set[str]:
 
 def known_problems() -> set[str]:
     for app in ("reasoncodes", "governance", "attempts", "workflows"):
-        if find_spec(f"{app}.errors"):
-            import_module(f"{app}.errors")
+        for path in sorted((ROOT / app).glob("*errors.py")):
+            import_module(f"{app}.{path.stem}")
     return set(PROBLEMS)
 
 

@@ -38,6 +38,7 @@ def test_re_evaluating_agrees_and_writes_nothing(cast: Cast, who: str) -> None:
     }
 
 
+@pytest.mark.tampers
 def test_re_evaluating_tells_where_an_altered_row_differs(cast: Cast) -> None:
     (decision,) = make_decisions(cast, open_contract(cast))
     with connection.cursor() as cursor:  # as somebody with the owner's rights on the database could

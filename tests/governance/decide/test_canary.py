@@ -119,7 +119,7 @@ def test_no_header_lets_anything_in(cast: Cast, contract: Any, value: str) -> No
     assert traces_in(media.content.decode()) == []
 
 
-@pytest.mark.parametrize("name", [name for name in VALUES if name != "ssn"])
+@pytest.mark.parametrize("name", list(VALUES))
 def test_a_request_id_that_is_no_identifier_is_replaced(cast: Cast, contract: Any, name: str) -> None:
     answer = post(patient(cast), body(), HTTP_X_REQUEST_ID=" ".join(VALUES[name].split()))
     assert answer.status_code == 201
