@@ -87,9 +87,13 @@ class Cast:
             ).secret
 
     def api(self, *scopes: str, organization: Organization | None = None) -> APIClient:
-        """A client that calls the API with a key."""
+        """A client that calls the API with a new key."""
+        return self.with_key(self.key(*scopes, organization=organization))
+
+    @staticmethod
+    def with_key(secret: str) -> APIClient:
         client = APIClient(raise_request_exception=False)
-        client.credentials(HTTP_AUTHORIZATION=f"Bearer {self.key(*scopes, organization=organization)}")
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
         return client
 
     @staticmethod

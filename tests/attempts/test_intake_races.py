@@ -1,0 +1,74 @@
+"""Races at intake, on real connections: one key never makes two attempts, whoever comes first."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from attempts.models import Attempt, IdempotencyRecord
+from governance.models import LedgerEntry
+from reasoncodes.tenancy import every_tenant
+from tests.attempts.test_intake import body, post
+from tests.cast import Cast
+from tests.governed import open_contract
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
+    """All calls in threads of their own, released together; each thread gives its connection back."""
+    gate, answers = threading.Barrier(len(calls)), []
+
+    def run(call: Callable[[], Any]) -> None:
+        gate.wait(timeout=30)
+        try:
+            answers.append(call())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=[call]) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    return answers
+
+
+def test_one_key_a_hundred_times_in_parallel_makes_one_attempt_and_no_5xx() -> None:
+    cast = Cast()
+    open_contract(cast)
+    key = cast.key("attempts:create")
+
+    def call() -> Any:
+        return post(cast.with_key(key), body())
+
+    answers = at_once([call] * 100)
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {201, 409}, statuses
+    assert statuses[201] >= 1
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    assert all(
+        answer.json()["type"].endswith("/idempotency-in-progress") for answer in answers if answer.status_code == 409
+    )
+    assert post(cast.with_key(key), body()).headers["Idempotent-Replayed"] == "true"
+    with every_tenant():
+        assert Attempt.objects.count() == 1
+        assert IdempotencyRecord.objects.count() == 1
+        assert LedgerEntry.objects.filter(action="attempt.received").count() == 1
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_one_key_with_two_bodies_makes_one_attempt_and_the_other_is_told(attempt: int) -> None:
+    cast = Cast()
+    open_contract(cast)
+    key = cast.key("attempts:create")
+    bodies = [body(), body(action={"target_ref": "case-0002"}, patient_context_ref="ctx-0002")]
+    answers = at_once([lambda b=b: post(cast.with_key(key), b) for b in bodies * 5])
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {201, 409, 422}, statuses
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    with every_tenant():
+        assert Attempt.objects.count() == 1
