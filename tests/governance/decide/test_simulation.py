@@ -11,6 +11,7 @@ import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
+from bench.record import record
 from governance.canonical import canonical_sha256
 from governance.enforcement import decision_document, evaluate
 from governance.models import EnforcementDecision, Policy
@@ -227,7 +228,8 @@ def test_a_hundred_thousand_decisions_are_simulated_in_bounded_memory(cast: Cast
         before = process.memory_info().rss
         progress, tally, seconds = measured(draft, 100_000)
         grown = process.memory_info().rss - before
-    print(f"\n100,000 decisions: {seconds:.1f} s, {100_000 / seconds:.0f}/s, RSS +{grown / 1e6:.1f} MB")  # noqa: T201
+    figures = {"decisions": 100_000, "seconds": round(seconds, 1), "rss_growth_mb": round(grown / 1e6, 1)}
+    record(name="soak policy simulation", figures=figures)
     assert progress[:200] == list(range(PROGRESS_EVERY, 100_001, PROGRESS_EVERY))
     assert (tally.decided, tally.changed) == (100_000, 100_000)
     assert grown < 100_000_000
