@@ -46,8 +46,10 @@ def concrete(route: str) -> str:
 
 
 def reads(view: Any, method: str) -> bool:
+    """Whether the door lets an auditor in: to read, or because the service itself refuses and puts it on record."""
     scope = getattr(view, "required_scopes", {}).get(method, "")
-    return PERMISSION_FOR_SCOPE.get(scope) in {VIEW, AUDIT}
+    named = getattr(view, "people_permissions", {}).get(method)
+    return (named or PERMISSION_FOR_SCOPE.get(scope)) in {VIEW, AUDIT}
 
 
 def snapshot() -> dict[str, int]:
