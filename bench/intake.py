@@ -45,14 +45,14 @@ def run() -> dict[str, Any]:
 def measure(port: int, demo: dict[str, Any], database: psycopg.Connection[Any]) -> dict[str, Load]:
     body, key = demo["attempt_example"], demo["keys"]["caller"]
 
-    def attempt(slug: str, stamp: str, *, same: bool = False):  # type: ignore[no-untyped-def]
+    def attempt(slug: str, stamp: str):  # type: ignore[no-untyped-def]
         def make(number: int) -> tuple[str, dict[str, str], dict[str, Any]]:
             headers = {
                 "Authorization": f"Bearer {key}",
-                "Idempotency-Key": f"bench-{stamp}-{0 if same else number:08d}",
+                "Idempotency-Key": f"bench-{stamp}-{number:08d}",
             }
-            chosen = body if same else body | {"patient_context_ref": f"ctx-{number:06d}"}
-            return f"/api/v1/execution/{slug}/1/attempts", headers, chosen | {"runtime_mode": "shadow"}
+            chosen = body | {"patient_context_ref": f"ctx-{number:06d}", "runtime_mode": "shadow"}
+            return f"/api/v1/execution/{slug}/1/attempts", headers, chosen
 
         return make
 
@@ -64,7 +64,7 @@ def measure(port: int, demo: dict[str, Any], database: psycopg.Connection[Any]) 
         "bare": bare,
         "allow": attempt("demo-allow", f"allow-{stamp}"),
         "hold": attempt("demo-hold", f"hold-{stamp}"),
-        "replay": attempt("demo-allow", f"replay-{stamp}", same=True),
+        "replay": attempt("demo-allow", f"replay-{stamp}"),
         "closed": attempt("demo-closed", f"closed-{stamp}"),
     }
     found = {}
@@ -72,6 +72,7 @@ def measure(port: int, demo: dict[str, Any], database: psycopg.Connection[Any]) 
         drive(port=port, make=make, requests=50, clients=CLIENTS, database=database)
     kinds["allow"] = attempt("demo-allow", f"allow2-{stamp}")
     kinds["hold"] = attempt("demo-hold", f"hold2-{stamp}")
+    kinds["replay"] = attempt("demo-allow", f"allow2-{stamp}")  # the keys that `allow` has just used, one by one
     for name, make in kinds.items():
         found[name] = drive(port=port, make=make, requests=REQUESTS, clients=CLIENTS, database=database)
     return found
