@@ -20,7 +20,7 @@ class RecordApi(ApiView):
     """Subclasses say how the row is found; somebody else's is 404 here too."""
 
     def find(self, **address: UUID) -> Model:
-        raise NotImplementedError
+        raise TypeError("a subclass names its row")
 
     @extend_schema(exclude=True)
     def put(self, request: Request, **address: UUID) -> Response:
