@@ -6,6 +6,7 @@ from typing import Any
 from config.logs import logging_settings
 
 bind = os.environ.get("HOLDPOINT_BIND", "127.0.0.1:8000")
+preload_app = True  # loaded once, then forked: half the start-up, and nothing is connected at import
 worker_class = "config.lingering.LingeringWorker"  # gthread, but see there
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "8"))
