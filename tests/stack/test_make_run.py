@@ -34,8 +34,8 @@ STARTS_OF_DJANGO = 12
 
 
 def second_start_limit() -> float:
-    """Fifteen seconds, or what twelve bare starts of Django take now (six processes load it, on two cores): on a slow or
-    shared machine a time alone says nothing, so it is compared with a reference of the same moment."""
+    """Fifteen seconds, or what twelve bare starts of Django take now (six processes load it, on two cores): on a slow
+    or shared machine a time alone says nothing, so it is compared with a reference of the same moment."""
     began = time.monotonic()
     environment = bare_environment(DJANGO_SETTINGS_MODULE="config.settings.test")
     subprocess.run(
