@@ -13,12 +13,19 @@ app.autodiscover_tasks(["config"])
 # name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate.
 SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
+    "ledger-seal": ("governance.tasks.ledger_seal", 1.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
     "retries-due": ("attempts.tasks.execution.retries_due", 2.0),
     "queue-hand-out": ("attempts.tasks.execution.queue_hand_out", 2.0),
     "quarantine-escalate": ("attempts.tasks.quarantine.escalate_due", 30.0),
+    "steps-time-out": ("workflows.tasks.steps_time_out", 2.0),
+    "step-retries-due": ("workflows.tasks.step_retries_due", 2.0),
+    "deadlines-pass": ("workflows.tasks.deadlines_pass", 10.0),
+    "instances-hand-out": ("workflows.tasks.instances_hand_out", 2.0),
+    "nudges-due": ("workflows.tasks.nudges_due", 5.0),
+    "outbox-relay": ("workflows.tasks.outbox_relay", 2.0),
 }
 
 

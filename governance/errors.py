@@ -1,5 +1,6 @@
 """Refusals of this app. Those that break a rule of the record are violations and are recorded as such."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -8,7 +9,10 @@ from reasoncodes.errors import DomainError, NotFound
 
 
 class RuleBroken(DomainError):
-    """Base of the refusals that are themselves put on record. `recorded` keeps them from being counted twice."""
+    """Base of the refusals that are themselves put on record. `recorded` keeps them from being counted twice.
+
+    `misuse_rule` is that of the contract it happened under, where one is known: how many of them suspend a service.
+    """
 
     violation: ClassVar[ViolationKind]
 
@@ -19,9 +23,11 @@ class RuleBroken(DomainError):
         subject_type: str = "",
         subject_id: UUID | None = None,
         organization_id: UUID | None = None,
+        misuse_rule: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(detail, **kwargs)
+        self.misuse_rule = misuse_rule
         self.subject_type = subject_type
         self.subject_id = subject_id
         self.organization_id = organization_id
@@ -146,3 +152,15 @@ class MetadataBoundary(DomainError):
     status = 422
     title = "Outside the metadata boundary"
     default_reason_code = "metadata_boundary"
+
+
+class NotSealedYet(DomainError):
+    """The entry is on the record and not yet under a signed head.
+
+    Sealing follows the record within seconds. Ask again; if it lasts, look at `sealer` under `/health/ready`.
+    """
+
+    code = "not-sealed-yet"
+    status = 409
+    title = "Not sealed yet"
+    default_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "2"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from config.env import BASE_DIR, env, redis_scheme_url, secret_key, server_url
+from config.env import BASE_DIR, database_settings, env, redis_scheme_url, secret_key, server_url
 from config.logs import logging_settings
 
 DEBUG = False
@@ -68,16 +68,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASE_CONNECT_TIMEOUT_SECONDS = 3
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": env.db_url_config(server_url(variable="DATABASE_URL", key="database_url"))
-}
-DATABASES["default"].update(
-    ATOMIC_REQUESTS=False,
-    CONN_MAX_AGE=600,
-)
-DATABASES["default"].setdefault("OPTIONS", {})
-DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", DATABASE_CONNECT_TIMEOUT_SECONDS)
+DATABASES = {"default": database_settings(server_url(variable="DATABASE_URL", key="database_url"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = server_url(variable="REDIS_URL", key="redis_url")
@@ -198,6 +189,13 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "frame-ancestors": ["'none'"],
     }
 }
+
+# What seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database.
+LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")
+LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
+LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
+LEDGER_KEY_CREATE = False
+SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
 
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)

@@ -1,10 +1,12 @@
 """`make run` and `manage.py` on a developer's machine: embedded servers, loopback only, demo allowed."""
 
-from config.env import env
+from config.env import env, home
 from config.settings.base import *  # noqa: F403
 
 DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
+LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
+LEDGER_KEY_CREATE = True
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
 HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
 WHITENOISE_USE_FINDERS = True

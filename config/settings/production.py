@@ -10,6 +10,8 @@ DEMO_BASE_URL = ""
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS")
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION")
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN")
+if not (LEDGER_KEY or LEDGER_KEY_FILE):  # noqa: F405
+    raise ImproperlyConfigured("Neither HOLDPOINT_LEDGER_KEY nor HOLDPOINT_LEDGER_KEY_FILE: nothing could be sealed.")
 if not METRICS_TOKEN:
     raise ImproperlyConfigured("HOLDPOINT_METRICS_TOKEN is empty: /metrics would be open.")
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
+from governance.selectors import sealer_lag
 from governance.valkey import valkey
 
 log = structlog.get_logger("holdpoint.health")
@@ -48,11 +49,18 @@ def check_beat() -> None:
         raise NotReady(f"the last heartbeat through beat and a worker is {age:.0f} s old")
 
 
+def check_sealer() -> None:
+    lag = sealer_lag(at=timezone.now())
+    if lag > settings.SEALER_LAG_LIMIT_SECONDS:
+        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed")
+
+
 CHECKS: dict[str, Callable[[], None]] = {
     "database": check_database,
     "broker": check_broker,
     "streams": check_streams,
     "beat": check_beat,
+    "sealer": check_sealer,
 }
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from governance.api import contracts, ledger, policies, readiness, records, shutdowns
+from governance.api import contracts, ledger, ledger_tree, policies, readiness, records, shutdowns
 
 app_name = "governance"
 urlpatterns = [
@@ -38,4 +38,9 @@ urlpatterns = [
     path("regions", records.RegionListApi.as_view(), name="region_list"),
     path("ledger/entries", ledger.LedgerEntryListApi.as_view(), name="ledger_entry_list"),
     path("ledger/entries/<uuid:entry_id>", ledger.LedgerEntryApi.as_view(), name="ledger_entry"),
+    path("ledger/entries/<uuid:entry_id>/proof", ledger_tree.EntryProofApi.as_view(), name="ledger_entry_proof"),
+    path("ledger/checkpoints", ledger_tree.CheckpointListApi.as_view(), name="ledger_checkpoint_list"),
+    path("ledger/checkpoints/<int:size>", ledger_tree.CheckpointApi.as_view(), name="ledger_checkpoint"),
+    path("ledger/consistency", ledger_tree.ConsistencyApi.as_view(), name="ledger_consistency"),
+    path("ledger/public-key", ledger_tree.PublicKeyApi.as_view(), name="ledger_public_key"),
 ]

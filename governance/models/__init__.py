@@ -9,6 +9,7 @@ from governance.models.contract import (
 )
 from governance.models.decision import EnforcementDecision, Snapshot
 from governance.models.ledger_entry import LedgerEntry
+from governance.models.ledger_tree import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
 from governance.models.organization import (
     Organization,
     OrganizationGroupObjectPermission,
@@ -31,7 +32,11 @@ __all__ = [
     "ContractUserObjectPermission",
     "EnforcementDecision",
     "GovernanceViolation",
+    "LedgerCheckpoint",
     "LedgerEntry",
+    "LedgerKey",
+    "LedgerLeaf",
+    "LedgerNode",
     "Note",
     "Organization",
     "OrganizationGroupObjectPermission",

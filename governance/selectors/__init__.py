@@ -24,8 +24,24 @@ from governance.selectors.identity import (
     people_behind,
     person_actor,
 )
-from governance.selectors.intake import Arrival, IntakeFacts, intake_arrival, intake_facts
+from governance.selectors.intake import (
+    Arrival,
+    IntakeFacts,
+    OwnArrival,
+    intake_arrival,
+    intake_facts,
+    intake_own_arrival,
+)
 from governance.selectors.ledger import ledger_entry_get, ledger_entry_list
+from governance.selectors.ledger_tree import (
+    checkpoint_get,
+    checkpoint_latest,
+    checkpoint_list,
+    consistency,
+    entry_proof,
+    ledger_keys,
+    sealer_lag,
+)
 from governance.selectors.policy import policy_get, policy_list, policy_lock, reviewer_tiers
 from governance.selectors.records import region_profile_list, violation_list
 from governance.selectors.shutdown import shutdown_get, shutdown_list, shutdown_preview, shutdowns_engaged
@@ -35,8 +51,13 @@ __all__ = [
     "Arrival",
     "Credential",
     "IntakeFacts",
+    "OwnArrival",
     "SnapshotBroken",
     "author_of",
+    "checkpoint_get",
+    "checkpoint_latest",
+    "checkpoint_list",
+    "consistency",
     "contract_documents",
     "contract_get",
     "contract_list",
@@ -45,11 +66,14 @@ __all__ = [
     "decision_get",
     "decision_list",
     "decisions_newest_first",
+    "entry_proof",
     "has_role",
     "intake_arrival",
     "intake_facts",
+    "intake_own_arrival",
     "ledger_entry_get",
     "ledger_entry_list",
+    "ledger_keys",
     "organization_of",
     "organizations_where",
     "people_behind",
@@ -60,6 +84,7 @@ __all__ = [
     "readiness_board",
     "region_profile_list",
     "reviewer_tiers",
+    "sealer_lag",
     "shutdown_get",
     "shutdown_list",
     "shutdown_preview",

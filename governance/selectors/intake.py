@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Model
@@ -48,9 +49,12 @@ SHUTDOWNS = """
      FROM governance_shutdown s
      WHERE s.state = 'engaged' AND (s.organization_id IS NULL OR s.organization_id = o.id))
 """
-CONTRACT_JOIN = """
-    LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = %(slug)s AND c.version = %(version)s
+POLICY_JOIN = """
     LEFT JOIN governance_policy p ON p.organization_id = o.id AND p.slug = c.policy_slug AND p.state = 'active'
+"""
+CONTRACT_JOIN = f"""
+    LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = %(slug)s AND c.version = %(version)s
+    {POLICY_JOIN}
 """
 
 
@@ -83,6 +87,38 @@ def intake_facts(*, organization: Organization, slug: str, version: str) -> Inta
     return _facts(_model(Contract, row[:width]), organization, row[width:])
 
 
+@dataclass(frozen=True, slots=True)
+class OwnArrival:
+    """Holdpoint itself at a contract's door. `account` is None while the organization has none of this name."""
+
+    organization: Organization
+    account: ServiceAccount | None
+    facts: IntakeFacts
+
+
+def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | None:
+    """What `intake_arrival` finds, for an account that needs no key. None when there is no such contract."""
+    with connection.cursor() as cursor:
+        cursor.execute(_own_arrival_sql(), {"contract": contract_id, "account": account_slug})
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    account, organization, contract, rest = _models(row, PARTS[1:])
+    facts = _facts(contract, organization, rest)
+    return OwnArrival(organization, account, facts) if facts else None
+
+
+@cache
+def _own_arrival_sql() -> str:
+    columns = ", ".join(_columns(alias, model) for alias, model in PARTS[1:])
+    return (
+        f"SELECT {columns}, p.snapshot_sha256, p.version, {SHUTDOWNS}"  # noqa: S608
+        " FROM governance_contract c JOIN governance_organization o ON o.id = c.organization_id"
+        " LEFT JOIN governance_serviceaccount a ON a.organization_id = o.id AND a.slug = %(account)s"
+        f" {POLICY_JOIN} WHERE c.id = %(contract)s"
+    )
+
+
 @cache
 def _arrival_sql() -> str:
     columns = ", ".join(_columns(alias, model) for alias, model in PARTS)
@@ -100,14 +136,14 @@ def _columns(alias: str, model: type[Model]) -> str:
     return ", ".join(f"{alias}.{field.column}" for field in model._meta.concrete_fields)
 
 
-def _models(row: tuple[Any, ...]) -> tuple[Any, Any, Any, Any, tuple[Any, ...]]:
+def _models(row: tuple[Any, ...], parts: tuple[tuple[str, type[Model]], ...] = PARTS) -> list[Any]:
+    """One instance per part, then the rest of the row."""
     found, start = [], 0
-    for _, model in PARTS:
+    for _, model in parts:
         end = start + len(model._meta.concrete_fields)
         found.append(_model(model, row[start:end]))
         start = end
-    key, account, organization, contract = found
-    return key, account, organization, contract, row[start:]
+    return [*found, row[start:]]
 
 
 def _model(model: type[Model], values: tuple[Any, ...]) -> Any:

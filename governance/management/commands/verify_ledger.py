@@ -1,0 +1,60 @@
+"""Checks the whole record: entries re-hashed, tree rebuilt, signed heads compared. Exit code 1 when it does not fit."""
+
+import json
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.progress import Progress
+
+from governance.services.ledger_verify import Verified, ledger_verify
+from reasoncodes.tenancy import every_tenant
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per core")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        quiet = options["json"] or not self.stderr.isatty()
+        with every_tenant(), Progress(disable=quiet) as bar:
+            task = bar.add_task("Verifying the ledger")
+
+            def progress(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
+
+            verified = self._verify(options["processes"], progress)
+        self._say(verified, as_json=options["json"])
+        if verified.faults:
+            raise CommandError("The record is not what was sealed.", returncode=1)
+
+    @staticmethod
+    def _verify(processes: int, progress: Callable[[int, int], None]) -> Verified:
+        return ledger_verify(processes=processes, progress=progress)
+
+    def _say(self, verified: Verified, *, as_json: bool) -> None:
+        if as_json:
+            facts = {
+                "valid": not verified.faults,
+                "entries": verified.entries,
+                "heads": verified.heads,
+                "unsealed": verified.unsealed,
+                "faults": verified.faults,
+                "wrong": verified.wrong,
+            }
+            self.stdout.write(json.dumps(facts, indent=2))
+            return
+        for text in verified.wrong:
+            self.stdout.write(self.style.ERROR(text))
+        more = verified.faults - len(verified.wrong)
+        if more:
+            self.stdout.write(f"and {more} more")
+        self.stdout.write(
+            f"{verified.entries} entries under {verified.heads} signed heads checked, {verified.faults} faults; "
+            f"{verified.unsealed} entries wait to be sealed."
+        )

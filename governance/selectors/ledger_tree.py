@@ -1,0 +1,97 @@
+"""Reading the sealed tree: heads, proofs, keys, and how far sealing is behind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from governance.errors import NotSealedYet
+from governance.merkle import consistency_proof, inclusion_proof
+from governance.merkle.tree import Node
+from governance.models import LedgerCheckpoint, LedgerEntry, LedgerKey, LedgerLeaf
+from governance.selectors.tenant import tenant_get
+from reasoncodes.errors import FieldError, InvalidInput, NotFound
+
+LEAF_HASHES = "SELECT position, hash FROM governance_ledgerleaf WHERE position = ANY(%s)"
+NODE_HASHES = """
+SELECT level, index, hash FROM governance_ledgernode
+WHERE (level, index) IN (SELECT * FROM unnest(%s::smallint[], %s::bigint[]))
+"""
+UNSEALED = """
+SELECT min(at) FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
+    SELECT coalesce(max(cursor_txid), 0), coalesce(max(cursor_id::text)::uuid, %s) FROM (
+        SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InclusionProof:
+    entry: LedgerEntry
+    position: int
+    leaf_hash: bytes
+    proof: list[bytes]
+    checkpoint: LedgerCheckpoint
+
+
+def checkpoint_list() -> QuerySet[LedgerCheckpoint]:
+    return LedgerCheckpoint.objects.order_by("-size")
+
+
+def checkpoint_get(*, size: int) -> LedgerCheckpoint:
+    found = LedgerCheckpoint.objects.filter(size=size).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def checkpoint_latest() -> LedgerCheckpoint | None:
+    return checkpoint_list().first()
+
+
+def ledger_keys() -> list[LedgerKey]:
+    return list(LedgerKey.objects.order_by("first_used_at"))
+
+
+def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
+    """That the entry is in the head of this size (the newest unless told). Somebody else's entry does not exist."""
+    entry = tenant_get(LedgerEntry, entry_id)
+    leaf = LedgerLeaf.objects.filter(entry_id=entry.id).first()
+    checkpoint = checkpoint_latest() if size is None else checkpoint_get(size=size)
+    if leaf is None or checkpoint is None or leaf.position >= checkpoint.size:
+        raise NotSealedYet
+    proof = inclusion_proof(index=leaf.position, size=checkpoint.size, read=nodes_read)
+    return InclusionProof(entry, leaf.position, bytes(leaf.hash), proof, checkpoint)
+
+
+def consistency(*, old: int, new: int) -> tuple[LedgerCheckpoint, LedgerCheckpoint, list[bytes]]:
+    """Between two signed heads."""
+    if not 0 < old <= new:
+        raise InvalidInput(errors=[FieldError("/from", "must be positive and not larger than `to`")])
+    heads = checkpoint_get(size=old), checkpoint_get(size=new)
+    return *heads, consistency_proof(old=old, new=new, read=nodes_read)
+
+
+def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
+    """In the order asked for; leaves and inner nodes are in two tables."""
+    found: dict[Node, bytes] = {}
+    with connection.cursor() as cursor:
+        leaves = [index for level, index in nodes if level == 0]
+        if leaves:
+            cursor.execute(LEAF_HASHES, [leaves])
+            found |= {(0, position): bytes(digest) for position, digest in cursor.fetchall()}
+        inner = [node for node in nodes if node[0]]
+        if inner:
+            cursor.execute(NODE_HASHES, [list(column) for column in zip(*inner, strict=True)])
+            found |= {(level, index): bytes(digest) for level, index, digest in cursor.fetchall()}
+    return [found[node] for node in nodes]
+
+
+def sealer_lag(*, at: datetime) -> float:
+    """Seconds since the oldest entry that is not in the tree was written; 0 when all are."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNSEALED, [UUID(int=0)])
+        (oldest,) = cursor.fetchone()
+    return 0.0 if oldest is None else max(0.0, (at - oldest).total_seconds())
