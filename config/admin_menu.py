@@ -21,8 +21,8 @@ from governance.selectors.console import (
 )
 
 
-def _item(title: str, icon: str, view: str) -> dict[str, Any]:
-    link = reverse_lazy(f"admin:{view}_changelist")
+def _item(title: str, icon: str, view: str, *, page: str = "changelist") -> dict[str, Any]:
+    link = reverse_lazy(f"admin:{view}_{page}")
     return {"title": title, "icon": icon, "link": link, "permission": _may_see(view)}
 
 
@@ -54,6 +54,13 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Reviews", "how_to_reg", "attempts_review"),
                 _item("Quarantine", "coronavirus", "attempts_quarantinecase"),
                 _item("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
+            ],
+        },
+        {
+            "title": "Workflows",
+            "items": [
+                _item("Definitions", "account_tree", "workflows_workflowdefinition"),
+                _item("Templates", "dashboard_customize", "workflows_workflowdefinition", page="templates"),
             ],
         },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},

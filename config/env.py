@@ -8,6 +8,7 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+DATABASE_CONNECT_TIMEOUT_SECONDS = 3
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
@@ -37,6 +38,13 @@ def server_url(*, variable: str, key: str) -> str:
             f"{variable} is not set and nothing runs from {home()}: start `make run`, or set {variable}."
         )
     return str(url)
+
+
+def database_settings(url: str) -> dict[str, Any]:
+    """Django's settings of the database at `url`; each thread keeps its connection."""
+    found: dict[str, Any] = env.db_url_config(url, engine="config.postgresql")
+    options = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS} | found.get("OPTIONS", {})
+    return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options}
 
 
 def is_production() -> bool:

@@ -14,9 +14,9 @@ def schedule_synchronise() -> None:
             every=round(seconds * 1_000_000), period=IntervalSchedule.MICROSECONDS
         )
         # An expired message is worthless: the next tick finds the same rows due.
-        PeriodicTask.objects.update_or_create(
-            name=PREFIX + name,
-            defaults={"task": task, "interval": interval, "expire_seconds": max(int(seconds * 2), 10)},
-        )
+        wanted = {"task": task, "interval": interval, "expire_seconds": max(int(seconds * 2), 10)}
+        # A row that is as it should be is not written: every save makes beat read the whole schedule again.
+        if not PeriodicTask.objects.filter(name=PREFIX + name, **wanted).exists():
+            PeriodicTask.objects.update_or_create(name=PREFIX + name, defaults=wanted)
     ours = PeriodicTask.objects.filter(name__startswith=PREFIX)
     ours.exclude(name__in=[PREFIX + name for name in SCHEDULE]).delete()

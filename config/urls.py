@@ -22,6 +22,7 @@ urlpatterns = [
     path("api/v1/", include("reasoncodes.api.urls")),
     path("api/v1/", include("governance.api.urls")),
     path("api/v1/", include("attempts.api.urls")),
+    path("api/v1/", include("workflows.api.urls")),
     path("health", health, name="health"),
     path("health/ready", health_ready, name="health_ready"),
     path("metrics", metrics, name="metrics"),

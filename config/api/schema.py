@@ -102,6 +102,7 @@ def problem_schema() -> dict[str, Any]:
                         "pointer": {"type": "string", "description": "JSON pointer into the request."},
                         "message": {"type": "string"},
                         "rule": {"type": "string"},
+                        "suggestion": {"type": "string", "description": "The nearest valid name, where there is one."},
                     },
                 },
             },

@@ -18,7 +18,7 @@ class DemoSecrets:
             found: Any = json.loads(self.path.read_text())
         except (OSError, ValueError):
             found = {}
-        self.values = {name: self._section(found, name) for name in ("passwords", "keys")}
+        self.values = {name: self._section(found, name) for name in ("passwords", "password_hashes", "keys")}
 
     @staticmethod
     def _section(found: Any, name: str) -> dict[str, str]:
@@ -29,10 +29,10 @@ class DemoSecrets:
         return str(self.values["passwords"].setdefault(username, f"demo-{token_hex(6)}"))
 
     def password_hash(self, username: str) -> str | None:
-        return self.values.get("password_hashes", {}).get(username)
+        return self.values["password_hashes"].get(username)
 
     def remember_password_hash(self, username: str, value: str) -> None:
-        self.values.setdefault("password_hashes", {})[username] = value
+        self.values["password_hashes"][username] = value
 
     def key(self, name: str) -> str | None:
         return self.values["keys"].get(name)

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from config.demo.contracts import contracts_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
 from config.demo.secrets import DemoSecrets
+from config.demo.workflows import definitions_ensure, event_example
 from config.env import runtime
 from governance.models import ApiKey, Organization
 from governance.selectors import credential_for_secret
@@ -31,6 +32,8 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         keys = {name: _key(organization, name, scopes, secrets, at) for name, scopes in SERVICES.items()}
         keys["other_caller"] = _key(other, "other_caller", SERVICES["caller"], secrets, at)
         contracts = contracts_ensure(organization=organization, at=at)
+        definitions = definitions_ensure(organization=organization, at=at)
+        event = event_example(organization=organization, at=at)
         # Before the commit: a key whose clear text is lost would be of no use to anybody.
         secrets.save()
     return {
@@ -40,7 +43,9 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         "users": {name: {"username": name, "password": secrets.password(name)} for name in usernames},
         "keys": keys,
         "contracts": contracts,
+        "definitions": definitions,
         "attempt_example": attempt_example(),
+        "event_example": event,
     }
 
 

@@ -95,3 +95,12 @@ def last_lines(log: Path, *, count: int = 3) -> str:
     except OSError:
         return ""
     return " | ".join(line.strip() for line in lines[-count:])
+
+
+def last_words(log: Path) -> str:
+    """Why a Python program ended: the exception under the traceback, which is not indented, for an error message."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip() and not line[0].isspace()), "")

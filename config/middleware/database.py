@@ -19,14 +19,14 @@ def note_outage() -> None:
 
 
 def drop_stale_connection() -> None:
-    """Once per thread after an outage: probe the kept connection, close it if it is dead.
+    """Once per thread after an outage: close the kept connection, so that a new one is made.
 
-    Probing before each request would cost a round trip for all; not probing would let every thread fail once more
-    after the database is back.
+    Otherwise every thread would fail once more after the database is back. The old one is not asked first: a frozen
+    server does not answer, and making a connection costs no more than the question.
     """
     if getattr(_seen, "outages", 0) != _outages:
         _seen.outages = _outages
-        if connection.connection is not None and not connection.is_usable():
+        if not connection.in_atomic_block:
             connection.close()
 
 

@@ -1,4 +1,4 @@
-"""`make run`: lock, servers, migrate, seed, web + worker + beat, wait until ready, watch, stop in order."""
+"""`make run`: lock, load, servers, migrate, seed, web + worker + beat, wait until ready, watch, stop in order."""
 
 import os
 import socket
@@ -10,6 +10,7 @@ from config.embedded.paths import StackPaths
 from config.supervisor import environment as env
 from config.supervisor.children import Child, make_children, stop_leftover_children
 from config.supervisor.errors import StartError, StopRequested
+from config.supervisor.forkserver import ForkServer
 from config.supervisor.lock import FolderLock
 from config.supervisor.readiness import wait_until_ready
 from config.supervisor.screen import banner, say
@@ -89,6 +90,7 @@ class Stack:
         self.base_url = f"http://127.0.0.1:{port}"
         self.servers = choose_servers(paths=paths, environ=environ, notice=say)
         self.inherited = environ
+        self.forkserver: ForkServer | None = None
         self.children: list[Child] = []
         self.steps: list[Step] = []
 
@@ -113,34 +115,42 @@ class Stack:
         stop_leftover_servers(paths=self.paths)
         check_port_is_free(self.port)
         say(f"Starting Holdpoint from {self.paths.home}")
+        forkserver = self._load()
         self._start_servers()
-        environment = env.stack_environment(
-            paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
-        )
         say("  migrating the database …")
-        self._do(start_migration(paths=self.paths, servers=self.servers, environment=environment))
+        self._do(start_migration(paths=self.paths, servers=self.servers, forkserver=forkserver))
         say("  starting worker, beat and web, and seeding the demo …")
-        self._start_children(environment)
-        demo = read_demo(self._do(start_demo(paths=self.paths, environment=environment)))
+        self._start_children(forkserver)
+        demo = read_demo(self._do(start_demo(paths=self.paths, forkserver=forkserver)))
         say("  waiting until everything is ready …")
         wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
         seconds = time.monotonic() - began
         say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs), seconds=seconds))
+
+    def _load(self) -> ForkServer:
+        """Begin to load the application: that takes longer than the servers' start, and needs none of them."""
+        env.empty_metrics(paths=self.paths)
+        environment = env.stack_environment(
+            paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
+        )
+        log = self.paths.logs / "forkserver.log"
+        self.forkserver = ForkServer(environment=environment, log=log, stop=self.stop)
+        self.forkserver.start()
+        return self.forkserver
 
     def _start_servers(self) -> None:
         names = [server.name for server in self.servers.embedded]
         say(f"  starting {' and '.join(names)} …" if names else "  using the servers of DATABASE_URL and REDIS_URL")
         self.servers.start()
         self.stop.check()
-        env.empty_metrics(paths=self.paths)
         env.write_runtime(paths=self.paths, servers=self.servers, base_url=self.base_url)
 
     def _do(self, begun: Step) -> str:
         self.steps.append(begun)
         return begun.finish(stop=self.stop)
 
-    def _start_children(self, environment: Mapping[str, str]) -> None:
-        self.children = make_children(paths=self.paths, environment=environment)
+    def _start_children(self, forkserver: ForkServer) -> None:
+        self.children = make_children(paths=self.paths, forkserver=forkserver)
         for child in self.children:
             child.rotate_log()
             child.start()
@@ -155,16 +165,19 @@ class Stack:
 
     def _stop(self) -> None:
         """web, beat, worker, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
-        if self.children or self.steps:
+        if self.forkserver:
             say("\nStopping …")
         for begun in self.steps:
             begun.stop()
         for child in reversed(self.children):
             child.stop()
+        if self.forkserver:
+            self.forkserver.stop()
+            stop_leftover_children(paths=self.paths)  # what it was still forking when the signal came
         try:
             self.servers.stop()
         except EmbeddedServerError as error:
             say(f"Error: {error}", error=True)
         env.remove_runtime(paths=self.paths)
-        if self.children or self.steps:
+        if self.forkserver:
             say("Stopped.")

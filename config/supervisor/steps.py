@@ -1,17 +1,16 @@
 """Work that must be done before Holdpoint is ready, each in a process of its own that ends."""
 
 import json
-import subprocess
-import sys
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from config.embedded.paths import PROJECT, StackPaths
-from config.embedded.processes import last_lines, rotate_log
-from config.supervisor.children import MARK, end_with_parent
+from config.embedded.paths import StackPaths
+from config.embedded.processes import is_alive, last_words, rotate_log, stop_processes
 from config.supervisor.errors import StartError
+from config.supervisor.forkserver import ForkServer
 from config.supervisor.servers import Servers
 from config.supervisor.stopping import StopFlag
 
@@ -19,62 +18,60 @@ SECONDS_FOR_A_STEP = 300
 
 
 class Step:
-    """A command that is running; `finish` waits for it."""
+    """A command that is running; `finish` waits for it. What it prints is its result: none means that it failed."""
 
-    def __init__(self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], forkserver: ForkServer, log: Path
+    ) -> None:
         self.name = name
         self.log = log
         rotate_log(log)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
         with log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=errors,
-                cwd=PROJECT,
-                env={**environment, MARK: name},
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
+            outputs = [self._output.fileno(), errors.fileno()]
+            self._process = forkserver.fork(name=name, arguments=arguments, environment=environment, outputs=outputs)
+
+    def running(self) -> bool:
+        return self._process is not None and is_alive(self._process)
 
     def finish(self, *, stop: StopFlag) -> str:
         """Wait for the end; what it printed. A failure becomes one line that names the log."""
-        if not stop.wait_until(lambda: self._process.poll() is not None, seconds=SECONDS_FOR_A_STEP):
+        if not stop.wait_until(lambda: not self.running(), seconds=SECONDS_FOR_A_STEP):
             raise StartError(f"The step `{self.name}` takes longer than {SECONDS_FOR_A_STEP} s; see {self.log}.")
-        if self._process.returncode:
-            raise StartError(f"The step `{self.name}` failed: {last_lines(self.log, count=1)} (see {self.log})")
         self._output.seek(0)
-        return self._output.read().decode()
+        printed = self._output.read().decode()
+        if not printed:
+            raise StartError(f"The step `{self.name}` failed: {last_words(self.log)} (see {self.log})")
+        return printed
 
     def stop(self) -> None:
         """End it if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            stop_processes([self._process], steps=((signal.SIGKILL, 2.0),))
         self._output.close()
 
 
-def start_migration(*, paths: StackPaths, servers: Servers, environment: Mapping[str, str]) -> Step:
-    """Migrate and hand out rights as the owner of the tables, in one Python start."""
+def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServer) -> Step:
+    """Migrate and hand out rights, as the owner of the tables."""
     return Step(
         name="migrate",
-        arguments=["-m", "config.supervisor.prepare"],
+        arguments=["prepare"],
         environment={
-            **environment,
             "DATABASE_URL": servers.database_owner_url,
             "HOLDPOINT_APP_ROLE": servers.application_role,
         },
+        forkserver=forkserver,
         log=paths.logs / "migrate.log",
     )
 
 
-def start_demo(*, paths: StackPaths, environment: Mapping[str, str]) -> Step:
+def start_demo(*, paths: StackPaths, forkserver: ForkServer) -> Step:
     """Seed the demo organization, as the application's role."""
     return Step(
         name="demo",
         arguments=["manage.py", "demo", "--json"],
-        environment=environment,
+        environment={},
+        forkserver=forkserver,
         log=paths.logs / "demo.log",
     )
 

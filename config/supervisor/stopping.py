@@ -8,7 +8,7 @@ from types import FrameType
 from config.supervisor.errors import StopRequested
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.05
 
 
 class StopFlag:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from config.supervisor.errors import StopRequested
+
 LONGEST_DELAY_SECONDS = 30.0
 STEADY_AFTER_SECONDS = 60.0
 
@@ -69,6 +71,8 @@ class Watch:
         patience.delay = min(max(patience.delay, 0.5) * 2, LONGEST_DELAY_SECONDS)
         try:
             one.start()
+        except StopRequested:
+            raise
         except Exception as error:
             patience.due_at = self._clock() + patience.delay
             self._say(f"{one.name} does not start, next try in {patience.delay:g} s: {error}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from config.demo.secrets import DemoSecrets
@@ -19,6 +20,7 @@ from governance.documents import OWNER_GROUPS
 from governance.models import ApiKey, LedgerEntry, User
 from reasoncodes.tenancy import every_tenant
 from tests.governance.support import everything_stored, row_counts
+from workflows.starters.starters import NAMES, starter
 
 KEYS = {"caller", "executor", "reviewer_service", "workflows", "governance", "ledger", "admin", "other_caller"}
 PEOPLE = {"operator", "reviewer", "reviewer2", "sa_qa", "auditor", "admin"}
@@ -38,7 +40,7 @@ def demo() -> dict[str, Any]:
 
 def test_it_tells_what_a_black_box_check_needs(db: None) -> None:
     facts = demo()
-    assert {"base_url", "organization", "other_organization", "users", "keys", "contracts"} <= set(facts)
+    assert {"base_url", "organization", "other_organization", "users", "keys", "contracts", "definitions"} <= set(facts)
     assert set(facts["organization"]) == set(facts["other_organization"]) == {"id", "slug"}
     assert facts["organization"]["id"] != facts["other_organization"]["id"]
     owners = {"owner_" + group.replace("-", "_") for group in OWNER_GROUPS}
@@ -46,6 +48,23 @@ def test_it_tells_what_a_black_box_check_needs(db: None) -> None:
     assert all(set(user) == {"username", "password"} for user in facts["users"].values())
     assert set(facts["keys"]) == KEYS
     assert facts["attempt_example"]["action"]["payload_sha256"]
+
+
+def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(db: None) -> None:
+    facts = demo()
+    assert set(facts["definitions"]) == set(NAMES)
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}")
+    for name, shown in facts["definitions"].items():
+        row = api.get(f"/api/v1/workflow-definitions/{shown['id']}").json()
+        assert {field: row[field] for field in shown} == shown
+        assert (row["status"], row["contract"]["state"], row["contract"]["missing_areas"]) == ("active", "open", [])
+        assert row["definition"] == starter(name)
+    example = facts["event_example"]
+    active = api.get(f"/api/v1/workflow-definitions?product_id={example['product_id']}&status=active").json()
+    assert [row["id"] for row in active["results"]] == [facts["definitions"]["ai_with_confidence_escalation"]["id"]]
+    schema = api.get("/api/v1/event-types/case.created").json()["schema"]
+    assert Draft202012Validator(schema).is_valid(example)
 
 
 def test_the_logins_and_keys_work(db: None) -> None:
@@ -64,8 +83,12 @@ def test_the_logins_and_keys_work(db: None) -> None:
 
 def test_the_second_time_it_makes_nothing_and_says_the_same(db: None) -> None:
     first, rows = demo(), row_counts()
-    assert demo() == first
+    second = demo()
+    example, another = first.pop("event_example"), second.pop("event_example")
+    assert second == first
     assert row_counts() == rows
+    fresh = {"event_id", "case_id", "correlation_id", "occurred_at"}
+    assert {name for name in example if example[name] != another[name]} == fresh
 
 
 def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(db: None, folder: Path) -> None:
@@ -87,6 +110,14 @@ def test_a_revoked_key_is_replaced(db: None) -> None:
         ApiKey.objects.filter(prefix=prefix).update(revoked_at="2026-01-01T00:00Z")
     second = demo()
     assert {name for name in KEYS if first["keys"][name] != second["keys"][name]} == {"workflows"}
+
+
+def test_a_second_time_no_password_is_hashed_again(db: None) -> None:
+    """Seventeen hashes are seconds at every start, and a new hash would sign everybody out."""
+    demo()
+    before = dict(User.objects.values_list("username", "password"))
+    demo()
+    assert dict(User.objects.values_list("username", "password")) == before
 
 
 def test_secrets_are_in_a_file_of_the_owner_and_not_in_the_database(db: None, folder: Path) -> None:

@@ -5,15 +5,18 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from config.embedded.paths import PROJECT, StackPaths
+from config.embedded.processes import last_words
 from config.supervisor import bootstrap
-from config.supervisor.environment import secret_key, write_private
+from config.supervisor.environment import compiled_modules, secret_key, write_private
 from config.supervisor.errors import StartError
 from config.supervisor.lock import FolderLock
+from config.supervisor.programs import NotForkable, refuse_unless_forkable
 from config.supervisor.readiness import failing
 from config.supervisor.run import port_from, seconds_from
 from config.supervisor.screen import banner
@@ -178,6 +181,12 @@ def test_a_private_file_is_replaced_whole_and_leaves_no_draft(tmp_path: Path) ->
     assert os.listdir(tmp_path) == ["facts"]
 
 
+def test_compiled_modules_unwanted_beside_the_sources_are_kept_in_the_venv() -> None:
+    assert compiled_modules(inherited={}) == {}
+    kept = compiled_modules(inherited={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert kept == {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(PROJECT / ".venv" / "compiled")}
+
+
 def test_own_servers_are_used_as_given_and_each_counts_for_itself(tmp_path: Path) -> None:
     paths = StackPaths(home=tmp_path)
     both = choose_servers(paths=paths, environ={})
@@ -225,3 +234,30 @@ def test_packages_are_installed_again_only_when_the_lock_changes(
     assert bootstrap.is_installed()
     (tmp_path / "REQUIREMENTS").write_text("django==5.2.20")
     assert not bootstrap.is_installed()
+
+
+def test_loading_the_application_starts_no_thread_and_connects_to_nothing() -> None:
+    """In a process of its own, as `make run` does it: one that forks must have neither."""
+    code = "from config.supervisor.programs import load, refuse_unless_forkable; load(); refuse_unless_forkable()"
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings.test", "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_with_a_thread_there_is_no_fork() -> None:
+    end = threading.Event()
+    other = threading.Thread(target=end.wait, name="one-too-many")
+    other.start()
+    try:
+        with pytest.raises(NotForkable, match="one-too-many"):
+            refuse_unless_forkable()
+    finally:
+        end.set()
+        other.join()
+
+
+def test_the_last_words_of_a_program_are_its_exception(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert last_words(log) == ""
+    log.write_text('Traceback:\n  File "x.py"\nErrors: connection refused\n\tIs the server running?\n\n')
+    assert last_words(log) == "Errors: connection refused"

@@ -1,0 +1,96 @@
+"""The demo's workflows: each template cloned and published for a product of its own, its contract approved and open."""
+
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from governance.documents import AREAS
+from governance.models import Organization, Product, User
+from governance.selectors import contract_documents
+from governance.services.contract import contract_change, contract_open
+from governance.services.organization import product_create
+from governance.services.readiness import readiness_decide
+from governance.states import ReadinessVerdict
+from reasoncodes.actors import SYSTEM, Actor, ActorKind
+from workflows.models import WorkflowDefinition
+from workflows.selectors.definition import template_list
+from workflows.services.definition_create import definition_clone
+from workflows.services.definition_publish import Published, definition_publish
+from workflows.starters.starters import NAMES
+
+EXAMPLE = "ai_with_confidence_escalation"
+PER_MINUTE = 1_000_000
+
+
+def definitions_ensure(*, organization: Organization, at: datetime) -> dict[str, dict[str, Any]]:
+    """By template name. One query when they are all there."""
+    wanted = {name: name.replace("_", "-") for name in NAMES}
+    rows = WorkflowDefinition.objects.filter(organization=organization, product__slug__in=wanted.values())
+    found = {
+        row.product.slug: row
+        for row in rows.exclude(contract=None).select_related("product").defer("definition").order_by("version")
+        if row.product is not None
+    }
+    for slug in wanted.values():
+        if slug not in found:
+            found[slug] = _make(organization, slug, at=at)
+    return {
+        name: {"id": str(found[slug].id), "slug": found[slug].slug, "version": found[slug].version}
+        for name, slug in wanted.items()
+    }
+
+
+def event_example(*, organization: Organization, at: datetime) -> dict[str, Any]:
+    """The smallest event that starts a case of the example's product; another case each time."""
+    product = Product.objects.get(organization=organization, slug=EXAMPLE.replace("_", "-"))
+    return {
+        "event_id": str(uuid4()),
+        "event_type": "case.created",
+        "schema_version": "v1",
+        "occurred_at": at.isoformat(),
+        "correlation_id": str(uuid4()),
+        "case_id": str(uuid4()),
+        "org_id": str(organization.id),
+        "product_id": str(product.id),
+        "payload": {"patient_id": "pat-0001"},
+    }
+
+
+def _make(organization: Organization, slug: str, *, at: datetime) -> WorkflowDefinition:
+    """Written and published by the operator, approved by the ten areas' owners, opened by the operator."""
+    operator = _person("operator", organization)
+    template = template_list().get(slug=slug)
+    product = Product.objects.filter(organization=organization, slug=slug).first() or product_create(
+        actor=SYSTEM, at=at, organization=organization, slug=slug, name=template.name
+    )
+    draft = definition_clone(
+        actor=operator, at=at, source_id=template.id, organization=organization, slug=slug, product_id=product.id
+    )
+    _open(definition_publish(actor=operator, at=at, definition_id=draft.id), organization, operator, at=at)
+    return draft
+
+
+def _open(published: Published, organization: Organization, operator: Actor, *, at: datetime) -> None:
+    contract = published.contract
+    documents = {"throttles_and_misuse": wide(contract_documents(contract=contract)["throttles_and_misuse"])}
+    contract_change(actor=operator, at=at, contract_id=contract.id, documents=documents)
+    for area in AREAS:
+        readiness_decide(
+            actor=_person(f"owner_{area.owner_group.replace('-', '_')}", organization),
+            at=at,
+            contract_id=contract.id,
+            area=area.name,
+            verdict=ReadinessVerdict.APPROVE,
+            rationale="Approved for the demo",
+        )
+    contract_open(actor=operator, at=at, contract_id=contract.id)
+
+
+def wide(document: dict[str, Any]) -> dict[str, Any]:
+    """Room to try things, and for a load test."""
+    limits = [limit | {"limit": PER_MINUTE} for limit in document["limits"]]
+    return document | {"limits": limits, "misuse": document["misuse"] | {"strikes": 100, "window_seconds": 60}}
+
+
+def _person(username: str, organization: Organization) -> Actor:
+    return Actor(ActorKind.PERSON, User.objects.get(username=username).id, frozenset({organization.id}))

@@ -1,0 +1,93 @@
+"""`python -m config.supervisor.forked`: loads the application, then forks a process for each one that is asked for.
+
+The side that asks is forkserver.py. What the processes run is programs.py.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from config.supervisor.prctl import end_with_parent, name_process
+from config.supervisor.programs import PROGRAMS, load, refuse_unless_forkable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What the supervisor asked for. `outputs` are the files for standard output and standard error."""
+
+    name: str
+    arguments: Sequence[str]
+    environment: dict[str, str]
+    outputs: Sequence[int]
+
+    def become(self, *, parent: int) -> None:
+        """In the forked process: be one of its own, as if it had been started by itself."""
+        os.setsid()
+        end_with_parent()
+        if os.getppid() != parent:  # it went before the kernel was asked
+            sys.exit(1)
+        name_process(f"hp-{self.name}")
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for target, source in zip((1, 2), self.outputs, strict=True):
+            os.dup2(source, target)
+            os.close(source)
+        os.environ.update(self.environment)
+
+    def run(self) -> None:
+        program, *arguments = self.arguments
+        PROGRAMS[program](arguments)
+
+
+def receive(control: socket.socket) -> Job | None:
+    """The next request, a line of JSON with two open files; None when the supervisor is gone."""
+    text, outputs = b"", list[int]()
+    while not text.endswith(b"\n"):
+        part, files, _, _ = socket.recv_fds(control, 65536, 2)
+        if not part:
+            return None
+        text += part
+        outputs += files
+    return Job(**json.loads(text), outputs=outputs)
+
+
+def fork_as_asked(control: socket.socket) -> Job | None:
+    """Fork for each request. Returns the job in the forked process, None in this one at its end."""
+    here = os.getpid()
+    while (job := receive(control)) is not None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            answer = f"0 {error.strerror}\n"
+        else:
+            if pid == 0:
+                control.close()
+                job.become(parent=here)
+                return job
+            answer = f"{pid}\n"
+        for file in job.outputs:
+            os.close(file)
+        control.sendall(answer.encode())
+    return None
+
+
+def main() -> None:
+    """A forked process comes out of `fork_as_asked`, does its work and ends as any program does."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    load()
+    refuse_unless_forkable()
+    gc.freeze()  # the collector would write to, and so copy, every page that the processes share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here: the kernel does
+    with contextlib.suppress(BrokenPipeError):
+        job = fork_as_asked(control)
+    if job is not None:
+        job.run()
+
+
+if __name__ == "__main__":
+    main()

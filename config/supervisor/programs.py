@@ -1,0 +1,73 @@
+"""What a forked process runs, and what is loaded beforehand, so that none of them loads it for itself."""
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+from django.core.management import call_command
+from django.db import connections
+from gunicorn.app.wsgiapp import WSGIApplication
+
+from config.celery import app as celery_app
+from config.supervisor.prepare import prepare
+
+# The first one sets Django up. The others would be imported by web, worker, beat or a step when it starts.
+LOADED_BEFORE = (
+    "config.wsgi",
+    "config.urls",
+    "config.lingering",
+    "config.management.commands.demo",
+    "celery.bin.celery",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.concurrency.prefork",
+    "celery.worker.autoscale",
+    "celery.worker.consumer",
+    "django_celery_beat.schedulers",
+)
+
+
+class NotForkable(Exception):
+    """Something is open that a fork would share or lose."""
+
+
+def load() -> None:
+    """Import everything; connect to nothing."""
+    for name in LOADED_BEFORE:
+        importlib.import_module(name)
+    celery_app.loader.import_default_modules()
+
+
+def refuse_unless_forkable() -> None:
+    """A thread does not survive a fork, and two processes cannot speak on one connection."""
+    if threading.active_count() > 1:
+        raise NotForkable(f"After loading there are threads: {[one.name for one in threading.enumerate()]}.")
+    if any(one.connection is not None for one in connections.all(initialized_only=True)):
+        raise NotForkable("After loading the database is connected: an import asks it.")
+
+
+def run_celery(arguments: Sequence[str]) -> None:
+    sys.exit(celery_app.start(list(arguments)))
+
+
+def run_gunicorn(arguments: Sequence[str]) -> None:
+    sys.argv = ["gunicorn", *arguments]
+    WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
+
+
+def run_command(arguments: Sequence[str]) -> None:
+    """One of `manage.py`'s."""
+    call_command(*arguments)
+
+
+def run_prepare(arguments: Sequence[str]) -> None:
+    prepare()
+
+
+PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
+    "celery": run_celery,
+    "gunicorn": run_gunicorn,
+    "manage.py": run_command,
+    "prepare": run_prepare,
+}
