@@ -52,6 +52,11 @@ _DENIAL = [
     ("review_rejected", "Rejected in review", "A reviewer rejected the action."),
     ("review_expired", "Review expired", "Nobody decided in time; expiry never approves."),
     (
+        "approver_standing_lost",
+        "Approval no longer stands",
+        "Somebody who released the action lost the role, or the account, before it was sent.",
+    ),
+    (
         "cancelled_by_caller",
         "Cancelled by the caller",
         "The caller withdrew the request before anything ran.",
@@ -121,7 +126,15 @@ _HALT = [
     ("policy_denied", "Denied by policy", "A rule denied a step's action."),
     ("adapter_failed", "Adapter failed", "A step's connector reported a failure."),
     ("outcome_unknown", "Outcome unknown", "A step's action was sent and no answer was recorded."),
+    ("condition_failed", "Condition failed", "A condition could not be evaluated on what the steps had found."),
+    (
+        "write_cap_reached",
+        "Write cap reached",
+        "The run has sent as many governed requests as its organization allows.",
+    ),
 ]
+# A step's request that the hold point refuses halts its workflow with the refusal's own code.
+_HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
 _INTERVENTION = [
     ("operator_shutdown", "Operator shutdown", "An operator engaged a shutdown.", True),
     ("operator_release", "Operator release", "An operator released a shutdown.", True),

@@ -15,10 +15,12 @@ class FieldError:
     pointer: str
     message: str
     rule: str = ""
+    suggestion: str = ""
+    """The nearest valid name, where there is one."""
 
     def as_json(self) -> dict[str, str]:
-        fields = {"pointer": self.pointer, "message": self.message}
-        return fields | {"rule": self.rule} if self.rule else fields
+        more = {"rule": self.rule, "suggestion": self.suggestion}
+        return {"pointer": self.pointer, "message": self.message} | {name: text for name, text in more.items() if text}
 
 
 PROBLEMS: dict[str, type["DomainError"]] = {}

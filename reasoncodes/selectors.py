@@ -38,6 +38,15 @@ def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) 
     return row if row is not None and row.active else None
 
 
+def reason_codes_active(*, organization_id: UUID | None, scope: str) -> frozenset[str]:
+    """Every code that `reason_code_resolve` finds: one that the organization switched off does not count."""
+    rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope)
+    meant: dict[str, bool] = {}
+    for code, active in rows.order_by("organization_id").values_list("code", "active"):
+        meant.setdefault(code, active)
+    return frozenset(code for code, active in meant.items() if active)
+
+
 def reason_code_require(*, organization_id: UUID | None, scope: str, code: str, note: str = "") -> ReasonCode:
     """The code that a person chose, or a refusal that says what to choose instead."""
     row = reason_code_resolve(organization_id=organization_id, scope=scope, code=code)

@@ -1,7 +1,43 @@
-"""App registration."""
+"""Wires this app to those below it: what happens to a step's attempt or review reaches the engine by name."""
 
-from django.apps import AppConfig
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.db.models.signals import post_migrate
+from django.utils import timezone
+from django.utils.module_loading import module_has_submodule
 
 
 class WorkflowsConfig(AppConfig):
     name = "workflows"
+    verbose_name = "Workflows"
+
+    def ready(self) -> None:
+        from attempts.handlers import on_attempt_moved, on_review_ended, on_step_ready
+        from governance.ledger.actions import register_actions
+        from workflows.kinds.registry import discover
+        from workflows.ledger import ACTIONS
+        from workflows.services.nudge import attempt_moved, review_ended
+        from workflows.services.step_ready import step_ready
+
+        def ready_now(attempt_id: UUID, at: datetime) -> None:
+            step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
+
+        register_actions(ACTIONS)
+        post_migrate.connect(adopt_templates, sender=self)
+        on_attempt_moved(attempt_moved)
+        on_review_ended(review_ended)
+        on_step_ready(ready_now)
+        for config in apps.get_app_configs():
+            if module_has_submodule(config.module, "step_kinds"):
+                discover(import_module(f"{config.name}.step_kinds"))
+
+
+def adopt_templates(**_: Any) -> None:
+    from workflows.services.template_adopt import templates_adopt
+
+    templates_adopt(at=timezone.now())

@@ -1,1 +1,20 @@
-"""Tables of this app, one concept per file."""
+"""One concept per file."""
+
+from workflows.models.definition import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.models.event import Nudge, OutboxEvent, WorkflowEvent
+from workflows.models.instance import WorkflowInstance, WorkflowInstanceCurrentStep, WorkflowStep
+from workflows.models.intervention import BulkIntervention, BulkItem, WorkflowIntervention
+
+__all__ = [
+    "BulkIntervention",
+    "BulkItem",
+    "Nudge",
+    "OutboxEvent",
+    "WorkflowDefinition",
+    "WorkflowDefinitionRevision",
+    "WorkflowEvent",
+    "WorkflowInstance",
+    "WorkflowInstanceCurrentStep",
+    "WorkflowIntervention",
+    "WorkflowStep",
+]

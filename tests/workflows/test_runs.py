@@ -1,0 +1,62 @@
+"""Runs from case.created to their end, through the services, with every gate and row real."""
+
+import pytest
+from django.utils import timezone
+
+from attempts.models import Attempt, DispatchIntent, Receipt, Review
+from attempts.services.human_review import human_review_decide
+from attempts.states import VoteVerdict
+from reasoncodes.tenancy import every_tenant
+from tests.cast import Cast
+from tests.workflows.running import Running
+from workflows.models import Nudge, WorkflowStep
+from workflows.services.nudge_follow import nudge_follow
+from workflows.services.replay import instance_replay
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def running(cast: Cast) -> Running:
+    return Running(cast)
+
+
+def follow_all() -> None:
+    with every_tenant():
+        for nudge in Nudge.objects.all():
+            nudge_follow(nudge_id=nudge.id, at=timezone.now(), region="US")
+
+
+def test_a_case_goes_from_created_to_completed(running: Running) -> None:
+    instance = running.start()
+    assert instance.status == "running"
+    assert [row.event_type for row in running.requests(instance)] == ["workflow.started", "consent.check.requested"]
+    running.answer(instance)
+    running.answer(instance)
+    assert running.requests(instance)[-1].event_type == "ai_review.requested"
+    running.answer(instance)
+    instance = running.fresh(instance)
+    assert (instance.status, running.current(instance).step_id) == ("waiting_approval", "customer_review")
+    with every_tenant():
+        review = Review.objects.get(origin_step=running.current(instance).id)
+        human_review_decide(
+            actor=running.cast.actor(running.cast.reviewer, [running.organization]),
+            at=timezone.now(),
+            review_id=review.id,
+            verdict=VoteVerdict.CONFIRM,
+            action_digest=review.action_digest,
+        )
+    follow_all()
+    instance = running.fresh(instance)
+    assert instance.status == "completed"
+    with every_tenant():
+        assert set(WorkflowStep.objects.filter(instance=instance).values_list("status", flat=True)) == {"completed"}
+        attempts = list(Attempt.objects.order_by("id"))
+        assert [(one.operation, one.state) for one in attempts] == [
+            ("ai_review.requested", "completed"),
+            ("case.workflow.completed", "completed"),
+        ]
+        assert DispatchIntent.objects.count() == Receipt.objects.count() == 2
+        replayed = instance_replay(instance=instance)
+        assert replayed.differences == []
+        assert replayed.events == 5

@@ -1,0 +1,137 @@
+"""The forms of a definition's pages."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+from django.urls import reverse
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from governance.admin.base import console_actor
+from governance.admin.forms import NOTE_LENGTH, ConsoleForm, JsonTextField, SuggestInput
+from governance.models import Organization, Product
+from governance.selectors import policy_list, reviewer_tiers
+from governance.states import RiskTier
+
+SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+VALIDATE = "admin:workflows_workflowdefinition_validate"
+
+
+def reason_field(text: str = "For the history; up to 280 characters, no names, no patient data: it is checked.") -> Any:
+    return forms.CharField(required=False, max_length=NOTE_LENGTH, widget=UnfoldAdminTextInputWidget, help_text=text)
+
+
+def slug_field(**more: Any) -> Any:
+    text = "Names the definition and its contract: small letters, digits and dashes."
+    return forms.RegexField(SLUG, widget=UnfoldAdminTextInputWidget, **({"help_text": text} | more))
+
+
+def organizations_of(request: HttpRequest | None) -> Any:
+    ids = console_actor(request).organization_ids if request else ()
+    return Organization.objects.filter(id__in=ids)
+
+
+class EditForm(ConsoleForm):
+    slug = slug_field()
+    definition = JsonTextField(
+        label="Definition (JSON)",
+        rows=28,
+        sort=False,
+        help_text="A draft may be saved with faults; it cannot be published with them.",
+    )
+    reason = reason_field()
+    revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        where = f"?organization={self.obj.organization_id}" if self.obj else ""
+        self.fields["definition"].widget.attrs["data-validate"] = reverse(VALIDATE) + where
+
+    def clean_definition(self) -> dict[str, Any]:
+        document = self.cleaned_data["definition"]
+        if not isinstance(document, dict):
+            raise forms.ValidationError("A JSON object with name, start_step and steps.")
+        return document
+
+
+class PlaceForm(ConsoleForm):
+    """Whose definition it becomes. The organization is asked for only where that is open."""
+
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    product: Any = forms.ModelChoiceField(
+        queryset=None,
+        required=False,
+        empty_label="The whole organization",
+        widget=UnfoldAdminSelectWidget,
+        help_text="New cases of this product follow it once it is published.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = self.obj.organization_id if self.obj else None
+        organizations = organizations_of(self.request)
+        chosen: Any = organizations.filter(id=own) if own else organizations
+        fields: Any = self.fields
+        fields["organization"].queryset = chosen
+        fields["product"].queryset = Product.objects.filter(organization__in=chosen).select_related("organization")
+        if len(chosen) == 1:
+            fields["organization"].initial = chosen[0]
+            fields["organization"].widget = forms.HiddenInput()
+        else:
+            fields["product"].label_from_instance = lambda row: f"{row.organization}: {row}"
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        product, organization = data.get("product"), data.get("organization")
+        if product is not None and organization is not None and product.organization_id != organization.id:
+            self.add_error("product", "This is another organization's product.")
+        return data
+
+
+class AddForm(EditForm, PlaceForm):
+    field_order = ["organization", "product", "slug", "definition", "reason"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        del self.fields["revision"]
+
+
+class CloneForm(PlaceForm):
+    name = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
+    slug = slug_field(required=False, help_text="Left empty: the same, made free if another product has it.")
+    reason = reason_field()
+
+
+class PublishForm(ConsoleForm):
+    policy_slug = forms.RegexField(
+        SLUG,
+        required=False,
+        label="Policy",
+        widget=SuggestInput,
+        help_text="Whose active version decides on its steps. Left empty: as before, or the policy “workflows”.",
+    )
+    risk_tier = forms.ChoiceField(
+        required=False,
+        choices=[("", "as before, or medium"), *((tier.value, tier.value) for tier in RiskTier)],
+        widget=UnfoldAdminSelectWidget,
+    )
+    review_owner = forms.ChoiceField(
+        required=False,
+        choices=[],
+        widget=UnfoldAdminSelectWidget,
+        help_text="The reviewer tier that answers for held steps. Other terms than before need the ten owners again.",
+    )
+    reason = reason_field()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        organization_id = self.obj.organization_id
+        tiers = [(tier, tier) for tier in reviewer_tiers(organization_id=organization_id)]
+        fields: Any = self.fields
+        fields["review_owner"].choices = [("", "as before, or customer_clinician"), *tiers]
+        active = policy_list(state="active").filter(organization_id=organization_id)
+        fields["policy_slug"].widget.suggestions = sorted(active.values_list("slug", flat=True)[:200])
+
+
+class ArchiveForm(ConsoleForm):
+    reason = reason_field()

@@ -1,0 +1,12 @@
+"""Routes of this app under /api/v1/."""
+
+from workflows.api import bulk, definitions, event_types, events, instances
+
+app_name = "workflows"
+urlpatterns = [
+    *definitions.urlpatterns,
+    *event_types.urlpatterns,
+    *events.urlpatterns,
+    *bulk.urlpatterns,
+    *instances.urlpatterns,
+]

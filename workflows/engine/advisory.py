@@ -1,0 +1,135 @@
+"""What comes next for a run, in the shape of S4 5.8, and what each try was asked with. Pure; nothing moves by it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workflows.definitions.document import TERMINAL, Definition, Step
+from workflows.engine.state import InstanceState, StepState
+from workflows.kinds.base import ROOT, Json, StepKind
+from workflows.kinds.shapes import snapshot
+from workflows.states import ENDED, InstanceStatus, Mode, StepStatus
+
+Kinds = Mapping[str, StepKind]
+
+
+def next_step(definition: Definition, kinds: Kinds, state: InstanceState) -> Json:
+    here = None if state.status in ENDED else _here(definition, state)
+    step = definition.steps.get(here) if here else None
+    kind = kinds.get(step.kind) if step else None
+    return {
+        "instance_id": str(state.id),
+        "case_id": state.case_id,
+        "status": state.status,
+        "current_step": _described(step, kind, state.context) if step else None,
+        "next_action": _action(step, kind, state),
+        "definition_summary": {"name": definition.name, "remaining_steps": remaining(definition, kinds, here)},
+    }
+
+
+def remaining(definition: Definition, kinds: Kinds, start: str | None) -> list[str]:
+    """Every step that may still come, this one first, none before what leads to it. Halts are no way forward."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(step_id: str) -> None:
+        seen.add(step_id)
+        for target in reversed(_targets(definition, kinds, step_id)):
+            if target not in seen:
+                visit(target)
+        order.append(step_id)
+
+    if start in definition.steps:
+        visit(start)
+    return order[::-1]
+
+
+def inputs(definition: Definition, kinds: Kinds, state: InstanceState) -> list[Json]:
+    """For each try in its order: its params, and what a module was asked with. Context only grows with completed
+    steps, so it is known what it held then and need not be stored with every try."""
+    then = {name: value for name, value in state.context.items() if name in ROOT}
+    found = []
+    for one in state.steps:
+        step, kind = definition.steps.get(one.step_id), kinds.get(one.kind)
+        params = step.params if step else {}
+        asked = None
+        if kind and kind.request and state.mode == Mode.ACTIVE and not _of_our_people(kind, params):
+            asked = kind.payload(params, then)
+        found.append({"params": params, "request": asked})
+        if one.output is not None:
+            then = then | {one.step_id: one.output}
+    return found
+
+
+def never_visited(definition: Definition, visited: Iterable[str]) -> list[Step]:
+    been = set(visited)
+    return [step for step in definition.steps.values() if step.id not in been]
+
+
+def _here(definition: Definition, state: InstanceState) -> str:
+    """The step under way; halted, the one that resuming would start anew; queued, the first."""
+    current = state.current()
+    if current is not None:
+        return current.step_id
+    return state.resume_step_id or definition.start_step
+
+
+def _targets(definition: Definition, kinds: Kinds, step_id: str) -> list[str]:
+    """In the order of the kind's outcomes: stored JSON keeps none."""
+    step = definition.step(step_id)
+    kind = kinds.get(step.kind)
+    outcomes = [*(kind.outcomes if kind else ()), *sorted(step.transitions)]
+    targets = dict.fromkeys(step.transitions[one] for one in outcomes if one in step.transitions)
+    return [name for name in targets if name != TERMINAL and not _halts(definition, kinds, name)]
+
+
+def _halts(definition: Definition, kinds: Kinds, step_id: str) -> bool:
+    kind = kinds.get(definition.step(step_id).kind)
+    return kind is not None and kind.is_terminal
+
+
+def _described(step: Step, kind: StepKind | None, context: Json) -> Json:
+    return {
+        "id": step.id,
+        "kind": step.kind,
+        "params": step.params,
+        "input_context": snapshot(context),
+        "expected_outputs": list(kind.output_schema.get("properties", {})) if kind else [],
+    }
+
+
+def _action(step: Step | None, kind: StepKind | None, state: InstanceState) -> Json | None:
+    """`call_module` is for the caller to do; the others say what is being waited for, or that a person must act."""
+    if state.status in ENDED:
+        return None
+    if state.status == InstanceStatus.HALTED:
+        return _said("intervene")
+    current = state.current()
+    if current is None or step is None or kind is None:
+        return _said("await_start")
+    return _said(_type(current, kind, state.mode, step.params), step=step, kind=kind, context=state.context)
+
+
+def _type(current: StepState, kind: StepKind, mode: str, params: Json) -> str:
+    if mode == Mode.CLIENT_DRIVEN:
+        return "call_module"
+    if current.status == StepStatus.PENDING:
+        return "await_retry"
+    if current.status == StepStatus.WAITING_APPROVAL:
+        return "await_review" if _of_our_people(kind, params) else "await_release"
+    return "await_module"
+
+
+def _of_our_people(kind: StepKind, params: Json) -> bool:
+    """It waits in Holdpoint's own review queue."""
+    return bool(kind.human_tier) and not params.get("module")
+
+
+def _said(type_: str, *, step: Step | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
+    """All five members always, so that a client need not ask which are there."""
+    return {
+        "type": type_,
+        "module": kind.module if kind else None,
+        "endpoint": kind.endpoint if kind else None,
+        "payload_hint": kind.payload(step.params, context) if step and kind and kind.request else None,
+        "completion_event": kind.completion.name if kind and kind.completion else None,
+    }

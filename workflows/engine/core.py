@@ -1,0 +1,74 @@
+"""The engine: `advance(definition, state, input) → new state + effects`. No database, no clock, no randomness."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from workflows.definitions.document import Definition
+from workflows.engine.effects import Ask
+from workflows.engine.gates import gate_answered
+from workflows.engine.inputs import (
+    DeadlinePassed,
+    GateAnswered,
+    Input,
+    Intervened,
+    Reported,
+    RetryDue,
+    Started,
+    TimedOut,
+)
+from workflows.engine.interventions import intervened
+from workflows.engine.moves import announce, enter, go_on
+from workflows.engine.reports import reported
+from workflows.engine.run import Run
+from workflows.engine.state import InstanceState
+from workflows.engine.timing import deadline_passed, retry_due, timed_out
+from workflows.kinds.base import StepKind
+from workflows.states import EventOutcome, InstanceStatus
+
+Gate = Callable[[Ask, InstanceState], GateAnswered]
+
+
+def started(run: Run, event: Started) -> None:
+    if run.state.status != InstanceStatus.QUEUED:
+        run.outcome = EventOutcome.STALE
+        return
+    announce(run)
+    enter(run, run.definition.start_step, event.at)
+
+
+HANDLERS: dict[type, Callable[[Run, Any], None]] = {
+    Started: started,
+    Reported: reported,
+    GateAnswered: gate_answered,
+    TimedOut: timed_out,
+    DeadlinePassed: deadline_passed,
+    RetryDue: retry_due,
+    Intervened: intervened,
+}
+
+
+def advance(definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input) -> Run:
+    """The given state stays as it is."""
+    run = Run(definition, kinds, deepcopy(state))
+    HANDLERS[type(happened)](run, happened)
+    go_on(run)
+    return run
+
+
+def drive(
+    definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input, *, gate: Gate
+) -> Run:
+    """`advance`, and again with the gate's answer for as long as a step asks. On replay the recorded answers are given.
+
+    The effects come in the order in which they are to be done, without the questions.
+    """
+    run = advance(definition, kinds, state, happened)
+    while (asked := next((one for one in run.effects if isinstance(one, Ask)), None)) is not None:
+        following = advance(definition, kinds, run.state, gate(asked, run.state))
+        place = run.effects.index(asked)
+        following.effects = run.effects[:place] + following.effects + run.effects[place + 1 :]
+        following.path = run.path + following.path
+        following.outcome, following.drift = run.outcome, run.drift or following.drift
+        run = following
+    return run

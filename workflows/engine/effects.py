@@ -1,0 +1,63 @@
+"""What the shell has to do in the same transaction, as values."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """May this step's request go out? The answer comes back as GateAnswered."""
+
+    step: UUID
+    step_id: str
+    kind: str
+    governed: bool
+    event_type: str
+    payload: dict[str, Any]
+    again: bool = False  # another try of a step that was released before
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """The module's request, into the outbox."""
+
+    step: UUID
+    event_type: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """A lifecycle event, into the outbox."""
+
+    event_type: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReview:
+    """A human-review step waits in the review queue."""
+
+    step: UUID
+    step_id: str
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndReview:
+    step: UUID
+    reason_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The governed attempt behind a step has ended: succeeded, failed, retry, unknown or withdrawn."""
+
+    step: UUID
+    result: str
+    reason_code: str = ""
+    output: dict[str, Any] | None = None
+
+
+Effect = Ask | Send | Emit | OpenReview | EndReview | Settle

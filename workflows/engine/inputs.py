@@ -1,0 +1,66 @@
+"""Everything that can happen to an instance. Each is in its event log, so that replay feeds the same ones again."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from workflows.states import InterventionAction
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A module's completion or failure, or a person's answer to a human-review step. `payload` None: it did not fit its
+    schema and was not kept."""
+
+    at: datetime
+    event_type: str
+    correlation_id: UUID | None
+    payload: dict[str, Any] | None
+    retries_allowed: bool = True
+    by_person: bool = False  # an answer from our own review queue
+
+
+@dataclass(frozen=True, slots=True)
+class GateAnswered:
+    """What the hold point said about a step's request: allow, hold, later or deny."""
+
+    at: datetime
+    step: UUID
+    verdict: str
+    reason_code: str = ""
+    retry_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """`at` is the step's deadline, not the moment of the tick."""
+
+    at: datetime
+    step: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlinePassed:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue:
+    at: datetime
+    step: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Intervened:
+    at: datetime
+    action: InterventionAction
+    reason_code: str
+
+
+Input = Started | Reported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Intervened

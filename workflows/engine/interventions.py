@@ -1,0 +1,73 @@
+"""What people do to an instance. The shell has checked that the action is legal from this state."""
+
+from workflows.engine.effects import Emit
+from workflows.engine.inputs import Intervened
+from workflows.engine.moves import announce, enter, halt, request, stop_current
+from workflows.engine.run import Run
+from workflows.states import InstanceStatus, InterventionAction, StepStatus
+
+# From which states each action is legal (S4 5.9); `retry_step` also while a step waits for its retry.
+LEGAL: dict[str, frozenset[str]] = {
+    InterventionAction.HALT: frozenset({"queued", "running", "waiting_approval"}),
+    InterventionAction.RESUME: frozenset({"halted"}),
+    InterventionAction.RETRY_STEP: frozenset({"halted", "running"}),
+    InterventionAction.CANCEL: frozenset({"queued", "running", "waiting_approval", "halted"}),
+    InterventionAction.SUPERSEDE: frozenset({"queued", "running", "waiting_approval", "halted"}),
+}
+
+
+GOES_ON = frozenset({InterventionAction.RETRY_STEP, InterventionAction.RESUME})
+
+
+def why_not(action: InterventionAction, *, status: str, overdue: bool, under_way: str = "") -> str:
+    """Why the action is not legal now, in words; empty: it is. `under_way` is the step that is open and not pending."""
+    if status not in LEGAL[action]:
+        return f"The instance is {status}; this is possible from: {', '.join(sorted(LEGAL[action]))}."
+    if action in GOES_ON and overdue:
+        return "The workflow's deadline has passed. Supersede it to run the case anew."
+    if action in GOES_ON and under_way:
+        return f"The step {under_way} is under way; halt the instance first."
+    return ""
+
+
+def intervened(run: Run, event: Intervened) -> None:
+    {
+        InterventionAction.HALT: _halt,
+        InterventionAction.RESUME: _go_on,
+        InterventionAction.RETRY_STEP: _go_on,
+        InterventionAction.CANCEL: _cancel,
+        InterventionAction.SUPERSEDE: _cancel,
+    }[event.action](run, event)
+
+
+def _halt(run: Run, event: Intervened) -> None:
+    """A pause that really stops: what comes back now is kept as late and changes nothing."""
+    step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code=event.reason_code)
+    at_step = step.step_id if step else run.definition.start_step
+    halt(run, event.at, reason_code=event.reason_code, step_id=at_step)
+
+
+def _go_on(run: Run, event: Intervened) -> None:
+    """The step that the instance stopped at is started anew, with a new correlation id."""
+    state = run.state
+    waiting = state.current()
+    if waiting is not None:  # its retry would have come by itself; a person wants it now
+        request(run, waiting, event.at, again=waiting.retries > 0)
+        return
+    halted = state.latest(state.halt_step_id)
+    if halted is not None and run.kind(halted.step_id).is_terminal:
+        halted.status = StepStatus.SKIPPED
+    if not state.steps:  # it was halted while it was queued
+        announce(run)
+    step_id = state.resume_step_id or run.definition.start_step
+    state.halt_reason = state.halt_step_id = state.resume_step_id = ""
+    state.status = InstanceStatus.RUNNING
+    enter(run, step_id, event.at)
+
+
+def _cancel(run: Run, event: Intervened) -> None:
+    stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code=event.reason_code)
+    run.state.status = InstanceStatus.CANCELLED
+    run.state.completed_at = event.at
+    payload = {"instance_id": str(run.state.id), "reason": event.reason_code}
+    run.effects.append(Emit("workflow.cancelled", payload))

@@ -1,0 +1,214 @@
+"""Entering and leaving steps, and the three ways an instance stops. Every other part of the engine ends up here."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from workflows.definitions.document import TERMINAL
+from workflows.engine.effects import Ask, Emit, EndReview, OpenReview, Settle
+from workflows.engine.run import CannotDecide, Run
+from workflows.engine.schemas import fits
+from workflows.engine.state import StepState, correlation
+from workflows.kinds.base import Answer
+from workflows.states import Drift, InstanceStatus, Mode, StepStatus
+
+DRIFTED = "output_contract_drift"
+UNDECIDED = "condition_failed"
+
+
+def announce(run: Run) -> None:
+    """That the run has begun."""
+    payload = {"instance_id": str(run.state.id), "definition_id": run.definition.id, "mode": run.state.mode}
+    run.effects.append(Emit("workflow.started", payload))
+
+
+def enter(run: Run, step_id: str, at: datetime) -> None:
+    """Next; `go_on` does it. A call from step to step would nest as deep as a definition is long."""
+    run.following = (step_id, at)
+
+
+def go_on(run: Run) -> None:
+    """Enters steps for as long as one leads to the next."""
+    while run.following is not None:
+        (step_id, at), run.following = run.following, None
+        _enter(run, step_id, at)
+
+
+def _enter(run: Run, step_id: str, at: datetime) -> None:
+    """A new try of the step. What Holdpoint can answer itself it does at once; the rest is asked for or awaited."""
+    before = run.state.latest(step_id)
+    attempt = before.attempt + 1 if before else 1
+    step = StepState(
+        id=correlation(run.state.id, step_id, attempt),
+        step_id=step_id,
+        kind=run.definition.step(step_id).kind,
+        attempt=attempt,
+        status=StepStatus.IN_PROGRESS,
+        started_at=at,
+    )
+    run.state.steps.append(step)
+    run.state.status = InstanceStatus.RUNNING
+    if run.kind(step_id).is_terminal:
+        _halt_step(run, step, at)
+    elif run.state.mode == Mode.CLIENT_DRIVEN:
+        _observe(run, step, at)
+    else:
+        request(run, step, at)
+
+
+def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> None:
+    """Mode active: Holdpoint itself sees to it that the step is done."""
+    kind, params = run.kind(step.step_id), run.step(step).params
+    if is_for_our_people(run, step):
+        await_person(run, step, at)
+    elif kind.request is None:
+        answer_at_once(run, step, at)
+    else:
+        payload = kind.payload(params, run.state.context)
+        run.effects.append(
+            Ask(step.id, step.step_id, kind.name, kind.is_governed, kind.request.name, payload, again=again)
+        )
+
+
+def is_for_our_people(run: Run, step: StepState) -> bool:
+    """It waits in our own review queue; with `module: true` the human-review module asks."""
+    return bool(run.kind(step.step_id).human_tier) and not run.step(step).params.get("module")
+
+
+def await_person(run: Run, step: StepState, at: datetime) -> None:
+    kind, params = run.kind(step.step_id), run.step(step).params
+    step.status = StepStatus.WAITING_APPROVAL
+    run.state.status = InstanceStatus.WAITING_APPROVAL
+    set_timeout(run, step, at)
+    run.effects.append(OpenReview(step.id, step.step_id, params[kind.human_tier]))
+
+
+def answer_at_once(run: Run, step: StepState, at: datetime) -> None:
+    kind = run.kind(step.step_id)
+    if kind.instant is None:
+        raise ValueError(f"{kind.name} has neither a request nor an answer of its own")
+    try:
+        answer = kind.instant(run.step(step).params, run.state.context, run.decider(at))
+    except CannotDecide:
+        settle(run, step, "failed", reason_code=UNDECIDED)
+        fail_for_good(run, step, at, reason_code=UNDECIDED, halts_with=UNDECIDED)
+        return
+    finish(run, step, answer, at)
+
+
+def set_timeout(run: Run, step: StepState, at: datetime) -> None:
+    seconds = run.step(step).timeout_seconds or run.kind(step.step_id).default_timeout_seconds
+    step.timeout_at = min(at + timedelta(seconds=seconds), run.state.deadline_at)
+
+
+def finish(run: Run, step: StepState, answer: Answer, at: datetime) -> None:
+    """The step is done: its output, if it fits, is merged under its name, and the outcome says where to go."""
+    if not fits(run.kind(step.step_id).output_schema, answer.output):
+        drifted(run, step, at)
+        return
+    settle(run, step, "succeeded", output=answer.output)
+    step.output = answer.output
+    run.state.context[step.step_id] = answer.output
+    leave(run, step, answer.outcome, at)
+
+
+def drifted(run: Run, step: StepState, at: datetime) -> None:
+    """Its contract was broken. No definition can have foreseen that: it halts, whatever `on_failure` says."""
+    settle(run, step, "failed", reason_code=DRIFTED)
+    close(step, StepStatus.FAILED, at, error={"reason_code": DRIFTED})
+    run.note(step, "failed", DRIFTED)
+    halt(run, at, reason_code=DRIFTED, step_id=step.step_id)
+
+
+def settle(run: Run, step: StepState, result: str, *, reason_code: str = "", output: Any = None) -> None:
+    """What becomes of the governed attempt behind the step, if there is one."""
+    if run.kind(step.step_id).is_governed and run.state.mode == Mode.ACTIVE:
+        run.effects.append(Settle(step.id, result, reason_code, output))
+
+
+def leave(run: Run, step: StepState, outcome: str, at: datetime) -> None:
+    close(step, StepStatus.COMPLETED, at, outcome=outcome)
+    run.note(step, "completed", outcome)
+    target = run.step(step).transitions[outcome]
+    if target == TERMINAL:
+        complete(run, at)
+    else:
+        enter(run, target, at)
+
+
+def close(step: StepState, status: StepStatus, at: datetime, *, outcome: str = "", error: Any = None) -> None:
+    step.status = status
+    step.outcome = outcome
+    step.error = error
+    step.completed_at = at
+    step.timeout_at = step.next_eligible_at = None
+
+
+def fail_for_good(run: Run, step: StepState, at: datetime, *, reason_code: str, halts_with: str) -> None:
+    """Where the definition says what follows a failure it follows; otherwise the workflow halts at this step, with a
+    code of ours: what a module says may be in no registry."""
+    detail = {"reason_code": reason_code}
+    outcome = run.kind(step.step_id).failure_outcome
+    target = run.step(step).transitions.get(outcome) if outcome else None
+    if target is None:
+        close(step, StepStatus.FAILED, at, error=detail)
+        run.note(step, "failed", reason_code)
+        halt(run, at, reason_code=halts_with, step_id=step.step_id)
+    elif target != TERMINAL and run.kind(target).is_terminal:
+        close(step, StepStatus.FAILED, at, outcome=outcome, error=detail)
+        run.note(step, "failed", reason_code)
+        enter(run, target, at)
+    else:  # a failure that the definition has an answer to is an outcome like any other
+        leave(run, step, outcome, at)
+        step.error = detail
+
+
+def _halt_step(run: Run, step: StepState, at: datetime) -> None:
+    """A step of kind halt; a person who resumes goes on with the step that led here."""
+    earlier = [one.step_id for one in run.state.steps[:-1] if one.step_id != step.step_id]
+    led_here = earlier[-1] if earlier else step.step_id
+    close(step, StepStatus.COMPLETED, at)
+    halt(run, at, reason_code=run.step(step).params["reason_code"], step_id=step.step_id, resume=led_here)
+
+
+def halt(run: Run, at: datetime, *, reason_code: str, step_id: str, resume: str = "") -> None:
+    state = run.state
+    state.status = InstanceStatus.HALTED
+    state.halt_reason = reason_code
+    state.halt_step_id = step_id
+    state.resume_step_id = resume or step_id
+    payload = {"instance_id": str(state.id), "halt_step_id": step_id, "reason_code": reason_code}
+    run.effects.append(Emit("workflow.halted", payload))
+
+
+def complete(run: Run, at: datetime) -> None:
+    run.state.status = InstanceStatus.COMPLETED
+    run.state.completed_at = at
+    payload = {"instance_id": str(run.state.id), "completed_at": at.isoformat()}
+    run.effects.append(Emit("workflow.completed", payload))
+
+
+def stop_current(run: Run, at: datetime, *, status: StepStatus, reason_code: str) -> StepState | None:
+    """What was asked for is no longer waited for: its review ends, its attempt's outcome is honestly unknown."""
+    step = run.state.current()
+    if step is None:
+        return None
+    if run.kind(step.step_id).is_governed:
+        settle(run, step, "unknown" if step.status == StepStatus.IN_PROGRESS else "withdrawn", reason_code=reason_code)
+    elif step.status == StepStatus.WAITING_APPROVAL:
+        run.effects.append(EndReview(step.id, reason_code))
+    close(step, status, at, error={"reason_code": reason_code})
+    run.note(step, status.value, reason_code)
+    return step
+
+
+def _observe(run: Run, step: StepState, at: datetime) -> None:
+    """Client-driven: nothing is requested. What Holdpoint can answer itself it does; the rest it waits to hear of."""
+    kind = run.kind(step.step_id)
+    if kind.completion is None or kind.instant is not None:
+        answer_at_once(run, step, at)
+        return
+    set_timeout(run, step, at)
+    early = run.state.early.pop(kind.completion.name, None)
+    if early is not None and kind.answer is not None:
+        run.drift = run.drift or Drift.WRONG_ORDER
+        finish(run, step, kind.answer(run.step(step).params, early), at)

@@ -1,0 +1,48 @@
+"""One advance under way: the state being made, the effects so far, and what the input turned out to be."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from governance.conditions import ConditionError, EvaluationScope, compile_condition
+from workflows.definitions.document import Definition, Step
+from workflows.engine.effects import Effect
+from workflows.engine.state import InstanceState, StepState
+from workflows.kinds.base import StepKind
+from workflows.states import Drift, EventOutcome
+
+
+class CannotDecide(Exception):
+    """A condition could not be evaluated on this context."""
+
+
+@dataclass(slots=True)
+class Run:
+    definition: Definition
+    kinds: Mapping[str, StepKind]
+    state: InstanceState
+    effects: list[Effect] = field(default_factory=list)
+    outcome: EventOutcome = EventOutcome.ADVANCED
+    drift: Drift | None = None
+    path: list[str] = field(default_factory=list)  # what happened, for the ledger: "ai_review completed on_complete"
+    following: tuple[str, datetime] | None = None  # the step to enter next
+
+    def step(self, current: StepState) -> Step:
+        return self.definition.step(current.step_id)
+
+    def kind(self, step_id: str) -> StepKind:
+        return self.kinds[self.definition.step(step_id).kind]
+
+    def note(self, step: StepState, *words: str) -> None:
+        self.path.append(" ".join([step.step_id, *[word for word in words if word]]))
+
+    def decider(self, at: datetime) -> Callable[[str], bool]:
+        scope = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
+
+        def decide(expression: str) -> bool:
+            try:
+                return compile_condition(expression).evaluate(self.state.context, scope=scope)
+            except ConditionError as error:
+                raise CannotDecide from error
+
+        return decide

@@ -1,0 +1,61 @@
+"""What the engine knows of an instance, as plain values. Rows are made from these, and compared with them on replay."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from workflows.states import STEP_OPEN, InstanceStatus, StepStatus
+
+
+@dataclass(slots=True)
+class StepState:
+    """One try of one step; its id is the correlation id that the module echoes."""
+
+    id: UUID
+    step_id: str
+    kind: str
+    attempt: int
+    status: str
+    retries: int = 0  # automatic ones since a person last started it
+    outcome: str = ""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    timeout_at: datetime | None = None
+    next_eligible_at: datetime | None = None
+    output: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in STEP_OPEN
+
+
+@dataclass(slots=True)
+class InstanceState:
+    id: UUID
+    case_id: str
+    mode: str
+    deadline_at: datetime
+    context: dict[str, Any]
+    status: str = InstanceStatus.QUEUED.value
+    halt_reason: str = ""
+    halt_step_id: str = ""
+    resume_step_id: str = ""  # where a halted instance goes on
+    completed_at: datetime | None = None
+    early: dict[str, Any] = field(default_factory=dict)  # client-driven: completions that came before their turn
+    steps: list[StepState] = field(default_factory=list)
+
+    def current(self) -> StepState | None:
+        return next((step for step in reversed(self.steps) if step.is_open), None)
+
+    def latest(self, step_id: str) -> StepState | None:
+        return next((step for step in reversed(self.steps) if step.step_id == step_id), None)
+
+    def visited(self) -> set[str]:
+        return {step.step_id for step in self.steps if step.status != StepStatus.SKIPPED}
+
+
+def correlation(instance_id: UUID, step_id: str, attempt: int) -> UUID:
+    """The same on replay; nobody else can have it, because the instance's id is theirs alone."""
+    return uuid5(instance_id, f"{step_id}/{attempt}")

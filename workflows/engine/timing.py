@@ -1,0 +1,41 @@
+"""What the clock may do: end a step, end the workflow's time, and release what the record promised (a due retry)."""
+
+from workflows.engine.inputs import DeadlinePassed, RetryDue, TimedOut
+from workflows.engine.moves import halt, request, stop_current
+from workflows.engine.run import Run
+from workflows.engine.state import StepState
+from workflows.states import ENDED, EventOutcome, InstanceStatus, StepStatus
+
+
+def timed_out(run: Run, event: TimedOut) -> None:
+    step = run.state.current()
+    if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at > event.at:
+        run.outcome = EventOutcome.STALE
+        return
+    if event.at >= run.state.deadline_at:  # the workflow's time is up as well; which tick came first must not matter
+        deadline_passed(run, DeadlinePassed(run.state.deadline_at))
+        return
+    stop_current(run, event.at, status=StepStatus.TIMED_OUT, reason_code="step_timed_out")
+    halt(run, event.at, reason_code="step_timed_out", step_id=step.step_id)
+
+
+def deadline_passed(run: Run, event: DeadlinePassed) -> None:
+    state = run.state
+    if state.status in ENDED or state.status == InstanceStatus.HALTED or state.deadline_at > event.at:
+        run.outcome = EventOutcome.STALE
+        return
+    step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code="workflow_deadline_passed")
+    at_step = step.step_id if step else run.definition.start_step
+    halt(run, event.at, reason_code="workflow_deadline_passed", step_id=at_step)
+
+
+def retry_due(run: Run, event: RetryDue) -> None:
+    step = run.state.current()
+    if step is None or step.id != event.step or step.status != StepStatus.PENDING or _is_early(step, event):
+        run.outcome = EventOutcome.STALE
+        return
+    request(run, step, event.at, again=step.retries > 0)
+
+
+def _is_early(step: StepState, event: RetryDue) -> bool:
+    return step.next_eligible_at is not None and step.next_eligible_at > event.at

@@ -1,0 +1,55 @@
+"""Refusals of this app; the docstring is the help page under `/problems/`."""
+
+from reasoncodes.errors import DomainError
+
+
+class EventInvalid(DomainError):
+    """The event does not have the shape of its type, so it was not taken in.
+
+    `errors` lists every place that is wrong, by pointer, never with a value. `GET /api/v1/event-types` gives the JSON
+    Schema of every type and version. Correct the event and send it again with the same event_id.
+    """
+
+    code = "event-invalid"
+    status = 422
+    title = "The event is invalid"
+    default_reason_code = "invalid_input"
+
+
+class DefinitionInvalid(DomainError):
+    """The definition cannot be published as it is.
+
+    `errors` lists all findings at once: the rule, where in the document, what to do, and the nearest name that exists.
+    Nothing was changed. `POST …/validate` runs the same checks without publishing.
+    """
+
+    code = "definition-invalid"
+    status = 422
+    title = "The definition is invalid"
+    default_reason_code = "invalid_input"
+
+
+class InterventionNotLegal(DomainError):
+    """What you asked for is not possible in the state that the instance is in.
+
+    An ended instance stays as it is. Only a halted one can be resumed; a step can be retried when it has failed or
+    timed out, or when the workflow halted at it; and nothing goes on after the workflow's deadline. Look at the
+    instance's state and choose again; `supersede` starts the case anew.
+    """
+
+    code = "intervention-not-legal"
+    status = 409
+    title = "Not possible in this state"
+
+
+class OutcomeUnresolved(DomainError):
+    """The step's last request was sent and nobody knows whether it took effect.
+
+    Its effect is of the kind that must not happen twice. Open its quarantine case, find out, and record the finding;
+    with `did_not_happen` the step can be retried.
+    """
+
+    code = "outcome-unresolved"
+    status = 409
+    title = "The last outcome is unknown"
+    default_reason_code = "outcome_unknown"

@@ -1,0 +1,52 @@
+"""Tells the organization's webhook endpoints something. Fire and forget: the step is complete once it was emitted."""
+
+from collections.abc import Callable
+
+from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.shapes import METADATA, REFERENCE, RESERVED_EVENTS, closed
+from workflows.kinds.template import TEMPLATE, fill
+
+_EVENT_NAME: Json = {
+    "type": "string",
+    "maxLength": 100,
+    "description": "an event name such as case.reviewed: lower-case words joined by dots",
+    "pattern": r"^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$",
+    "not": {"enum": list(RESERVED_EVENTS)},  # a receiver must be able to trust what these mean
+}
+
+
+def _payload(params: Json, context: Json) -> Json:
+    return {"event_name": params["event_name"], "payload": fill(params.get("payload_template", {}), context)}
+
+
+def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> Answer:
+    return Answer(outcome="on_complete", output={})
+
+
+KIND = StepKind(
+    name="emit_webhook",
+    title="Webhook",
+    description="Emits an event to the organization's webhook endpoints and goes on at once.",
+    params_schema=closed({"event_name": _EVENT_NAME, "payload_template": TEMPLATE}, optional=("payload_template",)),
+    outcomes=("on_complete",),
+    output_schema=closed({}),
+    effect="idempotent",
+    module="events",
+    endpoint="POST /webhooks/emit",
+    request=EventType(
+        name="workflow.webhook_emit.requested",
+        direction="out",
+        description="Asks for a delivery to the organization's webhook endpoints.",
+        schema=closed({"event_name": _EVENT_NAME, "payload": METADATA}),
+    ),
+    completion=EventType(
+        name="workflow.webhook_emit.completed",
+        direction="in",
+        description="The delivery was taken on. The step did not wait for it.",
+        schema=closed({"delivery_id": REFERENCE}),
+    ),
+    default_timeout_seconds=60,
+    templates=("payload_template",),
+    payload=_payload,
+    instant=_instant,
+)

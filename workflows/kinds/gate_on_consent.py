@@ -1,0 +1,44 @@
+"""Does the consent service know the consents that this workflow needs?"""
+
+from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, array, closed
+
+_TYPES = array(CODE, at_least=1, at_most=20, unique=True)
+_RESULT = closed({"granted": BOOLEAN, "missing_types": array(CODE, at_most=20)})
+
+
+def _payload(params: Json, context: Json) -> Json:
+    return {"types": list(params["types"]), "patient_id": context.get("patient_id")}
+
+
+def _answer(params: Json, payload: Json) -> Answer:
+    output = {"granted": payload["granted"], "missing_types": payload["missing_types"]}
+    return Answer(outcome="on_pass" if payload["granted"] else "on_fail", output=output)
+
+
+KIND = StepKind(
+    name="gate_on_consent",
+    title="Consent gate",
+    description="Asks the consent service whether every listed consent is on record. Nothing is changed.",
+    params_schema=closed({"types": _TYPES}),
+    outcomes=("on_pass", "on_fail"),
+    output_schema=_RESULT,
+    effect="none",
+    module="consent",
+    endpoint="POST /consents/check",
+    request=EventType(
+        name="consent.check.requested",
+        direction="out",
+        description="Asks the consent service which of these consents are missing.",
+        schema=closed({"types": _TYPES, "patient_id": REFERENCE}),
+    ),
+    completion=EventType(
+        name="consent.check.completed",
+        direction="in",
+        description="The consents are on record, or these are missing.",
+        schema=_RESULT,
+    ),
+    default_timeout_seconds=60,
+    payload=_payload,
+    answer=_answer,
+)

@@ -1,0 +1,140 @@
+"""The same intervention for many runs: previewed, ordered in one transaction, then worked off item by item."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.doorbell import ring
+from governance.ledger.append import ledger_append
+from governance.models import Note
+from governance.selectors import tenant_get
+from governance.services.note import note_create, text_check
+from governance.services.violation import violations_recorded
+from reasoncodes.actors import Actor
+from reasoncodes.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.ids import uuid7
+from workflows.engine.interventions import why_not
+from workflows.models import BulkIntervention, BulkItem, WorkflowInstance
+from workflows.selectors.bulk import MOST, Targets, targets_facts, targets_find
+from workflows.services.instance_start import definition_for
+from workflows.services.intervene import Order, reason_code_known
+from workflows.states import InterventionAction
+
+TASK = "workflows.tasks.bulk_work"
+SAMPLE = 20
+PATIENCE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an order would touch now. `more`: the filter matches more than one order may have."""
+
+    total: int
+    more: bool
+    legal: int
+    refused: dict[str, int]  # why, and how many
+    sample: list[dict[str, Any]]
+
+
+def bulk_preview(*, organization_id: UUID, order: Order, targets: Targets, at: datetime) -> Preview:
+    """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
+    _check(organization_id, order, targets)
+    facts = targets_facts(targets_find(organization_id=organization_id, targets=targets))
+    _all_found(targets, {row["id"] for row in facts})
+    runnable = _products_with_definition(organization_id, facts) if _supersedes(order) else None
+    for row in facts:
+        row["refusal"] = _refusal(row, order.action, runnable, at)
+    refused = Counter(row["refusal"] for row in facts[:MOST] if row["refusal"])
+    total = min(len(facts), MOST)
+    return Preview(total, len(facts) > MOST, total - refused.total(), dict(refused.most_common()), facts[:SAMPLE])
+
+
+@violations_recorded
+def bulk_order(
+    *, organization_id: UUID, order: Order, targets: Targets, actor: Actor, at: datetime
+) -> BulkIntervention:
+    """Runs that are chosen now. Whether each may be acted upon is found out, under its lock, when its turn comes."""
+    if not actor.may_act_in(organization_id) or actor.id is None:
+        raise NotFound
+    with transaction.atomic():
+        _check(organization_id, order, targets)
+        ids = list(targets_find(organization_id=organization_id, targets=targets).values_list("id", flat=True))
+        _all_found(targets, set(ids))
+        _refuse_none_or_too_many(ids)
+        note = note_create(organization_id=organization_id, text=order.note)
+        bulk = BulkIntervention(
+            organization_id=organization_id,
+            action=order.action,
+            reason_code=order.reason_code,
+            note=note,
+            ordered_by=actor.id,
+            actor_kind=actor.kind.value,
+            created_at=at,
+            resume_at=at + PATIENCE,
+        )
+        bulk.save(force_insert=True)
+        BulkItem.objects.bulk_create([BulkItem(id=uuid7(), bulk=bulk, instance_id=id_) for id_ in ids], batch_size=1000)
+        _record(bulk, targets, note, len(ids), actor=actor, at=at)
+        ring(TASK, bulk.id)
+    return bulk
+
+
+def _record(
+    bulk: BulkIntervention, targets: Targets, note: Note | None, count: int, *, actor: Actor, at: datetime
+) -> None:
+    ledger_append(
+        action="workflow.bulk_ordered",
+        organization_id=bulk.organization_id,
+        subject_type="bulk_intervention",
+        subject_id=bulk.id,
+        actor=actor,
+        at=at,
+        payload={"action": bulk.action, "count": count, "filter": targets.as_json()}
+        | ({"note": str(note.id), "note_sha256": note.sha256} if note else {}),
+        reason_code=bulk.reason_code,
+    )
+
+
+def _check(organization_id: UUID, order: Order, targets: Targets) -> None:
+    if bool(targets.filter) == bool(targets.instance_ids):
+        raise InvalidInput(errors=[FieldError("", "name either a filter with at least one criterion or instance_ids")])
+    reason_code_known(organization_id, order)
+    text_check(text=order.note, pointer="/note")
+
+
+def _all_found(targets: Targets, found: set[UUID]) -> None:
+    """Somebody else's run does not exist, and asking for it is on record."""
+    for missing in sorted(set(targets.instance_ids) - found):
+        tenant_get(WorkflowInstance, missing)
+        raise NotFound
+
+
+def _refuse_none_or_too_many(ids: list[UUID]) -> None:
+    if not ids:
+        raise InvalidInput("No run matches; nothing was ordered.")
+    if len(ids) > MOST:
+        raise InvalidInput(
+            f"More than {MOST:,} runs match. Narrow the filter, for example with created_before.",
+            errors=[FieldError("/filter", f"matches more than {MOST:,} runs")],
+        )
+
+
+def _supersedes(order: Order) -> bool:
+    return order.action == InterventionAction.SUPERSEDE
+
+
+def _products_with_definition(organization_id: UUID, facts: list[dict[str, Any]]) -> set[str]:
+    products = {row["context__product_id"] for row in facts}
+    return {one for one in products if definition_for(organization_id=organization_id, product_id=UUID(one))}
+
+
+def _refusal(row: dict[str, Any], action: InterventionAction, runnable: set[str] | None, at: datetime) -> str:
+    overdue = row["deadline_at"] <= at
+    said = why_not(action, status=row["status"], overdue=overdue, under_way=row["under_way"] or "")
+    if not said and runnable is not None and row["context__product_id"] not in runnable:
+        return "The case's product has no active definition to run under."
+    return said

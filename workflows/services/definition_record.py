@@ -1,0 +1,68 @@
+"""One revision and one ledger entry for every change of a definition, in its transaction."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from governance.ledger.append import actor_reference, ledger_append
+from reasoncodes.actors import Actor
+from workflows.definitions.diff import diff
+from workflows.models import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.selectors.definition import revision_latest
+from workflows.services.definition_document import document_sha256
+
+
+def content_of(definition: WorkflowDefinition) -> dict[str, Any]:
+    """What a revision compares. The document is copied by nobody: services replace it, they do not edit it."""
+    return {"slug": definition.slug, "status": str(definition.status), "definition": definition.definition}
+
+
+def definition_record(
+    definition: WorkflowDefinition,
+    action: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    before: Mapping[str, Any],
+    reason: str = "",
+    **facts: Any,
+) -> WorkflowDefinitionRevision:
+    """`before` is what `content_of` said before the change; empty for a new one. The row is locked, or new."""
+    revision = WorkflowDefinitionRevision(
+        workflow_definition=definition,
+        number=revision_latest(definition=definition) + 1,
+        changed_by_kind=actor.kind.value,
+        changed_by_ref=actor_reference(actor),
+        diff=changes_between(before, content_of(definition)),
+        sha256=document_sha256(definition.definition),
+        reason=reason,
+        created_at=at,
+    )
+    revision.save()
+    ledger_append(
+        action=action,
+        organization_id=definition.organization_id,
+        subject_type="definition",
+        subject_id=definition.id,
+        actor=actor,
+        at=at,
+        payload={
+            "slug": definition.slug,
+            "version": definition.version,
+            "product": str(definition.product_id) if definition.product_id else None,
+            "revision": revision.number,
+            "document": revision.sha256,
+            **facts,
+        },
+    )
+    return revision
+
+
+def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """`definition`: the document's changes, from nothing for the first revision, so that all of them together give the
+    document back. `slug` and `status` only when they changed."""
+    found: dict[str, Any] = {"definition": diff(before.get("definition", {}), after["definition"])}
+    for name in ("slug", "status"):
+        if before.get(name) != after[name]:
+            found[name] = {"before": before.get(name), "after": after[name]}
+    return found

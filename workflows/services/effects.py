@@ -1,0 +1,118 @@
+"""What the engine wants done: events into the outbox, reviews opened and ended, attempts settled."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from attempts.services.human_review import human_review_end, human_review_open
+from attempts.services.step_attempt import Result, step_settle
+from governance.canonical import canonical_sha256
+from governance.ledger.append import actor_reference
+from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
+from reasoncodes.trace import current_trace
+from workflows.engine.effects import Emit, EndReview, OpenReview, Send, Settle
+from workflows.engine.run import Run
+from workflows.events.catalogue import event_type
+from workflows.events.envelope import build_envelope
+from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance, WorkflowStep
+from workflows.services.nudge import quietly
+from workflows.services.outbox import relay_ring
+
+
+def outbox_rows(
+    instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime
+) -> list[OutboxEvent]:
+    """Requests with their step's correlation id, lifecycle events with the instance's; numbered in their order."""
+    rows = []
+    for effect in run.effects:
+        if isinstance(effect, Send):
+            rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at))
+        elif isinstance(effect, Emit):
+            payload = effect.payload
+            if effect.event_type == "workflow.cancelled":
+                payload = payload | {"cancelled_by": actor_reference(actor) or actor.kind.value}
+            rows.append(outgoing(instance, effect.event_type, payload, str(instance.id), event, at))
+    if rows:
+        relay_ring()
+    return rows
+
+
+def outgoing(
+    instance: WorkflowInstance,
+    name: str,
+    payload: dict[str, Any],
+    correlation_id: str,
+    cause: WorkflowEvent,
+    at: datetime,
+) -> OutboxEvent:
+    known, event_id, trace = event_type(name), uuid7(), current_trace()
+    if known is None:
+        raise ValueError(f"there is no event type {name}")
+    instance.emitted += 1
+    envelope = build_envelope(
+        event=known,
+        event_id=str(event_id),
+        occurred_at=at,
+        correlation_id=correlation_id,
+        causation_id=str(cause.event_id) if cause.event_id else None,
+        traceparent=trace.traceparent if trace else None,
+        case_id=str(instance.case_id),
+        org_id=str(instance.organization_id),
+        product_id=instance.context["product_id"],
+        payload=payload,
+    )
+    return OutboxEvent(
+        id=event_id,
+        organization_id=instance.organization_id,
+        instance=instance,
+        number=instance.emitted,
+        event_type=name,
+        envelope=envelope,
+        next_try_at=at,
+        created_at=at,
+    )
+
+
+def effects_apply(
+    instance: WorkflowInstance, run: Run, rows: Sequence[WorkflowStep], *, actor: Actor, at: datetime
+) -> None:
+    """After the rows are written. The engine's own moves below do not come back to it as news."""
+    by_id = {row.id: row for row in rows}
+    with quietly():
+        for effect in run.effects:
+            if isinstance(effect, OpenReview):
+                _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+            elif isinstance(effect, EndReview):
+                human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
+            elif isinstance(effect, Settle):
+                _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
+
+
+def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
+    shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
+    human_review_open(
+        organization_id=instance.organization_id,
+        origin_step=step.id,
+        tier=effect.tier,
+        context_ref=f"case/{instance.case_id}",
+        label=effect.step_id,
+        digest=canonical_sha256(shown),
+        expires_at=step.timeout_at,
+        actor=actor,
+        at=at,
+    )
+
+
+def _settle(effect: Settle, rows: Sequence[WorkflowStep], step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
+    if step.governed_attempt is None:  # it was refused at the door: there is nothing to settle
+        return
+    following = next((row for row in rows if row.step_id == step.step_id and row.attempt == step.attempt + 1), None)
+    step_settle(
+        attempt_id=step.governed_attempt,
+        result=Result(effect.result),
+        actor=actor,
+        at=at,
+        reason_code=effect.reason_code,
+        due_at=following.next_eligible_at if following and effect.result == Result.RETRY else None,
+    )

@@ -1,0 +1,145 @@
+"""Events from modules: taken in once, matched to their run, and kept whatever they turn out to be."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from governance.errors import CrossTenant
+from governance.selectors import snapshot_load
+from governance.services.violation import violations_recorded
+from reasoncodes.actors import Actor
+from reasoncodes.errors import FieldError
+from workflows.engine.inputs import Reported
+from workflows.errors import EventInvalid
+from workflows.events.catalogue import event_type
+from workflows.events.envelope import payload_problems, shape_problems, storable
+from workflows.kinds.checking import Problem
+from workflows.kinds.registry import kind
+from workflows.models import WorkflowEvent, WorkflowInstance, WorkflowStep
+from workflows.selectors.instance import instance_for_event, instance_lock
+from workflows.services.advance import instance_advance
+from workflows.services.event_keep import correlation_of, event_keep
+from workflows.services.happening import TRIGGER, Happening
+from workflows.services.instance_start import instance_start
+from workflows.states import STEP_OPEN, Mode, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    event: WorkflowEvent
+    duplicate: bool = False
+
+
+@violations_recorded
+def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> Received:
+    """Taken in and acted upon, in one transaction. The same event_id again changes nothing."""
+    problems = shape_problems(envelope)
+    if not problems:
+        known = event_type(envelope["event_type"], envelope["schema_version"])
+        if known is not None and known.direction != "in":
+            problems = [Problem("/event_type", "is emitted by Holdpoint itself; modules do not send it", "direction")]
+    if problems:
+        raise _invalid(problems)
+    organization_id = UUID(envelope["org_id"])
+    if not actor.may_act_in(organization_id):
+        raise CrossTenant(subject_type="organization", subject_id=organization_id)
+    try:
+        with transaction.atomic():
+            return _take_in(envelope, organization_id, actor, at, region)
+    except IntegrityError:  # the same event, or another one about the same new case, came at the same moment and won
+        with transaction.atomic():
+            return _take_in(envelope, organization_id, actor, at, region)
+
+
+def _take_in(envelope: dict[str, Any], organization_id: UUID, actor: Actor, at: datetime, region: str) -> Received:
+    known = _known(organization_id, envelope["event_id"])
+    if known is not None:
+        return Received(known, duplicate=True)
+    return Received(event_apply(envelope=envelope, actor=actor, at=at, region=region))
+
+
+def event_apply(
+    *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
+) -> WorkflowEvent:
+    """In the caller's transaction. `redrives` is the unmatched event that a person drives again."""
+    organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
+    fits = _fits(envelope)
+    if envelope["event_type"] == TRIGGER:
+        if not fits:
+            raise _invalid(_payload_problems(envelope))
+        return instance_start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
+    correlation = correlation_of(envelope)
+    instance_id = instance_for_event(organization_id=organization_id, case_id=case_id, correlation_id=correlation)
+    if instance_id is None:
+        if not fits:
+            raise _invalid(_payload_problems(envelope))
+        return event_keep(envelope=storable(envelope), at=at, redrives=redrives)
+    instance = instance_lock(instance_id=instance_id)
+    if not fits and not _awaited(instance, envelope["event_type"], correlation):
+        raise _invalid(_payload_problems(envelope))
+    happening = _happening(instance, envelope, correlation, fits=fits, at=at, redrives=redrives)
+    return instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region).event
+
+
+def _happening(
+    instance: WorkflowInstance,
+    envelope: dict[str, Any],
+    correlation: UUID | None,
+    *,
+    fits: bool,
+    at: datetime,
+    redrives: UUID | None,
+) -> Happening:
+    """A payload that does not fit its schema is not kept: only that it came."""
+    kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
+    allowed = retries_allowed(instance)
+    return Happening(
+        input=Reported(at, envelope["event_type"], correlation, kept.get("payload"), allowed),
+        event_type=envelope["event_type"],
+        source="module",
+        envelope=kept,
+        event_id=None if redrives else UUID(envelope["event_id"]),
+        correlation_id=correlation,
+        facts={} if allowed else {"retries_allowed": False},
+        redrives=redrives,
+    )
+
+
+def retries_allowed(instance: WorkflowInstance) -> bool:
+    """A contract may tighten what the definition asks for, never loosen it."""
+    contract = instance.contract
+    if contract is None or not contract.snapshot_sha256:
+        return False
+    documents = snapshot_load(contract.snapshot_sha256)["documents"]
+    return bool(documents["retry_and_replay"]["automatic_retries"] != "never")
+
+
+def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
+    """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
+    current = WorkflowStep.objects.filter(instance=instance, status__in=STEP_OPEN).first()
+    awaited = kind(current.step_kind) if current else None
+    if current is None or awaited is None:
+        return False
+    names = {event.name for event in (awaited.completion, awaited.failure) if event}
+    asked = current.id == correlation and current.status == StepStatus.IN_PROGRESS
+    return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
+
+
+def _known(organization_id: UUID, event_id: str) -> WorkflowEvent | None:
+    return WorkflowEvent.objects.filter(organization_id=organization_id, event_id=UUID(event_id)).first()
+
+
+def _payload_problems(envelope: dict[str, Any]) -> list[Problem]:
+    known = event_type(envelope["event_type"], envelope["schema_version"])
+    return payload_problems(known, envelope["payload"]) if known else []
+
+
+def _fits(envelope: dict[str, Any]) -> bool:
+    return not _payload_problems(envelope)
+
+
+def _invalid(problems: list[Problem]) -> EventInvalid:
+    return EventInvalid(errors=[FieldError(one.pointer, one.message, rule=one.rule) for one in problems])

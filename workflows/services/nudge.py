@@ -1,0 +1,62 @@
+"""What people and rules below decided about a step, put down in their transaction and taken up in the engine's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from attempts.doorbell import ring
+from attempts.models import Attempt, Review, ReviewVote
+from attempts.states import AttemptState, ReviewStatus
+from governance.ledger.append import actor_reference
+from reasoncodes.actors import Actor
+from workflows.models import Nudge
+
+TASK = "workflows.tasks.nudge_follow"
+PATIENCE = timedelta(seconds=5)
+_quiet: ContextVar[bool] = ContextVar("workflows_quiet", default=False)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """While the engine itself moves attempts and reviews: it need not be told what it is doing."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
+    """Only refusals: a released attempt comes by the worker's doorbell, and the engine sees to all other ends."""
+    if new == AttemptState.PREFLIGHT_DENIED and attempt.origin_step is not None:
+        said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
+        _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
+
+
+def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None, actor: Actor, at: datetime) -> None:
+    if review.origin_step is None or new == ReviewStatus.CANCELED:
+        return
+    said: dict[str, Any] = {"status": new, "review": str(review.id)}
+    if vote is not None:
+        said |= {"decision": vote.verdict, "reviewer_id": vote.voter_ref}
+    _put(review.organization_id, review.origin_step, "review", said, actor, at)
+
+
+def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
+    if _quiet.get():
+        return
+    nudge = Nudge(
+        organization_id=organization_id,
+        step=step,
+        kind=kind,
+        payload=payload,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor),
+        due_at=at + PATIENCE,
+        at=at,
+    )
+    nudge.save(force_insert=True)
+    ring(TASK, nudge.id)
