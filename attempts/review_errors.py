@@ -30,6 +30,17 @@ class AlreadyVoted(RuleBroken):
     violation = ViolationKind.SECOND_PERSON_MISSING
 
 
+class TierComplete(DomainError):
+    """Enough people of your tier have signed; the signatures that are missing are of other tiers.
+
+    The review shows what is missing and who may still sign. Rejecting is possible as long as the review is open.
+    """
+
+    code = "tier-complete"
+    status = 409
+    title = "Your tier has signed"
+
+
 class ReviewOver(RuleBroken):
     """This review has ended, so nobody decides on it any more.
 

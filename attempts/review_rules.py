@@ -1,9 +1,11 @@
-"""Who may decide on a hold, who is excluded and why, and when the quorum is met. Pure: facts in, an answer out."""
+"""Who may decide on a review, who is excluded and why, and when the quorum is met. Pure: facts in, an answer out."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
+
+from attempts.review_quorum import Bucket, Quorum, Voice, quorum_of
 
 
 class Exclusion(StrEnum):
@@ -11,6 +13,7 @@ class Exclusion(StrEnum):
 
     NOT_A_REVIEWER = "not_a_reviewer"
     OWN_REQUEST = "own_request"
+    AUTHORIZED_IT = "authorized_it"
     ALREADY_VOTED = "already_voted"
     REPRESENTED = "represented"
     DELEGATOR_VOTED = "delegator_voted"
@@ -19,6 +22,7 @@ class Exclusion(StrEnum):
 WORDS: dict[Exclusion, str] = {
     Exclusion.NOT_A_REVIEWER: "has neither the role of this tier nor a delegation from somebody who has it",
     Exclusion.OWN_REQUEST: "is behind the service account that asked, or would decide for the person who is",
+    Exclusion.AUTHORIZED_IT: "authorized this attempt out of quarantine, or would decide for the person who did",
     Exclusion.ALREADY_VOTED: "has voted on this review",
     Exclusion.REPRESENTED: "has voted on this review through a delegate",
     Exclusion.DELEGATOR_VOTED: "would decide for somebody who has a vote on this review already",
@@ -26,57 +30,79 @@ WORDS: dict[Exclusion, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """A vote: who gave it, and by whose standing (their own, or that of whoever delegated to them).
+class Delegated:
+    """One person's standing in one tier, lent to the asking person."""
 
-    None stands for a person whose reference was erased: the vote stays, but nobody stands behind it any more.
-    """
-
-    voter: UUID | None
-    authority: UUID | None
-    approves: bool
+    tier: str
+    by: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What is known at the moment of the decision."""
 
+    buckets: tuple[Bucket, ...]
     requesters: frozenset[UUID]
-    holders: frozenset[UUID]
-    """Who of the people concerned has the tier's role right now."""
-    delegators: tuple[UUID, ...]
-    """Who delegates to the asking person right now, oldest delegation first."""
-    voices: tuple[Voice, ...]
+    holders: Mapping[str, frozenset[UUID]]
+    """Who of the people concerned has which tier's role right now."""
+    delegations: tuple[Delegated, ...] = ()
+    """To the asking person right now, the oldest first."""
+    voices: tuple[Voice, ...] = ()
+    authorizers: frozenset[UUID] = frozenset()
+    """Who sent the attempt on its way again out of quarantine."""
+    acting: frozenset[UUID] = field(default_factory=frozenset)
+    """Who of those who decide for others may still act in the organization."""
+
+    @property
+    def barred(self) -> frozenset[UUID]:
+        """Nobody decides on what they set in motion."""
+        return self.requesters | self.authorizers
+
+    @property
+    def any_holder(self) -> frozenset[UUID]:
+        """In whichever of the tiers that must sign."""
+        return frozenset().union(*(self.holders.get(bucket.tier, frozenset()) for bucket in self.buckets))
 
 
 @dataclass(frozen=True, slots=True)
-class Quorum:
-    required: int
-    approvals: int
+class Mandate:
+    """By whose standing a person decides, and, for a delegated one, in which tier."""
 
-    @property
-    def missing(self) -> int:
-        return max(0, self.required - self.approvals)
-
-    @property
-    def met(self) -> bool:
-        return self.missing == 0
+    authority: UUID
+    tier: str = ""
 
 
-def authority_for(person: UUID, facts: Facts) -> UUID | Exclusion:
-    """By whose standing the person may decide: their own first, then the oldest delegation that may be used."""
+def quorum_for(facts: Facts, *more: Voice) -> Quorum:
+    return quorum_of(
+        (*facts.voices, *more),
+        buckets=facts.buckets,
+        holders=facts.holders,
+        barred=facts.barred,
+        acting=facts.acting,
+    )
+
+
+def helps(person: UUID, mandate: Mandate, facts: Facts) -> bool:
+    """Whether an approval would count: it fills a place that is free, or can be made free by moving others."""
+    quorum = quorum_for(facts)
+    voice = Voice(person, mandate.authority, True, mandate.tier)
+    return quorum.met or quorum_for(facts, voice).approvals > quorum.approvals
+
+
+def mandate_for(person: UUID, facts: Facts) -> Mandate | Exclusion:
+    """Their own standing first, then the oldest delegation; one that helps before one that does not."""
     excluded = exclusion_of(person, facts)
     if excluded is not None:
         return excluded
-    if person in facts.holders:
-        return person
-    standing = [delegator for delegator in facts.delegators if delegator in facts.holders]
-    reasons = [exclusion_of(delegator, facts) for delegator in standing]
-    for delegator, reason in zip(standing, reasons, strict=True):
-        if reason is None:
-            return delegator
-    if Exclusion.OWN_REQUEST in reasons:
-        return Exclusion.OWN_REQUEST
+    lent = [row for row in facts.delegations if row.by in facts.holders.get(row.tier, ())]
+    reasons = [exclusion_of(row.by, facts) for row in lent]
+    own = [Mandate(person)] if person in facts.any_holder else []
+    usable = own + [Mandate(row.by, row.tier) for row, reason in zip(lent, reasons, strict=True) if reason is None]
+    if usable:
+        return next((mandate for mandate in usable if helps(person, mandate, facts)), usable[0])
+    for barred in (Exclusion.OWN_REQUEST, Exclusion.AUTHORIZED_IT):
+        if barred in reasons:
+            return barred
     return Exclusion.DELEGATOR_VOTED if reasons else Exclusion.NOT_A_REVIEWER
 
 
@@ -84,6 +110,8 @@ def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
     """Whether this person is out, whatever their role."""
     if person in facts.requesters:
         return Exclusion.OWN_REQUEST
+    if person in facts.authorizers:
+        return Exclusion.AUTHORIZED_IT
     if any(person == voice.voter for voice in facts.voices):
         return Exclusion.ALREADY_VOTED
     if any(person == voice.authority for voice in facts.voices):
@@ -92,23 +120,7 @@ def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
 
 
 def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:
-    """Everybody who is out on this review by name: who asked, and who has a vote already."""
+    """Everybody who is out on this review by name: who set it in motion, and who has a vote already."""
     signed = {person for voice in facts.voices for person in (voice.voter, voice.authority) if person is not None}
-    reasons = {person: exclusion_of(person, facts) for person in sorted(facts.requesters | signed)}
+    reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed)}
     return {person: reason for person, reason in reasons.items() if reason is not None}
-
-
-def quorum_of(voices: Sequence[Voice], *, required: int, holders: Iterable[UUID], requesters: Iterable[UUID]) -> Quorum:
-    """Approvals of different people, none of whom asked, each by a standing that still holds and is used once."""
-    standing, asked = frozenset(holders), frozenset(requesters)
-    seen: set[UUID] = set()
-    approvals = 0
-    for voice in voices:
-        if not voice.approves or voice.voter is None or voice.authority not in standing:
-            continue
-        people = {voice.voter, voice.authority}
-        if people & (seen | asked):
-            continue
-        seen |= people
-        approvals += 1
-    return Quorum(required=required, approvals=approvals)

@@ -6,7 +6,7 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake"]
+NAMES = ["evaluate", "intake", "workflows"]
 
 
 def main(names: list[str]) -> None:

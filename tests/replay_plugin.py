@@ -1,6 +1,6 @@
 """pytest plugin: at the end of every test that used the database, before its rollback, each recorded decision is
-re-evaluated from what is stored with it and must come out the same. A test that alters the record on purpose says
-`@pytest.mark.tampers`."""
+re-evaluated from what is stored with it, and each workflow run is folded from its log; both must come out the same.
+A test that alters the record on purpose says `@pytest.mark.tampers`."""
 
 from collections.abc import Generator
 
@@ -22,9 +22,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     outcome = yield
     if item.get_closest_marker("tampers") is None and may_ask_the_database():
-        differing = replay_all()
+        differing = replay_decisions() + replay_instances()
         if differing:
-            pytest.fail("re-evaluated differently: " + "; ".join(differing), pytrace=False)
+            pytest.fail("replayed differently: " + "; ".join(differing), pytrace=False)
     return outcome
 
 
@@ -46,7 +46,7 @@ def may_ask_the_database() -> bool:
     return not connection.needs_rollback
 
 
-def replay_all() -> list[str]:
+def replay_decisions() -> list[str]:
     """Every decision that the test recorded, read back with its snapshots."""
     from governance.models import EnforcementDecision
     from governance.selectors import decisions_newest_first, snapshot_load
@@ -58,4 +58,15 @@ def replay_all() -> list[str]:
             return []
         snapshot_load.cache_clear()
         replays = ((row.id, decision_replay(row=row)) for row in decisions_newest_first())
-        return [f"{id_}: {', '.join(replay.differences)}" for id_, replay in replays if not replay.agrees]
+        return [f"decision {id_}: {', '.join(replay.differences)}" for id_, replay in replays if not replay.agrees]
+
+
+def replay_instances() -> list[str]:
+    """Every run that the test began, however far it came."""
+    from reasoncodes.tenancy import every_tenant
+    from workflows.models import WorkflowInstance
+    from workflows.services.replay import instance_replay
+
+    with every_tenant():
+        replays = [instance_replay(instance=row) for row in WorkflowInstance.objects.all()]
+        return [f"run {one.instance.id}: {', '.join(one.differences)}" for one in replays if one.differences]

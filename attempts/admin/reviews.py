@@ -6,22 +6,36 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from attempts.models import Review
-from attempts.states import ReviewStatus
+from attempts.states import FULFILLING, ReviewKind, ReviewStatus
 from governance.admin.base import ConsoleAdmin
 from governance.admin.records import choice_filter
 
-LABELS = {"requested": "warning", "approved": "success", "rejected": "danger", "expired": "danger"}
+LABELS = {
+    "requested": "warning",
+    "approved": "success",
+    "confirmed": "success",
+    "overridden": "success",
+    "rejected": "danger",
+    "expired": "danger",
+}
 
 
 @admin.register(Review)
 class ReviewAdmin(ConsoleAdmin):
-    list_display = ["attempt", "status_shown", "tier", "progress", "expires_at", "claimed_by"]
-    list_filter = [choice_filter("status", {status.value: status.value for status in ReviewStatus})]
-    search_fields = ["=id", "=attempt__id"]
-    search_help_text = "The id of a review or of its attempt."
+    list_display = ["about", "kind", "status_shown", "tier", "progress", "expires_at", "claimed_by"]
+    list_filter = [
+        choice_filter("status", {status.value: status.value for status in ReviewStatus}),
+        choice_filter("kind", {kind.value: kind.value for kind in ReviewKind}),
+    ]
+    search_fields = ["=id", "=attempt__id", "=origin_step", "=subject_ref"]
+    search_help_text = "The id of a review, of its attempt or of its workflow step, or the reference of its case."
     ordering = ["expires_at", "id"]
     fields = [
+        "kind",
         "attempt",
+        "label",
+        "subject_ref",
+        "origin_step",
         "status_shown",
         "tier",
         "progress",
@@ -30,6 +44,7 @@ class ReviewAdmin(ConsoleAdmin):
         "expires_at",
         "claimed_by",
         "claimed_until",
+        "requeues",
         "decided_at",
     ]
     readonly_fields = fields
@@ -38,11 +53,16 @@ class ReviewAdmin(ConsoleAdmin):
         rows = super().get_queryset(request).select_related("attempt", "claimed_by", "organization")
         return rows.prefetch_related("votes")
 
+    @admin.display(description="About")
+    def about(self, obj: Review) -> str:
+        return str(obj.attempt) if obj.attempt is not None else f"{obj.label or 'Human review'} {obj.subject_ref}"
+
     @display(description="Status", label=LABELS)
     def status_shown(self, obj: Review) -> str:
         return obj.status
 
     @admin.display(description="Approvals")
     def progress(self, obj: Review) -> str:
-        approvals = sum(1 for vote in obj.votes.all() if vote.verdict == "approve")
-        return f"{approvals} of {obj.approvals_required}"
+        approvals = sum(1 for vote in obj.votes.all() if vote.verdict in FULFILLING)
+        asked = " and ".join(f"{part['approvals_required']} {part['tier']}" for part in obj.parts)
+        return f"{approvals} of {obj.approvals_required} ({asked})"

@@ -6,18 +6,29 @@ from rest_framework import serializers
 
 from attempts.models import Delegation, Review
 from attempts.selectors.review_card import Card
-from attempts.states import ReviewStatus, VoteVerdict
+from attempts.states import ReviewKind, ReviewStatus, VoteVerdict
+
+
+class BucketOut(serializers.Serializer[Any]):
+    tier = serializers.CharField()
+    approvals_required = serializers.IntegerField()
+
+
+def _of_attempt(name: str) -> serializers.CharField:
+    return serializers.CharField(source=f"attempt.{name}", allow_null=True, default=None)
 
 
 class ReviewOut(serializers.ModelSerializer[Review]):
-    """A line of the queue."""
+    """A line of the queue. What is the attempt's is null in a human review, and the other way round."""
 
-    attempt_id = serializers.UUIDField()
-    workflow_slug = serializers.CharField(source="attempt.workflow_slug")
-    connector = serializers.CharField(source="attempt.connector")
-    operation = serializers.CharField(source="attempt.operation")
-    target_ref = serializers.CharField(source="attempt.target_ref")
-    risk_tier = serializers.CharField(source="attempt.risk_tier")
+    kind = serializers.ChoiceField(choices=list(ReviewKind))
+    parts = BucketOut(many=True, help_text="How many of which tier must sign, all different people.")
+    attempt_id = serializers.UUIDField(allow_null=True)
+    workflow_slug = _of_attempt("workflow_slug")
+    connector = _of_attempt("connector")
+    operation = _of_attempt("operation")
+    target_ref = _of_attempt("target_ref")
+    risk_tier = _of_attempt("risk_tier")
     claimed_by = serializers.CharField(source="claimed_by.username", default=None, allow_null=True)
     overdue = serializers.SerializerMethodField(
         help_text="Past its deadline and not yet marked: nobody can approve it."
@@ -27,10 +38,16 @@ class ReviewOut(serializers.ModelSerializer[Review]):
         model = Review
         fields = [
             "id",
+            "kind",
             "status",
             "overdue",
             "tier",
             "approvals_required",
+            "parts",
+            "origin_step",
+            "subject_ref",
+            "label",
+            "requeues",
             "attempt_id",
             "workflow_slug",
             "connector",
@@ -45,7 +62,7 @@ class ReviewOut(serializers.ModelSerializer[Review]):
         ]
 
     def get_overdue(self, review: Review) -> bool:
-        return review.status == ReviewStatus.REQUESTED and bool(review.expires_at <= self.context["now"])
+        return review.overdue(self.context["now"])
 
 
 class AskedOut(serializers.Serializer[Any]):
@@ -79,11 +96,10 @@ class WhyHeldOut(serializers.Serializer[Any]):
     explanation = serializers.CharField(help_text="In words.")
 
 
-class TierQuorumOut(serializers.Serializer[Any]):
-    tier = serializers.CharField()
-    approvals_required = serializers.IntegerField()
+class TierQuorumOut(BucketOut):
     approvals = serializers.IntegerField()
     missing = serializers.IntegerField()
+    may_sign = serializers.ListField(child=serializers.CharField(), help_text="Usernames of those who still can.")
 
 
 class ReviewQuorumOut(serializers.Serializer[Any]):
@@ -106,6 +122,7 @@ class ClaimOut(serializers.Serializer[Any]):
 
 class MayDecideOut(serializers.Serializer[Any]):
     allowed = serializers.BooleanField()
+    verdicts = serializers.ListField(child=serializers.ChoiceField(choices=list(VoteVerdict)))
     reason = serializers.CharField(allow_null=True)
     detail = serializers.CharField()
     on_behalf_of = serializers.CharField(allow_null=True)
@@ -117,6 +134,8 @@ class VoteOut(serializers.Serializer[Any]):
     voter = serializers.CharField()
     on_behalf_of = serializers.CharField(allow_null=True)
     reason_code = serializers.CharField()
+    result_ref = serializers.CharField(help_text="Where the overriding judgement is kept.")
+    result_sha256 = serializers.CharField()
     note = serializers.CharField(allow_null=True)
     action_digest = serializers.CharField()
     at = serializers.DateTimeField()
@@ -126,18 +145,23 @@ class CardOut(serializers.Serializer[Card]):
     """A review as the person who looks at it sees it."""
 
     id = serializers.UUIDField(source="review.id")
+    kind = serializers.ChoiceField(choices=list(ReviewKind), source="review.kind")
     status = serializers.ChoiceField(choices=list(ReviewStatus), source="review.status")
     overdue = serializers.BooleanField()
     tier = serializers.CharField(source="review.tier")
     action_digest = serializers.CharField(source="review.action_digest", help_text="Send it back with your decision.")
     requested_at = serializers.DateTimeField(source="review.requested_at")
-    expires_at = serializers.DateTimeField(source="review.expires_at")
+    expires_at = serializers.DateTimeField(source="review.expires_at", allow_null=True)
     decided_at = serializers.DateTimeField(source="review.decided_at", allow_null=True)
-    attempt_id = serializers.UUIDField(source="attempt.id")
-    attempt_state = serializers.CharField(source="attempt.state")
-    asked = AskedOut(source="attempt")
-    asked_by = AskedByOut(source="attempt")
-    why_held = WhyHeldOut()
+    requeues = serializers.IntegerField(source="review.requeues")
+    origin_step = serializers.UUIDField(source="review.origin_step", allow_null=True)
+    subject_ref = serializers.CharField(source="review.subject_ref", help_text="The case of a human review.")
+    label = serializers.CharField(source="review.label")  # type: ignore[assignment]
+    attempt_id = serializers.UUIDField(source="attempt.id", allow_null=True)
+    attempt_state = serializers.CharField(source="attempt.state", allow_null=True)
+    asked = AskedOut(source="attempt", allow_null=True)
+    asked_by = AskedByOut(source="attempt", allow_null=True)
+    why_held = WhyHeldOut(allow_null=True)
     quorum = ReviewQuorumOut()
     excluded = ExcludedOut(many=True)
     claim = ClaimOut(allow_null=True)

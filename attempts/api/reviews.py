@@ -1,4 +1,4 @@
-"""`/reviews`: the queue of held actions and what people do with them. Reading decides nothing; only people decide."""
+"""`/reviews`: what waits for people, and what they do with it. Reading decides nothing; only people decide."""
 
 from typing import Any
 from uuid import UUID
@@ -13,16 +13,18 @@ from rest_framework.response import Response
 from attempts.api.review_shapes import CardOut, DelegationOut, ReviewOut
 from attempts.selectors.review import ME, UNCLAIMED, database_now, review_list
 from attempts.selectors.review_card import review_card
+from attempts.services.human_review import human_review_decide
 from attempts.services.review_claim import review_claim, review_release
 from attempts.services.review_delegate import LONGEST_HOURS, review_delegate
 from attempts.services.review_vote import review_vote
-from attempts.states import ReviewStatus, VoteVerdict
+from attempts.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.roles import VIEW, ApiScope
 from reasoncodes.api.conventions import ApiView, EmptyQuery, StrictSerializer
 
 
 class ReviewFilter(StrictSerializer):
     status = serializers.ChoiceField(choices=list(ReviewStatus), required=False)
+    kind = serializers.ChoiceField(choices=list(ReviewKind), required=False)
     tier = serializers.CharField(max_length=63, required=False)
     assigned = serializers.ChoiceField(choices=[ME, UNCLAIMED], required=False)
 
@@ -39,6 +41,13 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
+class OverrideIn(ApproveIn):
+    result_ref = serializers.CharField(
+        max_length=200, required=False, allow_blank=True, default="", help_text="Where your own judgement is kept."
+    )
+    payload_sha256 = serializers.RegexField("^([0-9a-f]{64})?$", required=False, allow_blank=True, default="")
+
+
 class DelegateIn(StrictSerializer):
     to_username = serializers.CharField(max_length=150)
     tier = serializers.CharField(max_length=63, required=False, default="", help_text="The review's own if left out.")
@@ -49,6 +58,14 @@ DIGEST = "3f0c7a5de1b2" + "0" * 52
 APPROVE = OpenApiExample("Released", value={"action_digest": DIGEST}, request_only=True)
 REJECT = OpenApiExample(
     "Rejected", value={"action_digest": DIGEST, "reason_code": "reviewer_wrong_target", "note": ""}, request_only=True
+)
+OVERRIDE = OpenApiExample(
+    "Overridden",
+    value={"action_digest": DIGEST, "result_ref": "finding-0007", "payload_sha256": "9b" * 32},
+    request_only=True,
+)
+DECLINE = OpenApiExample(
+    "Declined", value={"action_digest": DIGEST, "reason_code": "not_my_speciality", "note": ""}, request_only=True
 )
 DELEGATE = OpenApiExample("A week off", value={"to_username": "rita", "hours": 168}, request_only=True)
 
@@ -131,6 +148,36 @@ class ReviewRejectApi(DecidingView):
         return self.card(request, review_id)
 
 
+class ReviewConfirmApi(DecidingView):
+    """For human reviews: what the workflow found is right."""
+
+    @extend_schema(operation_id="reviews_confirm", request=ApproveIn, responses=CardOut, examples=[APPROVE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, ApproveIn)
+        human_review_decide(review_id=review_id, verdict=VoteVerdict.CONFIRM, **self.act(request), **word)
+        return self.card(request, review_id)
+
+
+class ReviewOverrideApi(DecidingView):
+    """For human reviews: the person's own judgement counts instead, kept in their own system."""
+
+    @extend_schema(operation_id="reviews_override", request=OverrideIn, responses=CardOut, examples=[OVERRIDE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, OverrideIn)
+        human_review_decide(review_id=review_id, verdict=VoteVerdict.OVERRIDE, **self.act(request), **word)
+        return self.card(request, review_id)
+
+
+class ReviewDeclineApi(DecidingView):
+    """For human reviews: somebody else should decide. The review stays open, without the person who declined."""
+
+    @extend_schema(operation_id="reviews_decline", request=RejectIn, responses=CardOut, examples=[DECLINE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, RejectIn)
+        human_review_decide(review_id=review_id, verdict=VoteVerdict.DECLINE, **self.act(request), **word)
+        return self.card(request, review_id)
+
+
 urlpatterns = [
     path("reviews", ReviewListApi.as_view(), name="review_list"),
     path("reviews/<uuid:review_id>", ReviewApi.as_view(), name="review"),
@@ -139,4 +186,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/delegate", ReviewDelegateApi.as_view(), name="review_delegate"),
     path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
     path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
+    path("reviews/<uuid:review_id>/confirm", ReviewConfirmApi.as_view(), name="review_confirm"),
+    path("reviews/<uuid:review_id>/override", ReviewOverrideApi.as_view(), name="review_override"),
+    path("reviews/<uuid:review_id>/decline", ReviewDeclineApi.as_view(), name="review_decline"),
 ]

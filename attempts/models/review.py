@@ -1,11 +1,14 @@
-"""The hold: what must be released, by how many of which tier, until when; and the votes on it."""
+"""What waits for people: a held action or a workflow's human-review step, until when; and the votes on it."""
+
+from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
 from attempts.models.attempt import Attempt
-from attempts.states import ReviewStatus, VoteVerdict
+from attempts.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.models import Note, Organization
 from governance.models.append_only import AppendOnlyModel
 from reasoncodes.ids import uuid7
@@ -15,13 +18,21 @@ from reasoncodes.tenancy import TenantManager
 class Review(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
-    attempt = models.OneToOneField(Attempt, on_delete=models.PROTECT, related_name="review")
-    tier = models.CharField(max_length=63)
-    approvals_required = models.PositiveSmallIntegerField()
+    kind = models.CharField(max_length=12, default=ReviewKind.RELEASE.value)
+    attempt = models.OneToOneField(Attempt, null=True, on_delete=models.PROTECT, related_name="review")
+    origin_step = models.UUIDField(null=True, help_text="The workflow step that asks for a person's judgement.")
+    subject_ref = models.CharField(max_length=200, blank=True, help_text="Reference of the case that it is about.")
+    label = models.CharField(max_length=200, blank=True)
+    tier = models.CharField(max_length=63, help_text="The first of them where several tiers must sign.")
+    approvals_required = models.PositiveSmallIntegerField(help_text="Of all tiers together.")
+    buckets = models.JSONField(default=list, help_text="How many of which tier, where several must sign.")
+    open_tiers = models.JSONField(default=list, help_text="Of the buckets: whose signature still helps.")
+    excluded = models.JSONField(default=list, help_text="Commitments of people who may not decide, and why.")
     action_digest = models.CharField(max_length=64)
     status = models.CharField(max_length=12, default=ReviewStatus.REQUESTED.value)
     requested_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    requeues = models.PositiveSmallIntegerField(default=0, help_text="How often somebody declined it.")
     remind_at = models.DateTimeField(null=True)
     reminded_at = models.DateTimeField(null=True)
     claimed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -35,6 +46,14 @@ class Review(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(status__in=list(ReviewStatus)), name="review_known_status"),
             models.CheckConstraint(condition=Q(approvals_required__gte=1), name="review_needs_somebody"),
+            models.CheckConstraint(
+                condition=Q(kind="release", attempt__isnull=False, origin_step=None, expires_at__isnull=False)
+                | Q(kind="human_review", attempt=None, origin_step__isnull=False),
+                name="review_fits_its_kind",
+            ),
+            models.UniqueConstraint(
+                fields=["origin_step"], condition=Q(status="requested"), name="review_one_open_per_step"
+            ),
         ]
         indexes = [
             models.Index(fields=["expires_at"], condition=Q(status="requested"), name="review_due"),
@@ -49,6 +68,15 @@ class Review(models.Model):
     def __str__(self) -> str:
         return f"{self.tier} {self.id}"
 
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """How many of which tier must sign, in whichever form it was asked for."""
+        return self.buckets or [{"tier": self.tier, "approvals_required": self.approvals_required}]
+
+    def overdue(self, now: datetime) -> bool:
+        """Open, and past its deadline: nobody can decide on it any more, whether or not a tick has noticed."""
+        return self.status == ReviewStatus.REQUESTED and self.expires_at is not None and self.expires_at <= now
+
 
 class ReviewVote(AppendOnlyModel):
     """One person's word on one review, bound to the digest of what they saw."""
@@ -58,7 +86,10 @@ class ReviewVote(AppendOnlyModel):
     voter_ref = models.CharField(max_length=64, help_text="The person's commitment; see PersonReference.")
     on_behalf_of_ref = models.CharField(max_length=64, blank=True, help_text="Who delegated to the voter.")
     verdict = models.CharField(max_length=8)
+    tier = models.CharField(max_length=63, blank=True, help_text="The tier that was delegated to the voter, if so.")
     reason_code = models.CharField(max_length=64, blank=True)
+    result_ref = models.CharField(max_length=200, blank=True, help_text="Where the overriding judgement is kept.")
+    result_sha256 = models.CharField(max_length=64, blank=True)
     note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     action_digest = models.CharField(max_length=64)
     at = models.DateTimeField()
@@ -70,7 +101,12 @@ class ReviewVote(AppendOnlyModel):
         constraints = [
             models.UniqueConstraint(fields=["review", "voter_ref"], name="vote_once_per_person"),
             models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_known_verdict"),
-            models.CheckConstraint(condition=Q(verdict="approve") | ~Q(reason_code=""), name="vote_reject_has_reason"),
+            models.CheckConstraint(
+                condition=~Q(verdict__in=["reject", "decline"]) | ~Q(reason_code=""), name="vote_refusal_has_reason"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict="override") | Q(result_ref="", result_sha256=""), name="vote_result_is_an_override"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 from attempts.models import Attempt, Slot
 from attempts.selectors.attempt import attempt_review
-from attempts.selectors.review_standing import standing_of
+from attempts.selectors.review_people import progress_of
+from attempts.selectors.review_standing import approval_stands, standing_of
 from attempts.states import FINAL_STATES, AttemptState, ReviewStatus
 from governance.selectors import intake_facts
 from governance.states import ContractState
@@ -27,6 +28,7 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
         return []
     found = [*_review(attempt, at), *_gates(attempt)]
     if attempt.state == AttemptState.APPROVED:
+        found += _signers(attempt, at)
         found += [*_queue(attempt), *_timing(attempt, at)]
     return found
 
@@ -35,15 +37,27 @@ def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
     review = attempt_review(attempt=attempt)
     if review is None or review.status != ReviewStatus.REQUESTED:
         return []
-    quorum = standing_of(review=review, attempt=attempt, person=None, now=at).quorum
+    standing = standing_of(review=review, attempt=attempt, person=None, now=at)
+    by_tier = progress_of(review=review, facts=standing.facts, now=at)
     facts = {
         "review_id": str(review.id),
         "tier": review.tier,
-        "approvals": quorum.approvals,
+        "by_tier": by_tier,
+        "approvals": standing.quorum.approvals,
         "approvals_required": review.approvals_required,
-        "expires_at": review.expires_at.isoformat(),
+        "expires_at": review.expires_at.isoformat() if review.expires_at else None,
     }
-    return [Obstacle("review", f"{quorum.missing} more approval(s) by {review.tier} needed", facts)]
+    missing = " and ".join(f"{row['missing']} more approval(s) by {row['tier']}" for row in by_tier if row["missing"])
+    return [Obstacle("review", f"{missing or 'one more decision'} needed", facts)]
+
+
+def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
+    """Who released it must still have the role when it is leased."""
+    review = attempt_review(attempt=attempt)
+    if review is None or approval_stands(review=review, attempt=attempt, now=at):
+        return []
+    facts = {"review_id": str(review.id), "reason_code": "approver_standing_lost"}
+    return [Obstacle("approval", "somebody who approved it has lost the role; the next lease denies it", facts)]
 
 
 def _gates(attempt: Attempt) -> list[Obstacle]:

@@ -19,3 +19,8 @@ def quarantine_case_list(*, category: str | None = None, resolved: bool | None =
 
 def quarantine_case_get(*, case_id: UUID) -> QuarantineCase:
     return tenant_get(QuarantineCase, case_id)
+
+
+def quarantine_finding(*, attempt_id: UUID) -> str | None:
+    """What a person found about it; empty while nobody has, None when it was never set apart."""
+    return QuarantineCase.objects.filter(attempt_id=attempt_id).values_list("finding", flat=True).first()

@@ -1,4 +1,4 @@
-"""Reading reviews: the queue, one hold with its attempt, the database's clock, and what forbids a release now."""
+"""Reading reviews: the queue, one review with what it holds, the database's clock, and what forbids a release now."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,9 +20,9 @@ ME, UNCLAIMED = "me", "unclaimed"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A hold and what it holds, both locked."""
+    """A review and, where it holds one, its attempt; both locked."""
 
-    attempt: Attempt
+    attempt: Attempt | None
     review: Review
 
     @property
@@ -30,7 +30,7 @@ class Held:
         return self.review.status == ReviewStatus.REQUESTED
 
     def overdue(self, now: datetime) -> bool:
-        return self.is_open and self.review.expires_at <= now
+        return self.review.overdue(now)
 
 
 def database_now() -> datetime:
@@ -42,11 +42,19 @@ def database_now() -> datetime:
 
 
 def review_list(
-    *, actor: Actor, now: datetime, status: str | None = None, tier: str | None = None, assigned: str | None = None
+    *,
+    actor: Actor,
+    now: datetime,
+    status: str | None = None,
+    kind: str | None = None,
+    tier: str | None = None,
+    assigned: str | None = None,
 ) -> QuerySet[Review]:
     rows = Review.objects.select_related("attempt", "claimed_by").order_by("-id")
-    exact = {"status": status, "tier": tier}
+    exact = {"status": status, "kind": kind}
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
+    if tier is not None:
+        rows = rows.filter(_concerns(tier))
     if assigned == ME:
         mine = actor.id if actor.kind is ActorKind.PERSON else None
         return rows.filter(claimed_by_id=mine, claimed_until__gt=now) if mine else rows.none()
@@ -55,14 +63,21 @@ def review_list(
     return rows
 
 
+def _concerns(tier: str) -> Q:
+    """Where several tiers sign: while it is open, only those whose signature still helps."""
+    waiting = Q(status=ReviewStatus.REQUESTED)
+    several = (waiting & Q(open_tiers__contains=[tier])) | (~waiting & Q(buckets__contains=[{"tier": tier}]))
+    return Q(tier=tier, buckets=[]) | several
+
+
 def review_get(*, review_id: UUID) -> Review:
     return tenant_get(Review, review_id)
 
 
 def review_lock(*, review_id: UUID) -> Held:
-    """Attempt first, then review: the lock order everywhere."""
+    """Attempt first, then review: the lock order everywhere. A human review holds no attempt."""
     attempt_id = review_get(review_id=review_id).attempt_id
-    attempt = tenant_get(Attempt, attempt_id, lock=True)
+    attempt = tenant_get(Attempt, attempt_id, lock=True) if attempt_id is not None else None
     return Held(attempt, tenant_get(Review, review_id, lock=True))
 
 
@@ -70,9 +85,7 @@ def review_lock_if_free(*, review_id: UUID) -> Held | None:
     """For ticks: what somebody is busy with is left to them, or to the next tick."""
     attempts = Attempt.objects.filter(review__id=review_id)
     attempt = attempts.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
-    if attempt is None:
-        return None
-    reviews = Review.objects.filter(id=review_id)
+    reviews = Review.objects.filter(id=review_id, attempt=attempt)
     review = reviews.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
     return Held(attempt, review) if review is not None else None
 

@@ -6,11 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from attempts.models import Attempt, Review, ReviewVote
-from attempts.review_rules import WORDS, Exclusion, Quorum, excluded_people
+from attempts.review_errors import TierComplete
+from attempts.review_rules import WORDS, Exclusion, excluded_people
 from attempts.selectors.attempt import attempt_decision
 from attempts.selectors.review import claimed_by_other, database_now, release_blocked, review_get
+from attempts.selectors.review_people import progress_of
 from attempts.selectors.review_standing import Standing, members, refusal_of, standing_of
-from attempts.states import ReviewStatus
+from attempts.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.enforcement import results_from_document
 from governance.models import EnforcementDecision
 from governance.selectors import people_behind
@@ -20,9 +22,9 @@ from reasoncodes.actors import Actor, ActorKind
 @dataclass(frozen=True, slots=True)
 class Card:
     review: Review
-    attempt: Attempt
+    attempt: Attempt | None
     overdue: bool
-    why_held: dict[str, Any]
+    why_held: dict[str, Any] | None
     quorum: dict[str, Any]
     excluded: list[dict[str, Any]]
     claim: dict[str, Any] | None
@@ -40,13 +42,13 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
     return Card(
         review=review,
         attempt=attempt,
-        overdue=waits and review.expires_at <= now,
-        why_held=_why_held(attempt_decision(attempt=attempt)),
-        quorum=_quorum(review, standing.quorum),
+        overdue=review.overdue(now),
+        why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
+        quorum=_quorum(review, standing, now),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
         may_decide=_may_decide(review, attempt, standing, now),
-        release_blocked=release_blocked(attempt=attempt) if waits else None,
+        release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
     )
 
@@ -63,9 +65,14 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     }
 
 
-def _quorum(review: Review, quorum: Quorum) -> dict[str, Any]:
-    count = {"approvals_required": quorum.required, "approvals": quorum.approvals, "missing": quorum.missing}
-    return count | {"by_tier": [{"tier": review.tier} | count]}
+def _quorum(review: Review, standing: Standing, now: datetime) -> dict[str, Any]:
+    quorum = standing.quorum
+    return {
+        "approvals_required": quorum.required,
+        "approvals": quorum.approvals,
+        "missing": quorum.missing,
+        "by_tier": progress_of(review=review, facts=standing.facts, now=now),
+    }
 
 
 def _excluded(review: Review, standing: Standing) -> list[dict[str, Any]]:
@@ -84,28 +91,38 @@ def _claim(review: Review, now: datetime) -> dict[str, Any] | None:
     return {"username": review.claimed_by.username, "until": review.claimed_until}
 
 
-def _may_decide(review: Review, attempt: Attempt, standing: Standing, now: datetime) -> dict[str, Any]:
+def _may_decide(review: Review, attempt: Attempt | None, standing: Standing, now: datetime) -> dict[str, Any]:
     """The answer that a vote would get now, short of the digest that it carries."""
     if standing.person is None:
-        return {"allowed": False, "reason": "not_a_person", "detail": "Only people decide.", "on_behalf_of": None}
+        return _may_not("not_a_person", "Only people decide.")
     refusal = refusal_of(review=review, attempt=attempt, standing=standing, now=now)
     if refusal is not None:
-        excluded = standing.authority if isinstance(standing.authority, Exclusion) else None
+        excluded = standing.mandate if isinstance(standing.mandate, Exclusion) else None
         reason = excluded.value if excluded else refusal.code.replace("-", "_")
-        return {"allowed": False, "reason": reason, "detail": refusal.detail, "on_behalf_of": None}
+        return _may_not(reason, refusal.detail)
     return {
         "allowed": True,
+        "verdicts": _verdicts(review, standing),
         "reason": None,
-        "detail": "Your word counts.",
+        "detail": "Your word counts." if standing.approval_helps else TierComplete.summary(),
         "on_behalf_of": _represented(review, standing),
     }
 
 
+def _verdicts(review: Review, standing: Standing) -> list[str]:
+    known = [verdict.value for verdict in VERDICTS_OF[ReviewKind(review.kind)]]
+    return [verdict for verdict in known if verdict != VoteVerdict.APPROVE or standing.approval_helps]
+
+
+def _may_not(reason: str, detail: str) -> dict[str, Any]:
+    return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
+
+
 def _represented(review: Review, standing: Standing) -> str | None:
-    if isinstance(standing.authority, Exclusion) or standing.authority == standing.person:
+    mandate = standing.mandate
+    if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
         return None
-    names = members(organization_id=review.organization_id, people=[standing.authority])
-    return names.get(standing.authority)
+    return members(organization_id=review.organization_id, people=[mandate.authority]).get(mandate.authority)
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
@@ -118,6 +135,8 @@ def _votes(review: Review) -> list[dict[str, Any]]:
             "voter": names.get(vote.voter_ref, "erased"),
             "on_behalf_of": names.get(vote.on_behalf_of_ref, "erased") if vote.on_behalf_of_ref else None,
             "reason_code": vote.reason_code,
+            "result_ref": vote.result_ref,
+            "result_sha256": vote.result_sha256,
             "note": vote.note.text if vote.note else None,
             "action_digest": vote.action_digest,
             "at": vote.at,

@@ -1,6 +1,6 @@
 """Whether a person may decide on a review at this moment: roles, delegations and votes, read for the pure rules."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -9,80 +9,106 @@ from django.db.models import QuerySet
 
 from attempts.models import Attempt, Delegation, Review, ReviewVote
 from attempts.review_errors import AlreadyVoted, NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
-from attempts.review_rules import Exclusion, Facts, Quorum, Voice, authority_for, quorum_of
+from attempts.review_quorum import Bucket, Quorum, Voice
+from attempts.review_rules import Delegated, Exclusion, Facts, Mandate, helps, mandate_for, quorum_for
 from attempts.selectors.review import claimed_by_other
-from attempts.states import AttemptState, ReviewStatus, VoteVerdict
+from attempts.states import FULFILLING, AttemptState, ReviewStatus
 from governance.errors import OwnWork
 from governance.models import PersonReference, RoleGroup, User
 from governance.roles import AUDITOR
 from reasoncodes.errors import DomainError, WrongState
 
+ROLE = "reviewer:"
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One person's place in one review. `authority`: whose role counts, or why there is none."""
+    """One person's place in one review. `mandate`: whose role counts, or why there is none."""
 
     facts: Facts
     person: UUID | None
-    authority: UUID | Exclusion
+    mandate: Mandate | Exclusion
     quorum: Quorum
+
+    @property
+    def approval_helps(self) -> bool:
+        """False for a member of a tier whose places are taken: they may reject, and that is all."""
+        if self.person is None or isinstance(self.mandate, Exclusion):
+            return False
+        return helps(self.person, self.mandate, self.facts)
 
 
 def reviewer_role(tier: str) -> str:
-    return f"reviewer:{tier}"
+    return f"{ROLE}{tier}"
 
 
-def role_holders(*, organization_id: UUID, role: str, people: Iterable[UUID]) -> frozenset[UUID]:
-    """Who of these people has the role right now. A person who was switched off has none."""
+def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterable[UUID]) -> dict[str, frozenset[UUID]]:
+    """Who of these people has which tier's role right now. A person who was switched off has none."""
     rows = RoleGroup.objects.filter(
-        organization_id=organization_id, role=role, group__user__id__in=set(people), group__user__is_active=True
+        organization_id=organization_id,
+        role__in=[reviewer_role(tier) for tier in tiers],
+        group__user__id__in=set(people),
+        group__user__is_active=True,
     )
-    return frozenset(rows.values_list("group__user__id", flat=True))
+    found: dict[str, set[UUID]] = {}
+    for role, person in rows.values_list("role", "group__user__id"):
+        found.setdefault(role.removeprefix(ROLE), set()).add(person)
+    return {tier: frozenset(holders) for tier, holders in found.items()}
 
 
-def standing_of(*, review: Review, attempt: Attempt, person: UUID | None, now: datetime) -> Standing:
+def buckets_of(review: Review) -> tuple[Bucket, ...]:
+    return tuple(Bucket(part["tier"], part["approvals_required"]) for part in review.parts)
+
+
+def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Standing:
     """To be read under the review's lock by whoever decides: a role taken away a moment ago decides nothing."""
     facts = facts_of(review=review, attempt=attempt, person=person, now=now)
-    authority = authority_for(person, facts) if person is not None else Exclusion.NOT_A_REVIEWER
-    return Standing(facts, person, authority, quorum_with(facts, required=review.approvals_required))
+    mandate = mandate_for(person, facts) if person is not None else Exclusion.NOT_A_REVIEWER
+    return Standing(facts, person, mandate, quorum_for(facts))
 
 
-def quorum_with(facts: Facts, *more: Voice, required: int) -> Quorum:
-    return quorum_of((*facts.voices, *more), required=required, holders=facts.holders, requesters=facts.requesters)
-
-
-def facts_of(*, review: Review, attempt: Attempt, person: UUID | None, now: datetime) -> Facts:
-    responsible = attempt.caller.responsible_id
-    voices = _voices(review)
-    delegators = _delegators(review, person, now) if person is not None else ()
-    people = {person, *delegators, *(voice.authority for voice in voices)} - {None}
+def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
+    responsible = attempt.caller.responsible_id if attempt is not None else None
+    barred, voices, buckets = _barred(review), _voices(review), buckets_of(review)
+    delegations = _delegations(review, person, now) if person is not None else ()
+    authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
+    deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
     return Facts(
-        requesters=frozenset({responsible} if responsible else ()),
+        buckets=buckets,
+        requesters=barred[Exclusion.OWN_REQUEST] | ({responsible} if responsible else frozenset()),
         holders=role_holders(
             organization_id=review.organization_id,
-            role=reviewer_role(review.tier),
-            people=[row for row in people if row is not None],
+            tiers=[bucket.tier for bucket in buckets],
+            people=_known(authorities | {person}),
         ),
-        delegators=delegators,
+        delegations=delegations,
         voices=voices,
+        authorizers=barred[Exclusion.AUTHORIZED_IT],
+        acting=acting_people(organization_id=review.organization_id, people=_known(deputies)),
     )
 
 
 def refusal_of(
-    *, review: Review, attempt: Attempt, standing: Standing, now: datetime, expired: bool = False
+    *, review: Review, attempt: Attempt | None, standing: Standing, now: datetime, expired: bool = False
 ) -> DomainError | None:
     """What the person would be told if they decided now; None when their word would count. `expired`: just now."""
-    if isinstance(standing.authority, Exclusion):
-        return _excluded(review, standing.authority)
-    if expired or review.status == ReviewStatus.EXPIRED or (_open(review) and review.expires_at <= now):
+    if isinstance(standing.mandate, Exclusion):
+        return _excluded(review, standing.mandate)
+    if expired or review.status == ReviewStatus.EXPIRED or review.overdue(now):
         return ReviewExpired(subject_type="review", subject_id=review.id)
-    if not _open(review):
+    if review.status != ReviewStatus.REQUESTED:
         return ReviewOver(f"This review is {review.status}.", subject_type="review", subject_id=review.id)
-    if attempt.state != AttemptState.REVIEW_REQUIRED:
+    if attempt is not None and attempt.state != AttemptState.REVIEW_REQUIRED:
         return WrongState(f"The attempt is {attempt.state}.")
     if review.approvals_required == 1 and claimed_by_other(review, person=standing.person, now=now):
         return ReviewClaimed()
     return None
+
+
+def approval_stands(*, review: Review, attempt: Attempt, now: datetime) -> bool:
+    """Whether those who released the attempt still could: each signer has the role, is active and is not barred."""
+    facts = facts_of(review=review, attempt=attempt, person=None, now=now)
+    return review.status == ReviewStatus.APPROVED and quorum_for(facts).met
 
 
 def members(*, organization_id: UUID, people: Iterable[UUID]) -> dict[UUID, str]:
@@ -101,16 +127,27 @@ def _acting_roles(organization_id: UUID) -> QuerySet[RoleGroup]:
     return RoleGroup.objects.filter(organization_id=organization_id).exclude(role=AUDITOR)
 
 
-def _open(review: Review) -> bool:
-    return review.status == ReviewStatus.REQUESTED
+def acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
+    """Who of them is active and has a role in the organization that changes anything."""
+    if not people:
+        return frozenset()
+    rows = User.objects.filter(id__in=people, is_active=True, groups__role_group__in=_acting_roles(organization_id))
+    return frozenset(rows.values_list("id", flat=True))
+
+
+def _known(people: Iterable[UUID | None]) -> set[UUID]:
+    return {person for person in people if person is not None}
 
 
 def _excluded(review: Review, reason: Exclusion) -> DomainError:
     if reason is Exclusion.OWN_REQUEST:
         words = "You are behind this request, or would decide for whoever is."
         return OwnWork(words, subject_type="review", subject_id=review.id)
+    if reason is Exclusion.AUTHORIZED_IT:
+        words = "You authorized this attempt, or would decide for whoever did."
+        return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.NOT_A_REVIEWER:
-        words = f"This review is for the tier {review.tier}."
+        words = f"This review is for the tier {' and the tier '.join(part['tier'] for part in review.parts)}."
         return NotAReviewer(words, subject_type="review", subject_id=review.id)
     return AlreadyVoted(subject_type="review", subject_id=review.id)
 
@@ -123,20 +160,32 @@ def _voices(review: Review) -> tuple[Voice, ...]:
         Voice(
             voter=people.get(vote.voter_ref),
             authority=people.get(vote.on_behalf_of_ref or vote.voter_ref),
-            approves=vote.verdict == VoteVerdict.APPROVE,
+            approves=vote.verdict in FULFILLING,
+            tier=vote.tier,
         )
         for vote in votes
     )
 
 
-def _delegators(review: Review, person: UUID, now: datetime) -> tuple[UUID, ...]:
+def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
+    """Who was put down as excluded when the review was opened. Whose reference was erased is not known any more."""
+    reasons = {row["ref"]: Exclusion(row["reason"]) for row in review.excluded}
+    known = PersonReference.objects.filter(commitment__in=reasons) if reasons else PersonReference.objects.none()
+    people = dict(known.values_list("commitment", "user_id"))
+    return {
+        reason: frozenset(people[ref] for ref, given in reasons.items() if given is reason and ref in people)
+        for reason in (Exclusion.OWN_REQUEST, Exclusion.AUTHORIZED_IT)
+    }
+
+
+def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated, ...]:
     """Only while the person is in the organization themselves."""
     rows = Delegation.objects.filter(
         organization_id=review.organization_id,
-        tier=review.tier,
+        tier__in=[part["tier"] for part in review.parts],
         to_user_id=person,
         to_user__groups__role_group__in=_acting_roles(review.organization_id),
         starts_at__lte=now,
         ends_at__gt=now,
     )
-    return tuple(dict.fromkeys(rows.order_by("id").values_list("from_user_id", flat=True)))
+    return tuple(dict.fromkeys(Delegated(*row) for row in rows.order_by("id").values_list("tier", "from_user_id")))

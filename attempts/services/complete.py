@@ -50,4 +50,4 @@ def attempt_complete(*, actor: Actor, at: datetime, report: Report, result: Succ
         if reported_before(held=held, outcome=ReceiptOutcome.SUCCESS):
             return held.attempt
         late_keep(held=held, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
-    raise lease_lost(report)
+    raise lease_lost(held)

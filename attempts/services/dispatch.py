@@ -14,8 +14,10 @@ from attempts.adapters.base import Call, Outcome, OutcomeKind, failure, unknown
 from attempts.adapters.registry import adapter_for
 from attempts.crash_points import crash_point
 from attempts.execution_errors import LeaseLost
+from attempts.handlers import step_ready
 from attempts.models import Attempt
 from attempts.response_boundary import outside_boundary
+from attempts.selectors.attempt import origin_of
 from attempts.services.complete import Success, attempt_complete
 from attempts.services.fail import Failure, attempt_fail
 from attempts.services.held import Report
@@ -36,6 +38,8 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
         began = time.monotonic()
         leases = attempt_lease(actor=SYSTEM, at=now(), owner=worker_name(), selection=for_worker(attempt_id=attempt_id))
         if not leases.granted:
+            if origin_of(attempt_id=attempt_id) is not None:
+                step_ready(attempt_id, now())
             return None
         crash_point("after_intent")
         granted = leases.granted[0]

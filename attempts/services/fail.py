@@ -48,7 +48,7 @@ def attempt_fail(*, actor: Actor, at: datetime, report: Report, failure: Failure
             return held.attempt
         if not failure.outcome_unknown:
             late_keep(held=held, outcome=ReceiptOutcome.FAILURE, actor=actor, at=at)
-    raise lease_lost(report)
+    raise lease_lost(held)
 
 
 def _apply(held: Held, failure: Failure, *, actor: Actor, at: datetime) -> None:

@@ -19,4 +19,4 @@ def attempt_heartbeat(*, actor: Actor, at: datetime, report: Report) -> Attempt:
             held.attempt.lease_expires_at = held.now + timedelta(seconds=LEASE_SECONDS)
             held.attempt.save(update_fields=["lease_expires_at"])
             return held.attempt
-    raise lease_lost(report)
+    raise lease_lost(held)

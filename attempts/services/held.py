@@ -7,6 +7,7 @@ from uuid import UUID
 from attempts.execution_errors import LeaseLost
 from attempts.models import Attempt, DispatchIntent, Receipt
 from attempts.selectors.review import database_now
+from attempts.services.quarantine_open import documents_of
 from attempts.services.transition import entry_build
 from attempts.states import AttemptState, ReceiptOutcome
 from governance.insert import insert_together
@@ -81,5 +82,12 @@ def late_keep(*, held: Held, outcome: ReceiptOutcome, actor: Actor, at: datetime
     )
 
 
-def lease_lost(report: Report) -> LeaseLost:
-    return LeaseLost(subject_type="attempt", subject_id=report.attempt_id)
+def lease_lost(held: Held) -> LeaseLost:
+    """Counted towards misuse as the attempt's contract says."""
+    attempt = held.attempt
+    return LeaseLost(
+        subject_type="attempt",
+        subject_id=attempt.id,
+        organization_id=attempt.organization_id,
+        misuse_rule=documents_of(attempt)["throttles_and_misuse"]["misuse"],
+    )

@@ -71,9 +71,16 @@ def key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -
 
 
 def key_look_up(
-    *, organization_id: UUID, scope: str, key: str, fingerprint: Fingerprint, policy: Mapping[str, Any], at: datetime
+    *,
+    organization_id: UUID,
+    scope: str,
+    key: str,
+    fingerprint: Fingerprint,
+    policy: Mapping[str, Any],
+    at: datetime | None,
 ) -> KeyUse:
-    """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
+    """Inside the intake's transaction, whose lock on the key makes it the only one for this key. `at` is None for a
+    workflow step's key, which does not end: a step opens one attempt, however late it asks again."""
     fields = IdempotencyRecord._meta.concrete_fields
     with connection.cursor() as cursor:
         cursor.execute(
@@ -87,7 +94,7 @@ def key_look_up(
         return KeyUse("new")
     record = IdempotencyRecord.from_db(connection.alias, [field.attname for field in fields], values)
     record.parts = json.loads(record.parts) if isinstance(record.parts, str) else record.parts
-    if record.expires_at <= at:
+    if at is not None and record.expires_at <= at:
         return KeyUse("new" if policy["on_expired"] == "new" else "expired", record)
     if record.fingerprint != fingerprint.value:
         return KeyUse("conflicting", record, tuple(fingerprint.differing(record.parts)))

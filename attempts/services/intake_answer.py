@@ -71,8 +71,9 @@ def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
             "tier": review.tier,
             "approvals_required": review.approvals_required,
             "expires_at": review.expires_at.isoformat(),
+            **({"buckets": review.buckets} if review.buckets else {}),
         }
-        if review
+        if review and review.expires_at
         else None,
     }
 

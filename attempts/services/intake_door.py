@@ -1,8 +1,10 @@
 """Whether a request may come in at all: decided from address, headers and credential, before any byte of its body."""
 
 from datetime import datetime
+from uuid import UUID
 
-from governance.selectors import Arrival, Credential, IntakeFacts, intake_arrival, intake_facts
+from governance.models import Organization
+from governance.selectors import Arrival, Credential, IntakeFacts, intake_arrival, intake_facts, intake_own_arrival
 from governance.states import ContractState
 from reasoncodes.errors import AttemptCreationDisabled, CredentialMissing, ScopeMissing
 
@@ -21,6 +23,18 @@ def intake_pass(*, credential: Credential, facts: IntakeFacts | None) -> IntakeF
     """The open contract's facts; raises the refusal otherwise. Writes nothing."""
     if SCOPE not in credential.actor.scopes:
         raise ScopeMissing(extensions={"required_scope": SCOPE})
+    return _open_only(facts)
+
+
+def intake_pass_ours(*, contract_id: UUID) -> None:
+    """The same door for what the engine asks without an attempt: reads and checks. The caller has passed the gate."""
+    arrival = intake_own_arrival(contract_id=contract_id, account_slug="")
+    if arrival is None or arrival.organization.status != Organization.Status.ACTIVE:
+        raise AttemptCreationDisabled
+    _open_only(arrival.facts)
+
+
+def _open_only(facts: IntakeFacts | None) -> IntakeFacts:
     if facts is None or facts.contract.state != ContractState.OPEN:
         raise AttemptCreationDisabled
     if any(not shutdown["drill"] for shutdown in facts.shutdowns):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from attempts.intake_body import Fingerprint, action_digest
 from attempts.models import Attempt, AttemptTransition, IdempotencyRecord, Review
+from attempts.review_rules import Exclusion
 from attempts.services.idempotency import KeyUse
 from attempts.services.transition import entry_build, transition_build
 from attempts.states import RuntimeMode
@@ -45,6 +46,14 @@ class Intake:
     headers: frozenset[str] = frozenset()
     retry_of: UUID | None = None
     compensates: UUID | None = None
+    origin_step: UUID | None = None
+    authorized_by: str = ""
+    """The commitment of the person who sent it on its way again; they do not review it."""
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Not made by Holdpoint itself from something that is on record already."""
+        return self.retry_of is None and self.compensates is None and self.origin_step is None
 
     def with_body(self, body: Any) -> "Intake":
         return replace(self, body=body)
@@ -104,18 +113,25 @@ def attempt_build(
         metadata=request.get("metadata", {}),
         retry_of_id=intake.retry_of,
         compensates_id=intake.compensates,
+        origin_step=intake.origin_step,
         created_at=intake.at,
     )
 
 
-def review_build(attempt: Attempt, decision: EnforcementDecision, at: datetime) -> Review | None:
+def review_build(
+    attempt: Attempt, decision: EnforcementDecision, at: datetime, *, authorized_by: str = ""
+) -> Review | None:
     if decision.approval is None or decision.verdict != "needs_approval":
         return None
+    buckets = decision.approval.get("buckets", [])
     return Review(
         organization_id=attempt.organization_id,
         attempt_id=attempt.id,
         tier=decision.approval["tier"],
         approvals_required=decision.approval["approvals_required"],
+        buckets=buckets,
+        open_tiers=[bucket["tier"] for bucket in buckets],
+        excluded=[{"ref": authorized_by, "reason": Exclusion.AUTHORIZED_IT.value}] if authorized_by else [],
         action_digest=attempt.action_digest,
         requested_at=at,
         remind_at=at + timedelta(seconds=decision.approval["expires_in_seconds"] / 2),

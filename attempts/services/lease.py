@@ -40,7 +40,7 @@ UPDATE attempts_attempt SET lease_owner = %(owner)s, lease_token = lease_token +
 FROM due WHERE attempts_attempt.id = due.id
 RETURNING attempts_attempt.id
 """
-OURS = "runtime_mode = 'active' AND connector <> 'external'"
+OURS = "runtime_mode = 'active' AND connector <> 'external' AND origin_step IS NULL"
 THEIRS = "(runtime_mode = 'client_driven' OR (runtime_mode = 'active' AND connector = 'external'))"
 
 
@@ -81,12 +81,22 @@ def for_executor(*, actor: Actor, attempt_id: UUID | None = None, connector: str
     return chosen
 
 
-def attempt_lease(*, actor: Actor, at: datetime, owner: str, selection: Selection, limit: int = 1) -> Leases:
-    """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart."""
+def attempt_lease(
+    *,
+    actor: Actor,
+    at: datetime,
+    owner: str,
+    selection: Selection,
+    limit: int = 1,
+    seconds: float | None = LEASE_SECONDS,
+) -> Leases:
+    """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart.
+
+    `seconds` None: a lease without an end, for a holder whose end something else sees to."""
     leases, rechecks = Leases(), Rechecks()
     with transaction.atomic():
         gate_pass()
-        attempts = _take(owner, selection, min(limit, LARGEST_BATCH))
+        attempts = _take(owner, selection, min(limit, LARGEST_BATCH), seconds)
         crash_point("after_lease")
         entries: list[LedgerEntry] = []
         for attempt in attempts:
@@ -102,8 +112,8 @@ def attempt_lease(*, actor: Actor, at: datetime, owner: str, selection: Selectio
     return leases
 
 
-def _take(owner: str, selection: Selection, limit: int) -> Sequence[Attempt]:
-    parameters: dict[str, Any] = {"owner": owner, "limit": limit, "seconds": LEASE_SECONDS} | selection.parameters
+def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -> Sequence[Attempt]:
+    parameters: dict[str, Any] = {"owner": owner, "limit": limit, "seconds": seconds} | selection.parameters
     with connection.cursor() as cursor:
         cursor.execute(LEASE.format(which=selection.which), parameters)
         ids = [row[0] for row in cursor.fetchall()]

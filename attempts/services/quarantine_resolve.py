@@ -65,7 +65,8 @@ def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, ord
         _require_incident(attempt, case)
         slug, version = attempt.workflow_slug, attempt.contract_version
         intake = _intake(attempt, order, slug, str(version), key=f"retry-{case.id}", at=at)
-        answer = attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id))
+        by = actor_reference(actor)
+        answer = attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id, authorized_by=by))
         _follow(case, answer, Resolution.RETRY_AUTHORIZED, "quarantine.retry_authorized", actor=actor, at=at)
     return answer
 
@@ -85,7 +86,8 @@ def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: O
             "operation": f"compensate.{attempt.operation}"[:128]
         }
         intake = _intake(attempt, order, slug, version, key=f"compensate-{case.id}", at=at)
-        answer = attempt_create(intake=replace(intake, body=body, compensates=attempt.id))
+        by = actor_reference(actor)
+        answer = attempt_create(intake=replace(intake, body=body, compensates=attempt.id, authorized_by=by))
         _follow(case, answer, Resolution.COMPENSATED, "quarantine.compensated", actor=actor, at=at)
     return answer
 

@@ -7,7 +7,11 @@ from uuid import UUID
 from attempts.adapters.registry import effect_in_force
 from attempts.intake_body import action_digest
 from attempts.models import Attempt, DispatchIntent, Receipt
+from attempts.selectors.attempt import attempt_review
+from attempts.selectors.review import database_now
+from attempts.selectors.review_standing import approval_stands
 from attempts.services.effect_key import EffectChain, effect_chain, success_already
+from governance.enforcement import Verdict
 from governance.models import Organization
 from governance.selectors import IntakeFacts, intake_facts
 from governance.states import ContractState, Effect
@@ -50,6 +54,8 @@ class Rechecks:
             return Recheck(Go.UNRESOLVED, "outcome_unknown")
         chain = effect_chain(attempt)
         receipt = success_already(chain=chain) if attempt.tries > 1 or len(chain.attempt_ids) > 1 else None
+        if receipt is None and not signers_stand(attempt):
+            return Recheck(Go.DENY, "approver_standing_lost")
         return Recheck(Go.DONE if receipt else Go.SEND, chain=chain, receipt=receipt)
 
     def _contract(self, attempt: Attempt) -> Recheck | None:
@@ -74,6 +80,15 @@ class Rechecks:
                 organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)
             )
         return self._facts[key]
+
+
+def signers_stand(attempt: Attempt) -> bool:
+    """What people released goes out only while they could still release it: a role taken since then takes the release
+    with it. What no rule held needs nobody."""
+    if attempt.decision.verdict != Verdict.NEEDS_APPROVAL:
+        return True
+    review = attempt_review(attempt=attempt)
+    return review is not None and approval_stands(review=review, attempt=attempt, now=database_now())
 
 
 def digest_unchanged(attempt: Attempt) -> bool:

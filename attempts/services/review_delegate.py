@@ -8,7 +8,7 @@ from django.db import transaction
 from attempts.models import Delegation, Review
 from attempts.review_errors import NotAReviewer
 from attempts.selectors.review import actor_at, database_now, review_lock
-from attempts.selectors.review_standing import delegate_find, reviewer_role, role_holders
+from attempts.selectors.review_standing import delegate_find, role_holders
 from attempts.services.review_end import record_review
 from governance.ledger.append import person_commitment
 from governance.models import User
@@ -22,7 +22,7 @@ LONGEST_HOURS = 14 * 24
 def review_delegate(
     *, actor: Actor, at: datetime, review_id: UUID, to_username: str, hours: int, tier: str = ""
 ) -> Delegation:
-    """From the review's card, for all reviews of the tier (the review's own unless another is named) from now on."""
+    """From the review's card, for all reviews of the tier (one of the review's own unless it is named) from now on."""
     return _delegate(
         actor=actor_at(actor=actor, review_id=review_id),
         at=at,
@@ -38,8 +38,7 @@ def _delegate(*, actor: Actor, at: datetime, review_id: UUID, to_username: str, 
     with transaction.atomic():
         held = review_lock(review_id=review_id)
         now, review = database_now(), held.review
-        tier = tier or review.tier
-        giver = _giver(actor, review, tier)
+        giver, tier = _giver(actor, review, tier)
         if not held.is_open or held.overdue(now):
             raise WrongState("This review has ended.")
         receiver = _receiver(review.organization_id, giver, to_username)
@@ -62,12 +61,13 @@ def _delegate(*, actor: Actor, at: datetime, review_id: UUID, to_username: str, 
     return delegation
 
 
-def _giver(actor: Actor, review: Review, tier: str) -> UUID:
-    """Only who has the role: what was delegated to somebody, they cannot hand on."""
+def _giver(actor: Actor, review: Review, tier: str) -> tuple[UUID, str]:
+    """Only who has the role: what was delegated to somebody, they cannot hand on. Unnamed, their first tier here."""
     if actor.kind is ActorKind.PERSON and actor.id is not None:
-        role = reviewer_role(tier)
-        if role_holders(organization_id=review.organization_id, role=role, people=[actor.id]):
-            return actor.id
+        tiers = [tier] if tier else [part["tier"] for part in review.parts]
+        held = role_holders(organization_id=review.organization_id, tiers=tiers, people=[actor.id])
+        if held:
+            return actor.id, next(name for name in tiers if name in held)
     raise NotAReviewer("Only a reviewer of the tier can delegate it.", subject_type="review", subject_id=review.id)
 
 

@@ -1,10 +1,11 @@
-"""The only place that writes a review's status: how a hold ends, with its ledger entry. The caller holds the locks."""
+"""The only place that writes a review's status: how it ends, with its ledger entry. The caller holds the locks."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from attempts.models import Attempt, Review
+from attempts.handlers import review_ended
+from attempts.models import Attempt, Review, ReviewVote
 from attempts.selectors.review import Held
 from attempts.services.transition import transition_apply
 from attempts.states import ReviewStatus
@@ -15,6 +16,8 @@ from reasoncodes.errors import WrongState
 ACTION_OF = {
     ReviewStatus.APPROVED: "review.approved",
     ReviewStatus.REJECTED: "review.rejected",
+    ReviewStatus.CONFIRMED: "review.confirmed",
+    ReviewStatus.OVERRIDDEN: "review.overridden",
     ReviewStatus.EXPIRED: "review.expired",
     ReviewStatus.CANCELED: "review.canceled",
 }
@@ -28,28 +31,35 @@ def review_end(
     at: datetime,
     reason_code: str = "",
     payload: Mapping[str, Any] | None = None,
+    vote: ReviewVote | None = None,
 ) -> None:
-    """A review ends once. Its claim ends with it."""
-    if review.status != ReviewStatus.REQUESTED:
-        raise WrongState(f"This review is {review.status}.")
+    """A review ends once. Its claim ends with it. Who asked is told, unless it was they who ended it."""
+    old = review.status
+    if old != ReviewStatus.REQUESTED:
+        raise WrongState(f"This review is {old}.")
     review.status = status.value
     review.decided_at = at
     review.claimed_by = None
     review.claimed_until = None
     review.save(update_fields=["status", "decided_at", "claimed_by", "claimed_until"])
     record_review(review, ACTION_OF[status], actor=actor, at=at, reason_code=reason_code, payload=payload)
+    if status is not ReviewStatus.CANCELED:
+        review_ended(review, old=old, vote=vote, actor=actor, at=at)
 
 
 def review_end_expired(held: Held) -> None:
     """By the clock, at the deadline, whenever that is noticed. It denies."""
     review, at = held.review, held.review.expires_at
+    if at is None:
+        raise ValueError("a review without a deadline does not expire")
     review_end(review, ReviewStatus.EXPIRED, actor=CLOCK, at=at, reason_code="review_expired")
-    attempt_deny(held, actor=CLOCK, at=at, reason_code="review_expired")
+    if held.attempt is not None:
+        attempt_deny(held.attempt, review, actor=CLOCK, at=at, reason_code="review_expired")
 
 
-def attempt_deny(held: Held, *, actor: Actor, at: datetime, reason_code: str) -> None:
-    payload = {"review": str(held.review.id)}
-    transition_apply(held.attempt, "deny", actor=actor, at=at, payload=payload, reason_code=reason_code)
+def attempt_deny(attempt: Attempt, review: Review, *, actor: Actor, at: datetime, reason_code: str) -> None:
+    payload = {"review": str(review.id)}
+    transition_apply(attempt, "deny", actor=actor, at=at, payload=payload, reason_code=reason_code)
 
 
 def review_cancel(*, attempt: Attempt, actor: Actor, at: datetime, reason_code: str) -> Review | None:
@@ -79,6 +89,12 @@ def record_review(
         subject_id=review.id,
         actor=actor,
         at=at,
-        payload={"attempt": str(review.attempt_id), "tier": review.tier, **(payload or {})},
+        payload={**_about(review), "tier": review.tier, **(payload or {})},
         reason_code=reason_code,
     )
+
+
+def _about(review: Review) -> dict[str, str]:
+    if review.attempt_id is not None:
+        return {"attempt": str(review.attempt_id)}
+    return {"kind": review.kind, "origin_step": str(review.origin_step)}

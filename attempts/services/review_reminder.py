@@ -7,15 +7,19 @@ from django.core.mail import EmailMessage, get_connection
 
 from attempts.models import Review
 from attempts.selectors.review_people import reminder_people
-from attempts.states import ReviewStatus
+from attempts.states import ReviewKind, ReviewStatus
 from reasoncodes.tenancy import every_tenant
 
 log = structlog.get_logger("holdpoint.reviews")
 BODY = """A review of the tier {tier} waits for a decision until {until} UTC.
-After that it expires, and what was asked for is denied.
+After that it expires, and {otherwise}.
 
 Review: {review}
 {why}"""
+OTHERWISE = {
+    ReviewKind.RELEASE: "what was asked for is denied",
+    ReviewKind.HUMAN_REVIEW: "the workflow goes on without a judgement, or stops",
+}
 ESCALATED = "You get this as an operator: nobody has claimed it, or too few reviewers are left who may decide.\n"
 
 
@@ -37,5 +41,7 @@ def review_reminder_send(*, review_id: UUID) -> int:
 
 def _mail(review: Review, address: str, why: str) -> EmailMessage:
     until = f"{review.expires_at:%Y-%m-%d %H:%M}"
-    text = BODY.format(tier=review.tier, until=until, review=review.id, why=why)
+    tiers = " and ".join(part["tier"] for part in review.parts)
+    otherwise = OTHERWISE[ReviewKind(review.kind)]
+    text = BODY.format(tier=tiers, until=until, review=review.id, why=why, otherwise=otherwise)
     return EmailMessage(subject=f"A review waits until {until} UTC", body=text, to=[address])

@@ -67,7 +67,7 @@ def _alone(review_id: UUID, act: Callable[[Held], bool]) -> bool:
 def _expire(held: Held) -> bool:
     if not held.overdue(database_now()):
         return False
-    if held.attempt.state != AttemptState.REVIEW_REQUIRED:
+    if held.attempt is not None and held.attempt.state != AttemptState.REVIEW_REQUIRED:
         raise WrongState("The attempt is not held any more, but its review is open.")
     review_end_expired(held)
     return True
@@ -80,7 +80,8 @@ def _remind(held: Held, at: datetime) -> bool:
         return False
     people = reminder_people(review=review, attempt=held.attempt)
     review.reminded_at = at
-    review.save(update_fields=["reminded_at"])
+    review.open_tiers = list(people.open_tiers) if review.buckets else []  # somebody who signed may have lost the role
+    review.save(update_fields=["reminded_at", "open_tiers"])
     payload = {"reviewers": len(people.reviewers), "escalated_to": len(people.operators)}
     record_review(review, "review.reminded", actor=CLOCK, at=review.remind_at, payload=payload)
     ring(SEND, review.id)

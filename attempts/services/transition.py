@@ -6,6 +6,7 @@ from typing import Any
 
 from django_fsm import TransitionNotAllowed
 
+from attempts.handlers import attempt_moved
 from attempts.models import Attempt, AttemptTransition
 from attempts.services.slots import slots_release
 from attempts.states import FINAL_STATES, AttemptState, RuntimeMode
@@ -69,6 +70,7 @@ def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime,
     announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
+    attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 
 
 def entry_build(

@@ -25,7 +25,7 @@ from governance.services.policy import policy_archive, policy_change, policy_cre
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 STATE_LABELS = {"draft": "info", "active": "success", "archived": "default"}
-READING_ORDER = ("id", "description", "when", "verdict", "reason_code", "tier")
+READING_ORDER = ("id", "description", "when", "verdict", "reason_code", "tier", "buckets")
 STARTER = [
     {"id": "low-risk", "when": 'action.risk_tier == "low"', "verdict": "allow"},
     {

@@ -86,7 +86,9 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
         if not obj.approval:
             return "none needed"
         hours = obj.approval["expires_in_seconds"] / 3600
-        return f"{obj.approval['approvals_required']} of {obj.approval['tier']}, within {hours:g} h"
+        parts = obj.approval.get("buckets") or [obj.approval]
+        people = " and ".join(f"{part['approvals_required']} of {part['tier']}" for part in parts)
+        return f"{people}, within {hours:g} h"
 
     def page_context(self, request: HttpRequest, obj: EnforcementDecision) -> dict[str, Any]:
         results = results_from_document(obj.results)

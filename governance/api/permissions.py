@@ -22,7 +22,8 @@ class ScopeRequired(BasePermission):
     """Views say `required_scopes = {"GET": "governance:read", …}`; people need the permission that stands for it.
 
     `people_permissions` of the view replaces that permission for single methods; `services_allowed = False` closes the
-    view to keys (what only a person may do, such as approving readiness).
+    view to keys (what only a person may do, such as approving readiness); `other_scopes` names one more scope that
+    opens a method.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -32,7 +33,8 @@ class ScopeRequired(BasePermission):
             raise CredentialMissing
         if request.method not in view.allowed_methods:
             raise MethodNotAllowed
-        actor = self._service(principal, view, scope) if isinstance(principal, ServicePrincipal) else None
+        other = getattr(view, "other_scopes", {}).get(_method(request), scope)
+        actor = self._service(principal, view, scope, other) if isinstance(principal, ServicePrincipal) else None
         actor = actor or self._person(principal, request, view, scope)
         request.actor = actor  # type: ignore[attr-defined]  # before narrowing: a refusal is filed under who tried
         actor = self._narrowed(actor, request)
@@ -41,9 +43,9 @@ class ScopeRequired(BasePermission):
         return True
 
     @staticmethod
-    def _service(principal: ServicePrincipal, view: Any, scope: str) -> Actor:
+    def _service(principal: ServicePrincipal, view: Any, scope: str, other: str) -> Actor:
         actor = principal.credential.actor
-        if not getattr(view, "services_allowed", True) or scope not in actor.scopes:
+        if not getattr(view, "services_allowed", True) or not {scope, other} & actor.scopes:
             raise ScopeMissing(extensions={"required_scope": scope})
         return actor
 

@@ -7,6 +7,7 @@ from governance.enforcement.names import EVALUATORS
 from governance.enforcement.schemas import FACTS_SCHEMA, REQUEST_SCHEMA
 from governance.enforcement.shape import request_problems
 from governance.enforcement.storage import (
+    approval_document,
     decision_document,
     decision_from_document,
     environment_sha256,
@@ -26,6 +27,7 @@ __all__ = [
     "Environment",
     "EvaluatorResult",
     "Verdict",
+    "approval_document",
     "boundary_findings",
     "decision_document",
     "decision_from_document",

@@ -117,4 +117,9 @@ def _approval(decisive: EvaluatorResult) -> Approval | None:
     if decisive.verdict is not Verdict.NEEDS_APPROVAL:
         return None
     inputs = decisive.inputs
-    return Approval(inputs["tier"], inputs["approvals_required"], inputs["expires_in_seconds"])
+    return Approval.of(
+        tier=inputs.get("tier"),
+        approvals_required=inputs["approvals_required"],
+        expires_in_seconds=inputs["expires_in_seconds"],
+        buckets=inputs.get("buckets", ()),
+    )

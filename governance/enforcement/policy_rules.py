@@ -13,6 +13,14 @@ from governance.enforcement.verdict import Approval, Verdict
 
 _COUNT: Final[Schema] = {"type": ["integer", "null"], "minimum": 1, "maximum": 10**9}
 _CODE: Final[Schema] = {"type": ["string", "null"], "maxLength": 100}
+_TIER: Final[Schema] = {"type": "string", "minLength": 1}
+_BUCKET: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["tier", "approvals_required"],
+    "properties": {"tier": {**_TIER, "maxLength": 100}, "approvals_required": {**_COUNT, "type": "integer"}},
+}
+_NOTHING: Final[Schema] = {"type": "null"}
 _RULE: Final[Schema] = {
     "type": "object",
     "additionalProperties": False,
@@ -25,17 +33,24 @@ _RULE: Final[Schema] = {
         "tier": _CODE,
         "approvals_required": _COUNT,
         "expires_in_seconds": _COUNT,
+        "buckets": {"type": ["array", "null"], "minItems": 1, "maxItems": 100, "items": _BUCKET},
         "description": {"type": ["string", "null"]},
     },
     # A hold that does not say who releases it, or until when, is no hold.
     "if": {"properties": {"verdict": {"const": "needs_approval"}}},
     "then": {
-        "required": ["tier", "approvals_required", "expires_in_seconds"],
-        "properties": {
-            "tier": {"type": "string", "minLength": 1},
-            "approvals_required": {"type": "integer"},
-            "expires_in_seconds": {"type": "integer"},
-        },
+        "required": ["expires_in_seconds"],
+        "properties": {"expires_in_seconds": {"type": "integer"}},
+        "oneOf": [
+            {
+                "required": ["tier", "approvals_required"],
+                "properties": {"tier": _TIER, "approvals_required": {"type": "integer"}, "buckets": _NOTHING},
+            },
+            {
+                "required": ["buckets"],
+                "properties": {"buckets": {"type": "array"}, "tier": _NOTHING, "approvals_required": _NOTHING},
+            },
+        ],
     },
 }
 POLICY_SCHEMA: Final[Schema] = {
@@ -124,4 +139,9 @@ def _always_raising(error: ConditionError) -> Test:
 
 
 def _approval(rule: Mapping[str, Any]) -> Approval:
-    return Approval(rule["tier"], rule["approvals_required"], rule["expires_in_seconds"])
+    return Approval.of(
+        tier=rule.get("tier"),
+        approvals_required=rule.get("approvals_required"),
+        expires_in_seconds=rule["expires_in_seconds"],
+        buckets=rule.get("buckets") or (),
+    )

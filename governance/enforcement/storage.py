@@ -5,27 +5,37 @@ from typing import Any
 
 from governance.canonical import canonical_sha256
 from governance.enforcement.names import DECISION_FORMAT
-from governance.enforcement.verdict import Approval, Decision, EvaluatorResult, Verdict
+from governance.enforcement.verdict import Approval, Bucket, Decision, EvaluatorResult, Verdict
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:
     """The whole decision; two decisions agree when the canonical bytes of their documents do."""
-    approval = decision.approval
     return {
         "format": DECISION_FORMAT,
         "verdict": decision.verdict.value,
         "reason_code": decision.reason_code,
         "results": [_result_document(result) for result in decision.results],
-        "approval": approval
-        and {
-            "tier": approval.tier,
-            "approvals_required": approval.approvals_required,
-            "expires_in_seconds": approval.expires_in_seconds,
-        },
+        "approval": approval_document(decision.approval),
         "rule_id": decision.rule_id,
         "retry_after": decision.retry_after,
         "failures": dict(decision.failures),
     }
+
+
+def approval_document(approval: Approval | None) -> dict[str, Any] | None:
+    """`buckets` is there only where a rule asks for several tiers: decisions from before there were any stay equal."""
+    if approval is None:
+        return None
+    document: dict[str, Any] = {
+        "tier": approval.tier,
+        "approvals_required": approval.approvals_required,
+        "expires_in_seconds": approval.expires_in_seconds,
+    }
+    return document | ({"buckets": buckets_document(approval.buckets)} if approval.buckets else {})
+
+
+def buckets_document(buckets: Iterable[Bucket]) -> list[dict[str, Any]]:
+    return [{"tier": bucket.tier, "approvals_required": bucket.approvals_required} for bucket in buckets]
 
 
 def decision_from_document(document: Mapping[str, Any]) -> Decision:
@@ -35,7 +45,7 @@ def decision_from_document(document: Mapping[str, Any]) -> Decision:
         verdict=Verdict(document["verdict"]),
         reason_code=document["reason_code"],
         results=results_from_document(document["results"]),
-        approval=Approval(**approval) if approval else None,
+        approval=Approval.of(**approval) if approval else None,
         rule_id=document["rule_id"],
         retry_after=document["retry_after"],
         failures=dict(document["failures"]),

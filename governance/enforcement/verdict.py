@@ -1,6 +1,6 @@
 """The values that come out of enforcement: verdicts, one result per evaluator, and the decision made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -30,12 +30,39 @@ class EvaluatorResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Bucket:
+    """So many different people of one tier."""
+
+    tier: str
+    approvals_required: int
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
-    """Who must release a held action, how many of them, and until when."""
+    """Who must release a held action, how many of them, and until when. With `buckets`, all of them must be filled by
+    different people; `tier` is then the first one's and `approvals_required` their sum."""
 
     tier: str
     approvals_required: int
     expires_in_seconds: int
+    buckets: tuple[Bucket, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        expires_in_seconds: int,
+        tier: str | None = None,
+        approvals_required: int | None = None,
+        buckets: Iterable[Mapping[str, Any]] = (),
+    ) -> "Approval":
+        """From a rule, an evaluator's inputs or a stored decision: with buckets, or with a tier and a number."""
+        parts = tuple(Bucket(part["tier"], part["approvals_required"]) for part in buckets)
+        if parts:
+            return cls(parts[0].tier, sum(part.approvals_required for part in parts), expires_in_seconds, parts)
+        if tier is None or approvals_required is None:
+            raise ValueError("an approval by nobody")
+        return cls(tier, approvals_required, expires_in_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ _DETAILS: Final[Mapping[str, str]] = {
     "rule": "Rule: {}.",
     "condition_error": "Its condition failed with {}.",
     "tier": "Reviewers: {}.",
+    "buckets": "Reviewers, all different people: {}.",
     "approvals_required": "Approvals needed: {}.",
     "not_evaluated": "Not looked at, because of: {}.",
     "failure": "What happened: {}.",
@@ -74,6 +75,8 @@ def _worth_saying(inputs: Mapping[str, Any], name: str) -> bool:
 def _in_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_in_words, value))
+    if isinstance(value, Mapping) and "tier" in value:
+        return f"{value['approvals_required']} of {value['tier']}"
     if isinstance(value, Mapping):
         return f"{value.get('pointer') or '/'} ({value.get('rule')})"
     return "yes" if value is True else str(value)

@@ -21,6 +21,16 @@ CONTEXT: dict[str, frozenset[str] | None] = {
     "contract": frozenset({"slug", "version", "effect", "risk_tier", "adapter"}),
 }
 
+APPROVAL_FIELDS = ("tier", "approvals_required", "expires_in_seconds", "buckets")
+BUCKET_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["tier"],
+    "properties": {
+        "tier": {"type": "string", "maxLength": 63},
+        "approvals_required": {"type": "integer", "minimum": 1, "maximum": 10},
+    },
+}
 RULE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -34,6 +44,7 @@ RULE_SCHEMA: dict[str, Any] = {
         "tier": {"type": "string", "maxLength": 63},
         "approvals_required": {"type": "integer", "minimum": 1, "maximum": 10},
         "expires_in_seconds": {"type": "integer", "minimum": 60, "maximum": 31536000},
+        "buckets": {"type": "array", "minItems": 1, "maxItems": 10, "items": BUCKET_SCHEMA},
     },
 }
 _validator = jsonschema_rs.Draft202012Validator(RULE_SCHEMA)
@@ -70,7 +81,8 @@ def _shape(rule: Any, pointer: str) -> list[PolicyProblem]:
     for error in _validator.iter_errors(rule):
         path = "".join(f"/{part}" for part in error.instance_path)
         kind = str(error.schema_path[-1]) if error.schema_path else "shape"
-        found.append(PolicyProblem(pointer + path, kind, SHAPE_WORDS.get(kind, "does not have the expected shape")))
+        words = SHAPE_WORDS | (BUCKET_WORDS if path.startswith("/buckets") else {})
+        found.append(PolicyProblem(pointer + path, kind, words.get(kind, "does not have the expected shape")))
     return found
 
 
@@ -83,6 +95,12 @@ SHAPE_WORDS = {
     "maximum": "is too large",
     "maxLength": "is too long",
     "type": "does not have the expected type",
+    "minItems": "is empty",
+    "maxItems": "has too many entries",
+}
+BUCKET_WORDS = {
+    "required": "lacks its tier",
+    "additionalProperties": "has a field that is not one of: " + ", ".join(BUCKET_SCHEMA["properties"]),
 }
 
 
@@ -96,11 +114,32 @@ def _meaning(
     if code is not None and code not in reason_codes:
         found.append(_unknown(f"{pointer}/reason_code", "reason code", code, reason_codes))
     if rule["verdict"] == "needs_approval":
-        if rule.get("tier") not in tiers:
-            found.append(_unknown(f"{pointer}/tier", "reviewer tier", str(rule.get("tier", "")), tiers))
-    elif any(name in rule for name in ("tier", "approvals_required", "expires_in_seconds")):
+        found += _approval(rule, pointer, tiers)
+    elif any(name in rule for name in APPROVAL_FIELDS):
         found.append(PolicyProblem(pointer, "approval_fields", "only needs_approval takes tier, approvals and expiry"))
     return found
+
+
+def _approval(rule: dict[str, Any], pointer: str, tiers: Collection[str]) -> list[PolicyProblem]:
+    """One tier and a number, or buckets of different tiers."""
+    if "buckets" not in rule:
+        return _tier(rule.get("tier", ""), f"{pointer}/tier", tiers)
+    found = []
+    if "tier" in rule or "approvals_required" in rule:
+        words = "takes either tier and approvals_required, or buckets"
+        found.append(PolicyProblem(pointer, "approval_fields", words))
+    seen: set[str] = set()
+    for index, bucket in enumerate(rule["buckets"]):
+        place = f"{pointer}/buckets/{index}/tier"
+        found += _tier(bucket["tier"], place, tiers)
+        if bucket["tier"] in seen:
+            found.append(PolicyProblem(place, "duplicate", "has a bucket of its own already"))
+        seen.add(bucket["tier"])
+    return found
+
+
+def _tier(tier: str, pointer: str, tiers: Collection[str]) -> list[PolicyProblem]:
+    return [] if tier in tiers else [_unknown(pointer, "reviewer tier", tier, tiers)]
 
 
 def _unknown(pointer: str, what: str, given: str, known: Collection[str]) -> PolicyProblem:

@@ -6,6 +6,7 @@ from datetime import datetime
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 
+from governance.gate import gate_shut
 from governance.ledger.append import ledger_append, person_commitment
 from governance.models import Organization, OrganizationGroupObjectPermission, RoleGroup, User
 from governance.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
@@ -48,8 +49,10 @@ def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Or
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
+    """Behind the gate: what this person released is not sent once the role is gone."""
     _require_standing(actor, organization)
     with transaction.atomic():
+        gate_shut()
         group = role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return

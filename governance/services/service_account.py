@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from governance.ledger.append import ledger_append
 from governance.models import Organization, ServiceAccount, User
 from governance.throttling import strikes_forget
-from reasoncodes.actors import Actor
+from reasoncodes.actors import SYSTEM, Actor
 from reasoncodes.errors import AlreadyExists, NotFound
 
 
@@ -31,6 +31,17 @@ def service_account_create(
     except IntegrityError as error:
         raise AlreadyExists("This organization has a service account with this slug.") from error
     return account
+
+
+def service_account_ensure(*, at: datetime, organization: Organization, slug: str, description: str) -> ServiceAccount:
+    """The account that a part of Holdpoint itself acts with in this organization; made on its first use."""
+    own = ServiceAccount.objects.filter(organization=organization, slug=slug)
+    try:
+        return own.first() or service_account_create(
+            actor=SYSTEM, at=at, organization=organization, slug=slug, description=description
+        )
+    except AlreadyExists:  # another transaction made it in between
+        return own.get()
 
 
 def service_account_suspend(

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from governance.canonical import canonical_sha256
+from governance.enforcement import approval_document
 from governance.errors import PolicyInvalid
 from governance.models import EnforcementDecision, Policy
 from governance.selectors import SnapshotBroken, decisions_newest_first
@@ -81,7 +82,7 @@ def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
 
 def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> Change | None:
     again = redecide(row=row, policy=draft, policy_sha256=digest)
-    reason = again.reason_code or ""
-    if again.verdict.value == row.verdict and reason == row.reason_code:
+    reason, approval = again.reason_code or "", approval_document(again.approval)
+    if (again.verdict.value, reason, approval) == (row.verdict, row.reason_code, row.approval):
         return None
     return Change(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason)

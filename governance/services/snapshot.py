@@ -32,12 +32,17 @@ def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
     }
 
 
-APPROVAL_DEFAULTS = {"approvals_required": 1, "expires_in_seconds": 86400}
+EXPIRY_DEFAULT = {"expires_in_seconds": 86400}
+COUNT_DEFAULT = {"approvals_required": 1}
 
 
 def normalized_rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """A rule that holds says how many must release it and until when; unsaid, one person within a day."""
-    return APPROVAL_DEFAULTS | rule if rule.get("verdict") == "needs_approval" else rule
+    """A rule that holds says how many must release it and until when; unsaid, one person (of each tier) in a day."""
+    if rule.get("verdict") != "needs_approval":
+        return rule
+    if "buckets" in rule:
+        return EXPIRY_DEFAULT | rule | {"buckets": [COUNT_DEFAULT | bucket for bucket in rule["buckets"]]}
+    return COUNT_DEFAULT | EXPIRY_DEFAULT | rule
 
 
 def policy_snapshot(*, policy: Policy) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def violation_record(*, actor: Actor, at: datetime, broken: RuleBroken) -> None:
             at=at,
             payload={"kind": broken.violation.value, "violation": str(violation.id)},
         )
-    misuse_strike(actor=actor, at=at)
+    misuse_strike(actor=actor, at=at, rule=broken.misuse_rule)
 
 
 def _actor(kwargs: dict[str, Any]) -> Actor:

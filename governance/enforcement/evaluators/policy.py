@@ -10,7 +10,8 @@ from governance.enforcement.case import Case
 from governance.enforcement.contract_terms import ContractTerms
 from governance.enforcement.policy_rules import PolicyRules, Rule
 from governance.enforcement.shape import moment
-from governance.enforcement.verdict import EvaluatorResult, Verdict, deny
+from governance.enforcement.storage import buckets_document
+from governance.enforcement.verdict import Approval, EvaluatorResult, Verdict, deny
 
 NAME: Final = "policy"
 _NOBODY: Final = "-"
@@ -52,12 +53,17 @@ def _first_match(
 def _matched(rule: Rule, *, inputs: dict[str, Any]) -> EvaluatorResult:
     approval = rule.approval
     if rule.verdict is Verdict.NEEDS_APPROVAL and approval is not None:
-        inputs |= {
-            "tier": approval.tier,
+        inputs |= _who(approval) | {
             "approvals_required": approval.approvals_required,
             "expires_in_seconds": approval.expires_in_seconds,
         }
     return EvaluatorResult(NAME, rule.verdict, rule.reason_code, inputs)
+
+
+def _who(approval: Approval) -> dict[str, Any]:
+    if not approval.buckets:
+        return {"tier": approval.tier}
+    return {"buckets": buckets_document(approval.buckets)}
 
 
 def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:

@@ -264,3 +264,18 @@ def test_another_organizations_attempt_does_not_exist(ready: UUID, cast: Cast, v
 def test_without_the_scope_it_is_403_and_people_cannot_execute(ready: UUID, cast: Cast, caller: Any, verb: str) -> None:
     assert post(caller, ready, verb).status_code == 403
     assert post(cast.session(cast.operator), ready, verb).status_code == 403
+
+
+@pytest.mark.parametrize("strikes", [2, 8])
+def test_how_many_late_reports_suspend_an_executor_says_the_contract(
+    cast: Cast, caller: Any, executor: Any, strikes: int
+) -> None:
+    rule = {"strikes": strikes, "window_seconds": 600, "action": "suspend_service_account"}
+    changes = {"throttles_and_misuse": {"misuse": rule}}
+    contract(cast, adapter="external", effect="idempotent", changes=changes)
+    ready = asked(caller, connector="external", runtime_mode="client_driven")
+    token = leased(executor, ready)
+    lease_runs_out(ready)
+    for _ in range(strikes):
+        assert post(executor, ready, "complete", lease_token=token).status_code == 409
+    assert post(executor, ready, "complete", lease_token=token).status_code == 401

@@ -7,11 +7,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
+from django.db import transaction
 from django.utils import timezone
 
 from attempts.models import Attempt, AttemptTransition, Review, ReviewVote
 from attempts.selectors.review import database_now
+from attempts.services.human_review import human_review_open
 from governance.documents import default_documents
 from governance.models import GovernanceViolation, LedgerEntry, ServiceAccount, User
 from governance.services.api_key import api_key_issue
@@ -26,7 +29,16 @@ from tests.governed import HOLD, open_contract
 TIER = "customer_clinician"
 REVIEWER = f"reviewer:{TIER}"
 REJECT = {"reason_code": "reviewer_wrong_target"}
-VERBS = ("claim", "release", "delegate", "approve", "reject")
+DECLINE = {"reason_code": "not_my_speciality"}
+RELEASING = ("approve", "reject")
+JUDGING = ("confirm", "override", "decline")
+VERBS = ("claim", "release", "delegate", *RELEASING, *JUDGING)
+
+
+def bucket_rule(buckets: list[dict[str, Any]]) -> dict[str, Any]:
+    """The holding rule, with several tiers that must sign."""
+    single = ("tier", "approvals_required")
+    return {name: value for name, value in HOLD[0].items() if name not in single} | {"buckets": buckets}
 
 
 @dataclass
@@ -36,11 +48,12 @@ class Clinic:
     cast: Cast
     approvals: int = 1
     adapter: str = "external"
+    buckets: list[dict[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         documents = default_documents()
         documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
-        rules = [HOLD[0] | {"approvals_required": self.approvals}]
+        rules = [bucket_rule(self.buckets) if self.buckets else HOLD[0] | {"approvals_required": self.approvals}]
         self.contract = open_contract(self.cast, rules=rules, documents=documents, adapter=self.adapter)
         self.numbers = count(1)
 
@@ -78,6 +91,24 @@ class Clinic:
             return Review.objects.select_related("attempt").get(id=answer.json()["review"]["id"])
 
 
+def ask(cast: Cast, **changes: Any) -> Review:
+    """A workflow step that asks for a person's judgement."""
+    at = database_now()
+    asked = {
+        "organization_id": cast.organization.id,
+        "origin_step": uuid4(),
+        "tier": TIER,
+        "context_ref": "case-0042",
+        "label": "Check the finding",
+        "digest": "d" * 64,
+        "expires_at": at + timedelta(hours=1),
+        "actor": SYSTEM,
+        "at": at,
+    }
+    with every_tenant(), transaction.atomic():
+        return human_review_open(**(asked | changes))
+
+
 def url(review: Review, verb: str = "") -> str:
     return f"/api/v1/reviews/{review.id}" + (f"/{verb}" if verb else "")
 
@@ -85,8 +116,8 @@ def url(review: Review, verb: str = "") -> str:
 def body_for(review: Review, verb: str) -> dict[str, Any]:
     if verb == "delegate":
         return {"to_username": "dora", "hours": 24}
-    if verb in {"approve", "reject"}:
-        return {"action_digest": review.action_digest} | (REJECT if verb == "reject" else {})
+    if verb in RELEASING + JUDGING:
+        return {"action_digest": review.action_digest} | {"reject": REJECT, "decline": DECLINE}.get(verb, {})
     return {}
 
 
@@ -100,18 +131,20 @@ def problem(answer: Any) -> tuple[int, str]:
 
 
 def status_of(review: Review) -> tuple[str, str, str]:
-    """The review's status, the attempt's state and reason."""
+    """The review's status, the attempt's state and reason; empty words where there is no attempt."""
     with every_tenant():
         row = Review.objects.select_related("attempt").get(id=review.id)
-        return row.status, row.attempt.state, row.attempt.reason_code
+        attempt = row.attempt
+        return row.status, attempt.state if attempt else "", attempt.reason_code if attempt else ""
 
 
 def actions(review: Review) -> list[str]:
-    """What the ledger says about a review and its attempt since the hold, in the order of writing."""
+    """What the ledger says about a review and its attempt since it was opened, in the order of writing."""
+    subjects = [review.id, *([review.attempt_id] if review.attempt_id else [])]
     with every_tenant():
-        rows = LedgerEntry.objects.filter(subject_id__in=[review.id, review.attempt_id]).order_by("id")
+        rows = LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")
         found = list(rows.values_list("action", flat=True))
-    return found[found.index("attempt.held") + 1 :]
+    return found[found.index("attempt.held" if review.attempt_id else "review.opened") + 1 :]
 
 
 def violations() -> list[str]:

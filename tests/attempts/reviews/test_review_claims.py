@@ -34,6 +34,7 @@ def test_somebody_elses_live_claim_keeps_others_from_claiming_and_deciding(clini
         assert problem(do(sam, review, verb)) == (409, "review-claimed")
     assert sam.get(url(review)).json()["may_decide"] == {
         "allowed": False,
+        "verdicts": [],
         "reason": "review_claimed",
         "detail": "Somebody else has claimed this review and is deciding on it.",
         "on_behalf_of": None,

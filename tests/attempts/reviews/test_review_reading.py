@@ -31,7 +31,13 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
     assert "customer_clinician" in card["why_held"]["explanation"]
     assert card["action_digest"] == review.action_digest
     assert card["quorum"]["by_tier"] == [
-        {"tier": "customer_clinician", "approvals_required": 1, "approvals": 0, "missing": 1}
+        {
+            "tier": "customer_clinician",
+            "approvals_required": 1,
+            "approvals": 0,
+            "missing": 1,
+            "may_sign": ["rita"],
+        }
     ]
     assert card["excluded"] == [
         {
@@ -42,6 +48,7 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
     ]
     assert card["may_decide"] == {
         "allowed": True,
+        "verdicts": ["approve", "reject"],
         "reason": None,
         "detail": "Your word counts.",
         "on_behalf_of": None,

@@ -3,61 +3,93 @@
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from attempts.services.attempt_cancel import attempt_cancel
+from attempts.services.human_review import human_review_end
 from attempts.services.review_tick import reviews_expire
-from attempts.states import ReviewStatus
+from attempts.states import ReviewKind, ReviewStatus
 from reasoncodes.tenancy import every_tenant
-from tests.attempts.reviews.support import VERBS, Clinic, do, problem, set_deadline, status_of, url
+from tests.attempts.reviews.support import (
+    JUDGING,
+    RELEASING,
+    VERBS,
+    Clinic,
+    ask,
+    do,
+    problem,
+    set_deadline,
+    status_of,
+    url,
+)
 from tests.cast import Cast
 from tests.governance.support import row_counts
 
-TOO_LATE = {
-    "approved": (409, "review-over"),
-    "rejected": (409, "review-over"),
-    "canceled": (409, "review-over"),
-    "expired": (409, "review-expired"),
+OVER, EXPIRED, WRONG = (409, "review-over"), (409, "review-expired"), (409, "wrong-state")
+DECISIONS = {"release": RELEASING, "human_review": JUDGING}
+ENDS = {
+    "release": {"approved": OVER, "rejected": OVER, "canceled": OVER, "expired": EXPIRED},
+    "human_review": {"confirmed": OVER, "overridden": OVER, "canceled": OVER, "expired": EXPIRED},
 }
-EXPECTED: dict[tuple[str, str], tuple[int, str]] = {
-    ("requested", "claim"): (200, ""),
-    ("requested", "release"): (409, "wrong-state"),
-    ("requested", "delegate"): (201, ""),
-    ("requested", "approve"): (200, ""),
-    ("requested", "reject"): (200, ""),
-    **{(status, verb): (409, "wrong-state") for status in TOO_LATE for verb in ("claim", "release", "delegate")},
-    **{(status, verb): answer for status, answer in TOO_LATE.items() for verb in ("approve", "reject")},
-}
+REQUESTED = {"claim": (200, ""), "release": WRONG, "delegate": (201, "")}
 
 
-def bring_to(status: str, cast: Cast, clinic: Clinic, other: Any) -> Any:
-    review = clinic.hold()
-    if status in {"approved", "rejected"}:
-        assert do(other, review, {"approved": "approve", "rejected": "reject"}[status]).status_code == 200
+def expected(kind: str, status: str, verb: str) -> tuple[int, str]:
+    """Deciding on what is over is refused as such, whichever verb it is; a verb of the other kind fits nothing."""
+    if status == "requested":
+        return REQUESTED.get(verb) or ((200, "") if verb in DECISIONS[kind] else WRONG)
+    return WRONG if verb in REQUESTED else ENDS[kind][status]
+
+
+EXPECTED = {
+    (kind, status, verb): expected(kind, status, verb)
+    for kind, ends in ENDS.items()
+    for status in ("requested", *ends)
+    for verb in VERBS
+}
+BY_VOTE = {"approved": "approve", "rejected": "reject", "confirmed": "confirm", "overridden": "override"}
+
+
+def bring_to(kind: str, status: str, cast: Cast, clinic: Clinic, other: Any) -> Any:
+    review = clinic.hold() if kind == "release" else ask(cast)
+    if status in BY_VOTE:
+        assert do(other, review, BY_VOTE[status]).status_code == 200
     if status == "expired":
         now = set_deadline(review, seconds=-1)
         assert reviews_expire(at=now) == 1
     if status == "canceled":
-        actor = cast.actor(cast.operator, [cast.organization])
-        with every_tenant():
-            attempt_cancel(actor=actor, at=review.requested_at, attempt_id=review.attempt_id)
+        cancel(cast, review)
     return review
 
 
+def cancel(cast: Cast, review: Any) -> None:
+    who = {"actor": cast.actor(cast.operator, [cast.organization]), "at": review.requested_at}
+    with every_tenant(), transaction.atomic():
+        if review.attempt_id:
+            attempt_cancel(attempt_id=review.attempt_id, **who)
+        else:
+            human_review_end(origin_step=review.origin_step, reason_code="superseded", **who)
+
+
 def test_the_table_is_complete() -> None:
-    assert set(EXPECTED) == {(status.value, verb) for status in ReviewStatus for verb in VERBS}
+    assert {status for _, status, _ in EXPECTED} == {status.value for status in ReviewStatus}
+    assert {kind for kind, _, _ in EXPECTED} == {kind.value for kind in ReviewKind}
+    assert {verb for _, _, verb in EXPECTED} == set(VERBS)
 
 
-@pytest.mark.parametrize(("status", "verb"), list(EXPECTED), ids=[f"{s}-{v}" for s, v in EXPECTED])
-def test_what_a_verb_does_in_a_status(cast: Cast, clinic: Clinic, rita: Any, sam: Any, status: str, verb: str) -> None:
+@pytest.mark.parametrize(("kind", "status", "verb"), list(EXPECTED), ids=["-".join(row) for row in EXPECTED])
+def test_what_a_verb_does_in_a_status(
+    cast: Cast, clinic: Clinic, rita: Any, sam: Any, kind: str, status: str, verb: str
+) -> None:
     cast.person("dora", "operator")
-    review = bring_to(status, cast, clinic, sam)
+    review = bring_to(kind, status, cast, clinic, sam)
     assert status_of(review)[0] == status
     before = status_of(review)
     answer = do(rita, review, verb)
-    code, kind = EXPECTED[status, verb]
+    code, problem_type = EXPECTED[kind, status, verb]
     assert answer.status_code == code, answer.content
-    if kind:
-        assert problem(answer) == (code, kind)
+    if problem_type:
+        assert problem(answer) == (code, problem_type)
         assert status_of(review) == before
 
 

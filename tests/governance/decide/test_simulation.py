@@ -91,6 +91,18 @@ def test_what_another_evaluator_denied_stays_denied(cast: Cast, operator: Any, c
     assert (answer["decided"], answer["by_move"]) == (2, {"deny -> allow": 1})
 
 
+def test_who_must_release_it_is_part_of_what_would_change(cast: Cast, operator: Any, caller: Any) -> None:
+    open_contract(cast, rules=HOLD)
+    assert intake(caller).status_code == 202
+    same = make_policy(cast, rules=HOLD, publish=False)
+    assert simulate(operator, same).json()["changed"] == 0
+    held = {name: value for name, value in HOLD[0].items() if name not in {"tier", "approvals_required"}}
+    buckets = [{"tier": "customer_clinician"}, {"tier": "sa_qa"}]
+    more = make_policy(cast, rules=[held | {"buckets": buckets}], publish=False)
+    answer = simulate(operator, more).json()
+    assert (answer["changed"], answer["by_move"]) == (1, {"needs_approval -> needs_approval": 1})
+
+
 def test_a_policy_that_ran_too_long_then_does_not_count_against_the_draft(
     cast: Cast, operator: Any, recorded: list[str]
 ) -> None:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from governance.enforcement import EVALUATORS, Approval, Verdict, evaluate
+from governance.enforcement import (
+    EVALUATORS,
+    Approval,
+    Verdict,
+    decision_document,
+    decision_from_document,
+    evaluate,
+)
 from reasoncodes.codes import EMITTED
 from tests.governance.enforcement.support import (
     REMOVE,
@@ -29,7 +36,12 @@ def rules(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"policy": policy([{"id": f"r{number}", "when": "true", **entry} for number, entry in enumerate(entries)])}
 
 
-HOLD = {"verdict": "needs_approval", "tier": "sa_qa", "approvals_required": 2, "expires_in_seconds": 60}
+BOARD: dict[str, Any] = {
+    "verdict": "needs_approval",
+    "buckets": [{"tier": "sa_qa", "approvals_required": 2}, {"tier": "privacy", "approvals_required": 1}],
+    "expires_in_seconds": 60,
+}
+HOLD: dict[str, Any] = {"verdict": "needs_approval", "tier": "sa_qa", "approvals_required": 2, "expires_in_seconds": 60}
 ROWS: list[Row] = [
     # contract_open
     ("contract_open", "allow", None, {}, {}),
@@ -178,6 +190,15 @@ ROWS: list[Row] = [
     ("policy", "deny", "enforcement_exception", {}, rules({"when": "1 <", "verdict": "allow"})),
     ("policy", "deny", "enforcement_exception", {}, rules({"verdict": "needs_approval", "tier": "sa_qa"})),
     ("policy", "deny", "enforcement_exception", {}, {"facts.failures": {"metadata_boundary": "timeout"}}),
+    # policy, several tiers: one form or the other, never both and never none
+    ("policy", "needs_approval", "review_required", {}, rules(BOARD)),
+    ("policy", "needs_approval", "review_required", {}, rules(BOARD | {"tier": None, "approvals_required": None})),
+    ("policy", "needs_approval", "review_required", {}, rules(HOLD | {"buckets": None})),
+    ("policy", "deny", "enforcement_exception", {}, rules(HOLD | BOARD)),
+    ("policy", "deny", "enforcement_exception", {}, rules(BOARD | {"tier": "sa_qa"})),
+    ("policy", "deny", "enforcement_exception", {}, rules(BOARD | {"buckets": []})),
+    ("policy", "deny", "enforcement_exception", {}, rules(BOARD | {"buckets": [{"tier": "sa_qa"}]})),
+    ("policy", "deny", "enforcement_exception", {}, rules(BOARD | {"expires_in_seconds": None})),
 ]
 
 
@@ -259,3 +280,27 @@ def test_sample_draws_the_same_for_the_same_context_or_target(reference: str | N
     again = changed(made, {"envelope.request_trace_id": "another", "envelope.idempotency_key": "another-key"})
     verdicts = {result_of(evaluate(each, world), "policy").verdict for each in (made, again)}
     assert len(verdicts) == 1
+
+
+def test_several_tiers_come_out_as_buckets_and_one_tier_as_it_always_did() -> None:
+    board = evaluate(request(), environment(rules(BOARD)))
+    document = decision_document(board)
+    assert document["approval"] == {
+        "tier": "sa_qa",
+        "approvals_required": 3,
+        "expires_in_seconds": 60,
+        "buckets": BOARD["buckets"],
+    }
+    assert decision_from_document(document) == board
+    assert "2 of sa_qa, 1 of privacy." in result_of(board, "policy").explanation
+    single = decision_document(evaluate(request(), environment(rules(HOLD))))
+    assert single["approval"] == {"tier": "sa_qa", "approvals_required": 2, "expires_in_seconds": 60}
+    assert set(single["results"][-1]["inputs"]) == {
+        "policy",
+        "version",
+        "rule",
+        "rules_evaluated",
+        "tier",
+        "approvals_required",
+        "expires_in_seconds",
+    }

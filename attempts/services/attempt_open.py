@@ -1,0 +1,130 @@
+"""An attempt that a workflow step opens: the road of every intake, inside the engine's transaction, without HTTP."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from attempts.errors import KeyConflict, KeyInvalid, KeyMissing
+from attempts.models import Attempt, Review
+from attempts.services.attempt_create import intake_check
+from attempts.services.intake_door import intake_pass
+from attempts.services.intake_rows import Intake
+from attempts.services.intake_take import Taken, take_in
+from attempts.states import RuntimeMode
+from governance.models import ApiKey, ServiceAccount
+from governance.roles import ApiScope
+from governance.selectors import Credential, OwnArrival, intake_own_arrival
+from governance.services.service_account import service_account_ensure
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import AttemptCreationDisabled, DomainError, InvalidInput
+from reasoncodes.tenancy import tenant_scope
+from reasoncodes.trace import TraceContext
+
+ENGINE = "workflow-engine"
+DESCRIPTION = "Holdpoint's own workflow engine: opens the attempts of workflow steps. It has no key."
+REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyMissing)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`verdict` is allow, needs_approval or deny. `attempt` is None when the request came no further than the door;
+    `problem` then names the refusal as an HTTP caller would see it. `retry_after` (seconds) comes with a denial that
+    may pass later. `existed` says that an earlier call with this key opened it."""
+
+    attempt: Attempt | None
+    verdict: str
+    reason_code: str
+    review: Review | None = None
+    problem: str = ""
+    retry_after: int | None = None
+    existed: bool = False
+
+
+def attempt_open(
+    *,
+    contract_id: UUID,
+    actor: Actor,
+    at: datetime,
+    action: dict[str, Any],
+    metadata: dict[str, Any],
+    context_ref: str,
+    idempotency_key: str,
+    origin_step: UUID,
+    trace: TraceContext,
+    deployment_region: str,
+) -> Opened:
+    """Decides like an intake over HTTP, in the name of the organization's engine account. A denial is an answer, not
+    an exception; KeyInProgress is raised when another transaction is opening the same key right now."""
+    if not connection.in_atomic_block:
+        raise transaction.TransactionManagementError("attempt_open belongs into its caller's transaction")
+    arrival = intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
+    if arrival is None or not actor.may_act_in(arrival.organization.id):
+        return _refused(AttemptCreationDisabled())
+    with tenant_scope({arrival.organization.id}):
+        credential = _credential(arrival, at=at)
+        try:
+            facts = intake_pass(credential=credential, facts=arrival.facts)
+            body: dict[str, Any] = {"runtime_mode": RuntimeMode.ACTIVE.value, "action": action, "metadata": metadata}
+            intake = Intake(
+                credential=credential,
+                facts=facts,
+                route=f"STEP {facts.contract.slug}/{facts.contract.version}",
+                key=idempotency_key,
+                body=body | ({"patient_context_ref": context_ref} if context_ref else {}),
+                trace=trace,
+                at=at,
+                deployment_region=deployment_region,
+                base_url="",
+                origin_step=origin_step,
+            )
+            documents, key = intake_check(intake)
+            return _opened(take_in(intake, documents, key))
+        except REFUSALS as refusal:
+            return _refused(refusal)
+
+
+def _credential(arrival: OwnArrival, *, at: datetime) -> Credential:
+    """No key stands behind it: the engine runs inside Holdpoint, and may do this one thing."""
+    account = arrival.account or _account(arrival, at=at)
+    account.organization = arrival.organization
+    scopes = frozenset({ApiScope.ATTEMPTS_CREATE.value})
+    actor = Actor(ActorKind.SERVICE, account.id, frozenset({arrival.organization.id}), scopes)
+    return Credential(key=ApiKey(service_account=account, scopes=sorted(scopes)), actor=actor)
+
+
+def _account(arrival: OwnArrival, *, at: datetime) -> ServiceAccount:
+    return service_account_ensure(at=at, organization=arrival.organization, slug=ENGINE, description=DESCRIPTION)
+
+
+def _opened(taken: Taken) -> Opened:
+    if taken.use.outcome == "replayed" and taken.use.record is not None:
+        return _existing(taken.use.record.attempt_id)
+    if taken.attempt is None or taken.decision is None:
+        return _refused(taken.refusal or InvalidInput())
+    return Opened(
+        attempt=taken.attempt,
+        verdict=taken.decision.verdict,
+        reason_code=taken.attempt.reason_code,
+        review=taken.review,
+        retry_after=taken.retry_after,
+    )
+
+
+def _existing(attempt_id: UUID) -> Opened:
+    attempt = Attempt.objects.select_related("decision", "review").get(id=attempt_id)
+    return Opened(
+        attempt=attempt,
+        verdict=attempt.decision.verdict,
+        reason_code=attempt.reason_code,
+        review=getattr(attempt, "review", None),
+        existed=True,
+    )
+
+
+def _refused(refusal: DomainError) -> Opened:
+    return Opened(
+        attempt=None, verdict="deny", reason_code=refusal.reason_code or "invalid_input", problem=refusal.code
+    )

@@ -1,0 +1,119 @@
+"""The governed attempt behind a workflow step: sent with its intent, and settled when the module has answered.
+
+The engine calls these in its own transaction. The call is a row in the outbox, so intent and call commit together;
+what comes back is an event, which is why such an attempt has a lease without an end: the step's timeout is its end.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from attempts.models import Attempt, DispatchIntent, Receipt
+from attempts.services.lease import Leases, Selection, attempt_lease
+from attempts.services.quarantine_open import category_for, documents_of, quarantine_open
+from attempts.services.retry import retry_schedule
+from attempts.services.review_end import review_cancel
+from attempts.services.transition import transition_apply
+from attempts.states import AttemptState, QuarantineCategory, ReceiptOutcome
+from governance.insert import insert_together
+from governance.selectors import tenant_get
+from reasoncodes.actors import Actor
+
+OWNER = "workflow"
+
+
+class Result(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETRY = "retry"
+    UNKNOWN = "unknown"
+    WITHDRAWN = "withdrawn"
+
+
+def step_dispatch(*, attempt_id: UUID, actor: Actor, at: datetime, hasten: bool = False) -> Leases:
+    """Lease and intent, behind the gate and after every re-check. Whoever gets it granted writes the outbox row.
+
+    `hasten`: a due time that is still ahead does not count. A person wants the retry now, or the clock that set it runs
+    ahead of the database's."""
+    if hasten:
+        waiting = Attempt.objects.filter(id=attempt_id, state=AttemptState.APPROVED, next_eligible_at__gt=Now())
+        waiting.update(next_eligible_at=Now())
+    chosen = Selection("origin_step IS NOT NULL").only("id = %(attempt)s", attempt=attempt_id)
+    return attempt_lease(actor=actor, at=at, owner=OWNER, selection=chosen, seconds=None)
+
+
+def step_settle(
+    *,
+    attempt_id: UUID,
+    result: Result,
+    actor: Actor,
+    at: datetime,
+    reason_code: str = "",
+    response: dict[str, Any] | None = None,
+    due_at: datetime | None = None,
+) -> Attempt:
+    """Ends the attempt, or schedules its next try. One that has ended already stays as it is."""
+    attempt = tenant_get(Attempt, attempt_id, lock=True)
+    if attempt.state not in {AttemptState.APPROVED, AttemptState.REVIEW_REQUIRED}:
+        return attempt
+    if result is Result.WITHDRAWN and attempt.lease_token == 0:
+        review_cancel(attempt=attempt, actor=actor, at=at, reason_code="cancelled_by_caller")
+        transition_apply(attempt, "deny", actor=actor, at=at, reason_code="cancelled_by_caller")
+    elif result is Result.UNKNOWN:
+        _set_apart(attempt, QuarantineCategory.OUTCOME_UNKNOWN, "outcome_unknown", actor=actor, at=at)
+    elif result is Result.WITHDRAWN:  # between two tries: the last one has failed, and there will be no other
+        _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at)
+    else:
+        _answered(attempt, result, reason_code, response or {}, due_at, actor=actor, at=at)
+    return attempt
+
+
+def _answered(
+    attempt: Attempt,
+    result: Result,
+    reason_code: str,
+    response: dict[str, Any],
+    due_at: datetime | None,
+    *,
+    actor: Actor,
+    at: datetime,
+) -> None:
+    succeeded = result is Result.SUCCEEDED
+    receipt = Receipt(
+        attempt=attempt,
+        intent=DispatchIntent.objects.filter(attempt_id=attempt.id, fence=attempt.lease_token).first(),
+        outcome=ReceiptOutcome.SUCCESS if succeeded else ReceiptOutcome.FAILURE,
+        category="" if succeeded else _category(attempt),
+        retryable=result is Result.RETRY,
+        reason_code="" if succeeded else reason_code or "adapter_failed",
+        response_metadata=response,
+        at=at,
+    )
+    insert_together([receipt])
+    payload = {"receipt": str(receipt.id), "fence": attempt.lease_token}
+    if succeeded:
+        transition_apply(attempt, "complete", actor=actor, at=at, payload=payload)
+    elif due_at is not None:
+        retry_schedule(attempt, due_at=due_at, actor=actor, at=at, payload=payload, reason_code=receipt.reason_code)
+    else:
+        _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at, **payload)
+
+
+def _category(attempt: Attempt) -> QuarantineCategory:
+    return category_for(documents_of(attempt), "adapter_reported_failure")
+
+
+def _set_apart(
+    attempt: Attempt, category: QuarantineCategory, reason_code: str, *, actor: Actor, at: datetime, **payload: Any
+) -> None:
+    quarantine_open(
+        attempt,
+        actor=actor,
+        at=at,
+        category=category,
+        reason_code=reason_code,
+        payload={"fence": attempt.lease_token, **payload},
+    )

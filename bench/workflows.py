@@ -1,0 +1,207 @@
+"""A three-step workflow, by events in process and through HTTP, beside DBOS on the same server in the same run.
+
+DBOS keeps what its steps returned. Holdpoint also decides at the gate, keeps every input, writes the requests to an
+outbox and puts each advance on the ledger; `governed` opens an attempt for every step besides.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from bench.dbos_venv import dbos_python
+from bench.gang import Ridden, ask, ride
+from bench.intake import free_port, manage, start
+from bench.load import Load, Make, drive
+from bench.workflow_flows import FLOWS, PARTS, events
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = int(os.environ.get("BENCH_RUNS", "400"))
+PROCESSES = (1, 4)
+DBOS_SHAPES = ((1, 1), (1, 4), (2, 2))  # processes, starters in each
+GOAL_STATEMENTS, GOAL_COMMITS, GOAL_WAL = 10, 5, 12_000
+
+
+def run() -> dict[str, Any]:
+    home = ROOT / "var" / "bench"
+    home.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "bench.settings",
+        "HOLDPOINT_HOME": str(home),
+        "LOG_LEVEL": "ERROR",
+    }
+    manage(environment, "migrate", "--noinput", "-v0")
+    demo = json.loads(manage(environment, "demo", "--json"))
+    database = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+    asked = os.environ.get("BENCH_PARTS", "dbos in_process http").split()
+    found: dict[str, Any] = {}
+    try:
+        where = json.loads(ask_lines([sys.executable, "-m", "bench.workflow_setup"], environment))
+        if "dbos" in asked:
+            found["dbos"] = dbos(environment, database)
+        for flow in FLOWS:
+            found[flow] = {}
+            if "in_process" in asked:
+                found[flow] |= in_process(flow, where[flow], environment, database)
+        if "http" in asked:
+            for flow, shown in http(where, demo["keys"]["workflows"], environment, database).items():
+                found[flow]["http"] = shown
+    finally:
+        database.close()
+    return found | verdict(found)
+
+
+def dbos(environment: dict[str, str], database: psycopg.Connection[Any]) -> dict[str, Any]:
+    url = os.environ["DATABASE_URL"].replace("/holdpoint?", "/holdpoint_dbos?")
+    if not database.execute("SELECT 1 FROM pg_database WHERE datname = 'holdpoint_dbos'").fetchone():
+        database.execute("CREATE DATABASE holdpoint_dbos")
+    command, found = [dbos_python(), str(ROOT / "bench" / "dbos_reference.py")], {}
+    for processes, starters in DBOS_SHAPES:
+        tasks = [
+            {"url": url, "executor": f"e{number}", "threads": starters, "warm_up": 20, "runs": RUNS // processes}
+            for number in range(processes)
+        ]
+        found[f"{processes}x{starters}"] = ride(
+            command=command, tasks=tasks, environment=environment, database=database
+        )
+    return chosen(found)
+
+
+def in_process(
+    flow: str, where: dict[str, str], environment: dict[str, str], database: psycopg.Connection[Any]
+) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.workflow_worker"]
+    task = where | {"flow": flow, "warm_up": 10, "count": False}
+    found = {}
+    for processes in PROCESSES:
+        tasks = [task | {"runs": RUNS // processes} for _ in range(processes)]
+        found[f"{processes}"] = ride(command=command, tasks=tasks, environment=environment, database=database)
+    counted = ask(command, task | {"runs": 30, "count": True}, environment)
+    if os.environ.get("BENCH_PROFILE"):
+        print(json.dumps(counted["texts"], indent=2))
+        print(ask(command, task | {"runs": 60, "profile": True}, environment)["profile"])
+    return {"in_process": chosen(found), "counts": counts(counted["counts"])}
+
+
+def chosen(found: dict[str, Ridden]) -> dict[str, Any]:
+    """One at a time, for the times; the fastest setting, for the rate."""
+    alone = next(iter(found))
+    best = max(found, key=lambda name: found[name].rate)
+    return {f"alone_{alone}": found[alone].as_json(), "best": {"setting": best} | found[best].as_json()}
+
+
+def counts(rows: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
+    """Per event, the median of thirty runs; a run is a start, two steps and an end."""
+    shown: dict[str, Any] = {}
+    for part in ("start", "step", "end"):
+        statements, commits, wal = (statistics.median(column) for column in zip(*rows[part], strict=True))
+        shown[part] = {"statements": statements, "commits": commits, "wal_bytes": wal}
+    shown["run"] = {key: sum(shown[part][key] for part in PARTS) for key in ("statements", "commits", "wal_bytes")}
+    return shown
+
+
+def http(
+    where: dict[str, Any], key: str, environment: dict[str, str], database: psycopg.Connection[Any]
+) -> dict[str, Any]:
+    port = free_port()
+    server = start(environment, port)
+    try:
+        found = {}
+        for flow in FLOWS:
+            through_http(port, flow, where[flow], key, database, runs=20)
+            found[flow] = through_http(port, flow, where[flow], key, database, runs=RUNS)
+        return found
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def through_http(
+    port: int, flow: str, where: dict[str, str], key: str, database: psycopg.Connection[Any], *, runs: int
+) -> dict[str, Any]:
+    """All starts, then all first answers, and so on: what a module would have to wait for is read in between."""
+    cases = [str(uuid4()) for _ in range(runs)]
+    requests = {case: str(uuid4()) for case in cases}
+    loads: list[Load] = []
+    for name, payload in events(flow):
+        make = sender(name, payload, cases, dict(requests), where, key)
+        loads.append(drive(port=port, make=make, requests=runs, clients=8, database=database))
+        requests |= open_steps(database, cases)
+    ended = database.execute(
+        "SELECT count(*) FROM workflows_workflowinstance WHERE state = 'completed' AND case_id = ANY(%s)", [cases]
+    ).fetchone()
+    seconds = sum(runs / load.rate for load in loads)
+    return {
+        "runs_per_s": round(runs / seconds, 1),
+        "steps_per_s": round(3 * runs / seconds, 1),
+        "completed": f"{ended[0] if ended else 0} of {runs}",
+        "write_tx_per_run": round(sum(load.commits for load in loads), 2),
+        "wal_bytes_per_run": round(sum(load.wal_bytes for load in loads)),
+        "step_ms": f"p50 {loads[1].p50_ms:.1f} p99 {loads[1].p99_ms:.1f}",
+        "statuses": " ".join(f"{status}x{count}" for load in loads for status, count in load.statuses.items()),
+    }
+
+
+def sender(
+    name: str, payload: dict[str, Any], cases: list[str], requests: dict[str, str], where: dict[str, str], key: str
+) -> Make:
+    def make(number: int) -> tuple[str, dict[str, str], dict[str, Any]]:
+        body = {
+            "event_id": str(uuid4()),
+            "event_type": name,
+            "schema_version": "v1",
+            "occurred_at": "2026-11-16T12:00:00Z",
+            "correlation_id": requests[cases[number]],
+            "case_id": cases[number],
+            "org_id": where["organization"],
+            "product_id": where["product"],
+            "payload": payload,
+        }
+        return "/api/v1/events", {"Authorization": f"Bearer {key}"}, body
+
+    return make
+
+
+def open_steps(database: psycopg.Connection[Any], cases: list[str]) -> dict[str, str]:
+    rows = database.execute(
+        "SELECT i.case_id, s.id FROM workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id"
+        " WHERE s.state = 'in_progress' AND i.case_id = ANY(%s)",
+        [cases],
+    ).fetchall()
+    return {str(case): str(step) for case, step in rows}
+
+
+def verdict(found: dict[str, Any]) -> dict[str, Any]:
+    """Ratios to DBOS in this run, and which goals are met."""
+    ratio: dict[str, Any] = {}
+    met: dict[str, Any] = {}
+    for flow in FLOWS:
+        counted = found[flow].get("counts")
+        if counted:
+            met[flow] = {
+                "step_is_one_commit": counted["step"]["commits"] <= 1,
+                "step_statements": counted["step"]["statements"] <= GOAL_STATEMENTS,
+                "run_commits": counted["run"]["commits"] <= GOAL_COMMITS,
+                "run_wal": counted["run"]["wal_bytes"] <= GOAL_WAL,
+            }
+        if "dbos" in found:
+            theirs = found["dbos"]["best"]["steps_per_s"]
+            best = found[flow].get("in_process", {}).get("best")
+            ways = {"in_process": best, "http": found[flow].get("http")}
+            ratio[flow] = {way: round(shown["steps_per_s"] / theirs, 2) for way, shown in ways.items() if shown}
+            met.setdefault(flow, {})["ahead_of_dbos"] = ratio[flow].get("in_process", 0) > 1
+    return {"steps_ratio_to_dbos": ratio, "goal_met": met}
+
+
+def ask_lines(command: list[str], environment: dict[str, str]) -> str:
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
