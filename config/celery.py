@@ -26,6 +26,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "instances-hand-out": ("workflows.tasks.instances_hand_out", 2.0),
     "nudges-due": ("workflows.tasks.nudges_due", 5.0),
     "outbox-relay": ("workflows.tasks.outbox_relay", 2.0),
+    "bulks-resume": ("workflows.tasks.bulks_resume", 10.0),
 }
 
 

@@ -31,9 +31,9 @@ def definitions_ensure(*, organization: Organization, at: datetime) -> dict[str,
         for row in rows.exclude(contract=None).select_related("product").defer("definition").order_by("version")
         if row.product is not None
     }
-    for slug in wanted.values():
-        if slug not in found:
-            found[slug] = _make(organization, slug, at=at)
+    missing = [slug for slug in wanted.values() if slug not in found]
+    people = _people(organization) if missing else {}
+    found |= {slug: _make(organization, slug, people, at=at) for slug in missing}
     return {
         name: {"id": str(found[slug].id), "slug": found[slug].slug, "version": found[slug].version}
         for name, slug in wanted.items()
@@ -56,9 +56,9 @@ def event_example(*, organization: Organization, at: datetime) -> dict[str, Any]
     }
 
 
-def _make(organization: Organization, slug: str, *, at: datetime) -> WorkflowDefinition:
+def _make(organization: Organization, slug: str, people: dict[str, Actor], *, at: datetime) -> WorkflowDefinition:
     """Written and published by the operator, approved by the ten areas' owners, opened by the operator."""
-    operator = _person("operator", organization)
+    operator = people["operator"]
     template = template_list().get(slug=slug)
     product = Product.objects.filter(organization=organization, slug=slug).first() or product_create(
         actor=SYSTEM, at=at, organization=organization, slug=slug, name=template.name
@@ -66,17 +66,17 @@ def _make(organization: Organization, slug: str, *, at: datetime) -> WorkflowDef
     draft = definition_clone(
         actor=operator, at=at, source_id=template.id, organization=organization, slug=slug, product_id=product.id
     )
-    _open(definition_publish(actor=operator, at=at, definition_id=draft.id), organization, operator, at=at)
+    _open(definition_publish(actor=operator, at=at, definition_id=draft.id), people, at=at)
     return draft
 
 
-def _open(published: Published, organization: Organization, operator: Actor, *, at: datetime) -> None:
-    contract = published.contract
+def _open(published: Published, people: dict[str, Actor], *, at: datetime) -> None:
+    contract, operator = published.contract, people["operator"]
     documents = {"throttles_and_misuse": wide(contract_documents(contract=contract)["throttles_and_misuse"])}
     contract_change(actor=operator, at=at, contract_id=contract.id, documents=documents)
     for area in AREAS:
         readiness_decide(
-            actor=_person(f"owner_{area.owner_group.replace('-', '_')}", organization),
+            actor=people[f"owner_{area.owner_group.replace('-', '_')}"],
             at=at,
             contract_id=contract.id,
             area=area.name,
@@ -92,5 +92,7 @@ def wide(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"limits": limits, "misuse": document["misuse"] | {"strikes": 100, "window_seconds": 60}}
 
 
-def _person(username: str, organization: Organization) -> Actor:
-    return Actor(ActorKind.PERSON, User.objects.get(username=username).id, frozenset({organization.id}))
+def _people(organization: Organization) -> dict[str, Actor]:
+    rows = User.objects.filter(groups__role_group__organization=organization).distinct()
+    where = frozenset({organization.id})
+    return {name: Actor(ActorKind.PERSON, id_, where) for name, id_ in rows.values_list("username", "id")}

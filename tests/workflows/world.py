@@ -66,11 +66,13 @@ class World(Running):
         given = {"correlation_id": step.id if step else uuid4()} | changes
         return self.send(self.envelope(name, payload, case_id=instance.case_id, **given), at=at)
 
-    def complete(self, instance: WorkflowInstance, *, at: datetime | None = None, **changes: Any) -> Received:
-        """The module of the step that is under way answers."""
+    def complete(
+        self, instance: WorkflowInstance, *, at: datetime | None = None, of: UUID | None = None, **changes: Any
+    ) -> Received:
+        """The module of the step that is under way answers, or says so of the try `of`."""
         sent = [row for row in self.requests(instance) if row.event_type in ANSWERS]
         name, payload = ANSWERS[sent[-1].event_type]
-        return self.tell(instance, name, payload | changes, at=at)
+        return self.tell(instance, name, payload | changes, at=at, **({"correlation_id": of} if of else {}))
 
     def fail(self, instance: WorkflowInstance, *, at: datetime | None = None, **changes: Any) -> Received:
         return self.tell(instance, "ai_review.failed", FAILED | changes, at=at)

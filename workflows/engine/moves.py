@@ -6,9 +6,9 @@ from typing import Any
 from workflows.definitions.document import TERMINAL
 from workflows.engine.effects import Ask, Emit, EndReview, OpenReview, Settle
 from workflows.engine.run import CannotDecide, Run
-from workflows.engine.schemas import fits
 from workflows.engine.state import StepState, correlation
 from workflows.kinds.base import Answer
+from workflows.kinds.checking import output_problems
 from workflows.states import Drift, InstanceStatus, Mode, StepStatus
 
 DRIFTED = "output_contract_drift"
@@ -102,7 +102,7 @@ def set_timeout(run: Run, step: StepState, at: datetime) -> None:
 
 def finish(run: Run, step: StepState, answer: Answer, at: datetime) -> None:
     """The step is done: its output, if it fits, is merged under its name, and the outcome says where to go."""
-    if not fits(run.kind(step.step_id).output_schema, answer.output):
+    if output_problems(run.kind(step.step_id), answer.output):
         drifted(run, step, at)
         return
     settle(run, step, "succeeded", output=answer.output)

@@ -32,7 +32,7 @@ def kinds() -> dict[str, StepKind]:
 @cache
 def table() -> Mapping[str, StepKind]:
     """The same object until a kind is added: what is derived from it can be kept beside it."""
-    return MappingProxyType(dict(sorted({**_own(), **_ADDED}.items())))
+    return MappingProxyType(dict(sorted({**shipped(), **_ADDED}.items())))
 
 
 def register(new: StepKind) -> None:
@@ -60,7 +60,8 @@ def discover(module: ModuleType) -> None:
 
 
 @cache
-def _own() -> Mapping[str, StepKind]:
+def shipped() -> Mapping[str, StepKind]:
+    """Those of this package, without what other apps bring."""
     found: dict[str, StepKind] = {}
     for one in _kinds_of(package):
         _check(one, others=found)

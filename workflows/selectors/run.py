@@ -1,5 +1,6 @@
 """Reading runs: lists, and what belongs to one. Everything is bounded, however long a run has been going on."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
@@ -50,6 +51,15 @@ def of_case(case_id: UUID) -> Q:
 def instance_get(*, instance_id: UUID) -> WorkflowInstance:
     rows = WorkflowInstance.objects.select_related("definition", "contract", "product", "organization")
     return rows.filter(id=instance_id).first() or tenant_get(WorkflowInstance, instance_id)
+
+
+def instances_walk() -> Iterator[WorkflowInstance]:
+    """All in scope, oldest first, a thousand at a time."""
+    return WorkflowInstance.objects.order_by("id").iterator(chunk_size=1000)
+
+
+def instances_total() -> int:
+    return WorkflowInstance.objects.count()
 
 
 def instance_steps(*, instance_id: UUID) -> list[WorkflowStep]:

@@ -34,8 +34,12 @@ def next_step_of(instance: WorkflowInstance, steps: list[WorkflowStep]) -> dict[
 
 
 def steps_shown(*, instance: WorkflowInstance) -> list[StepShown]:
+    return steps_of(instance, instance_steps(instance_id=instance.id))
+
+
+def steps_of(instance: WorkflowInstance, rows: list[WorkflowStep]) -> list[StepShown]:
     """Tries in their order. A completed run names the steps that it did without as skipped."""
-    rows, definition = instance_steps(instance_id=instance.id), definition_of(instance)
+    definition = definition_of(instance)
     asked = inputs(definition, table(), state_of(instance, rows))
     found = [
         StepShown(row.step_id, row.step_kind, row.status, row, given) for row, given in zip(rows, asked, strict=True)

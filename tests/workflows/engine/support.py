@@ -23,7 +23,7 @@ from workflows.engine.inputs import (
 from workflows.engine.run import Run
 from workflows.engine.state import InstanceState, StepState, correlation
 from workflows.kinds.base import Answer, EventType, Json, StepKind
-from workflows.kinds.registry import kinds
+from workflows.kinds.registry import shipped
 from workflows.kinds.shapes import BOOLEAN, CODE, closed
 from workflows.states import ENDED, EventOutcome, InstanceStatus, InterventionAction, Mode, StepStatus
 
@@ -58,7 +58,7 @@ def _called(name: str, effect: str) -> StepKind:
 
 
 # Law 4 needs an effect `once`, which none of the nine kinds has; `call_check` is a check with no effect that may fail.
-KINDS = kinds() | {kind.name: kind for kind in (_called("call_once", "once"), _called("call_check", "none"))}
+KINDS = {**shipped()} | {kind.name: kind for kind in (_called("call_once", "once"), _called("call_check", "none"))}
 PARAMS: dict[str, Json] = {
     "gate_on_consent": {"types": ["ai_analysis"]},
     "require_images": {"min_count": 1},

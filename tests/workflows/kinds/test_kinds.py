@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.workflows.pure import contexts, values_of
 from workflows.kinds.checking import checker, output_problems, params_problems
-from workflows.kinds.registry import kinds
+from workflows.kinds.registry import kinds, shipped
 
 pytestmark = pytest.mark.unit
 
@@ -53,14 +53,14 @@ THOROUGH = settings(max_examples=20, deadline=None, suppress_health_check=[Healt
 
 
 def test_the_nine_kinds_of_the_design_are_there_with_their_outcomes():
-    assert {name: found.outcomes for name, found in kinds().items()} == OUTCOMES
+    assert {name: found.outcomes for name, found in shipped().items()} == OUTCOMES
 
 
 def test_every_kind_declares_its_effect():
-    assert {name: found.effect for name, found in kinds().items()} == {
+    assert {name: found.effect for name, found in shipped().items()} == {
         name: effect for effect, names in EFFECTS.items() for name in names
     }
-    assert {name for name, found in kinds().items() if found.is_governed} == EFFECTS["idempotent"]
+    assert {name for name, found in shipped().items() if found.is_governed} == EFFECTS["idempotent"]
 
 
 @pytest.mark.parametrize(("name", "params", "pointer"), REFUSED)

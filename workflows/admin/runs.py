@@ -1,0 +1,206 @@
+"""Runs in the console: find one, see where it stands and how it got there, intervene."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince, timeuntil
+from unfold.decorators import display
+
+from governance.admin.records import choice_filter
+from workflows.admin import run_acts
+from workflows.admin.bulk_pages import BulkPages
+from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, picture, timeline
+from workflows.admin.run_words import hint
+from workflows.models import WorkflowInstance
+from workflows.selectors.definition import definition_list
+from workflows.selectors.run import (
+    attempts_reviews,
+    instance_drift,
+    instance_events,
+    instance_interventions,
+    instance_steps,
+    of_case,
+    steps_attempts,
+    steps_reviews,
+)
+from workflows.selectors.run_console import halt_reasons, instance_entries, names_of, snapshot_document
+from workflows.services.advisory import next_step_of, steps_of
+from workflows.states import ENDED, InstanceStatus, Mode
+
+LISTED = 300
+LABELS = {
+    "queued": "default",
+    "running": "info",
+    "waiting_approval": "warning",
+    "halted": "danger",
+    "completed": "success",
+    "cancelled": "default",
+}
+
+
+class DefinitionFilter(admin.SimpleListFilter):
+    title = "definition"
+    parameter_name = "definition"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        rows = definition_list().exclude(contract=None).order_by("-id")[:50]
+        return [(str(row.id), f"{row.slug} v{row.version}") for row in rows]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        known = {value for value, _ in self.lookup_choices}
+        return queryset.filter(definition_id=self.value()) if self.value() in known else queryset
+
+
+class HaltReasonFilter(admin.SimpleListFilter):
+    title = "halt reason"
+    parameter_name = "halt_reason"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(code, code) for code in halt_reasons()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(halt_reason=self.value()) if self.value() else queryset
+
+
+@admin.register(WorkflowInstance)
+class WorkflowInstanceAdmin(BulkPages):
+    list_display = ["case_shown", "status_shown", "at_step", "definition_shown", "mode", "halt_reason", "created_at"]
+    list_filter = [
+        choice_filter("status", {status.value: status.value.replace("_", " ") for status in InstanceStatus}),
+        choice_filter("mode", {mode.value: mode.value.replace("_", " ") for mode in Mode}),
+        DefinitionFilter,
+        HaltReasonFilter,
+    ]
+    search_fields = ["id", "case_id"]  # what is searched is in get_search_results; this makes the box appear
+    search_help_text = "The whole id of a case or of a run."
+    ordering = ["-id"]
+    fields = [
+        "status_shown",
+        "halt_shown",
+        "case_id",
+        "definition_shown",
+        "contract_shown",
+        "product",
+        "mode",
+        "created_at",
+        "started_at",
+        "deadline_shown",
+        "completed_at",
+        "superseded_shown",
+        "snapshot_shown",
+        "id",
+    ]
+    readonly_fields = fields
+    list_before_template = "admin/workflows/run_list.html"
+    change_form_outer_before_template = "admin/workflows/run_head.html"
+    change_form_outer_after_template = "admin/workflows/run.html"
+    acts = run_acts.ACTS
+
+    class Media:
+        css = {"all": ["workflows/graph.css", "workflows/definitions.css", "workflows/runs.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowInstance]:
+        rows = super().get_queryset(request).select_related("organization", "definition", "contract", "product")
+        rows = rows.defer("definition__definition")
+        match = request.resolver_match
+        if match is not None and match.url_name == self.url_name("changelist"):
+            return rows.defer("context", "early").prefetch_related("current_steps")
+        return rows
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[WorkflowInstance], search_term: str
+    ) -> tuple[QuerySet[WorkflowInstance], bool]:
+        """Exactly, and by index; anything but an id finds nothing rather than reading every row."""
+        if not search_term:
+            return queryset, False
+        try:
+            wanted = UUID(search_term.strip())
+        except ValueError:
+            return queryset.none(), False
+        return queryset.filter(Q(id=wanted) | of_case(wanted)), False
+
+    @admin.display(description="Case")
+    def case_shown(self, obj: WorkflowInstance) -> str:
+        return str(obj.case_id)
+
+    @display(description="Status", label=LABELS)
+    def status_shown(self, obj: WorkflowInstance) -> tuple[str, str]:
+        return obj.status, obj.status.replace("_", " ")
+
+    @admin.display(description="At")
+    def at_step(self, obj: WorkflowInstance) -> str:
+        open_ones = [step.step_id for step in obj.current_steps.all()]
+        return ", ".join(open_ones) or (obj.halt_step_id if obj.status == InstanceStatus.HALTED else "–")
+
+    @admin.display(description="Definition")
+    def definition_shown(self, obj: WorkflowInstance) -> SafeString:
+        url = reverse("admin:workflows_workflowdefinition_change", args=[obj.definition_id])
+        return format_html('<a href="{}">{} v{}</a>', url, obj.definition.slug, obj.definition.version)
+
+    @admin.display(description="Contract")
+    def contract_shown(self, obj: WorkflowInstance) -> SafeString | str:
+        if obj.contract is None:
+            return "none"
+        url = reverse("admin:governance_contract_change", args=[obj.contract.pk])
+        return format_html('<a href="{}">{}</a>, {}', url, obj.contract, obj.contract.state)
+
+    @admin.display(description="Halted because")
+    def halt_shown(self, obj: WorkflowInstance) -> SafeString | str:
+        if obj.status == InstanceStatus.CANCELLED:
+            return format_html("cancelled: <code>{}</code>", obj.cancelled_reason)
+        if obj.status != InstanceStatus.HALTED:
+            return "not halted"
+        return format_html("<code>{}</code> at {}", obj.halt_reason, obj.halt_step_id)
+
+    @admin.display(description="Deadline")
+    def deadline_shown(self, obj: WorkflowInstance) -> str:
+        moment = f"{obj.deadline_at:%Y-%m-%d %H:%M} UTC"
+        if obj.status in ENDED:
+            return moment
+        passed = obj.deadline_at <= timezone.now()
+        return f"{moment}, passed {timesince(obj.deadline_at)} ago" if passed else f"{moment}, in {timeuntil(obj.deadline_at)}"
+
+    @admin.display(description="Superseded by")
+    def superseded_shown(self, obj: WorkflowInstance) -> SafeString | str:
+        if obj.superseded_by_id is None:
+            return "nothing: it is the case's present run"
+        return format_html(
+            '<a href="{0}">{1}</a>', self.page_url("change", obj.superseded_by_id), obj.superseded_by_id
+        )
+
+    @admin.display(description="Snapshot SHA-256")
+    def snapshot_shown(self, obj: WorkflowInstance) -> SafeString:
+        return format_html("<code>{}</code>", obj.definition_sha256)
+
+    def page_context(self, request: HttpRequest, obj: WorkflowInstance) -> dict[str, Any]:
+        steps, document = instance_steps(instance_id=obj.id), snapshot_document(instance=obj)
+        events = list(instance_events(instance_id=obj.id)[:LISTED])
+        attempts = steps_attempts(steps=steps)
+        advice = next_step_of(obj, steps)
+        return {
+            "picture": picture(obj, steps, document),
+            "drift": [(one, DRIFT_WORDS[one.drift]) for one in instance_drift(instance_id=obj.id, limit=10)],
+            "hint": hint(advice),
+            "advice": advice,
+            "context_table": context_table(obj.context),
+            "steps": steps_of(obj, steps),
+            "holds": attempts_reviews(attempt_ids=set(attempts)),
+            "attempts": attempts,
+            "human_reviews": steps_reviews(steps=steps, events=events),
+            "timeline": self._timeline(obj, steps, events, attempts),
+            "listed": LISTED if len(events) == LISTED else 0,
+        }
+
+    @staticmethod
+    def _timeline(obj: WorkflowInstance, steps: Any, events: Any, attempts: Any) -> Any:
+        entries = instance_entries(instance_id=obj.id)
+        names = names_of(refs={(entry.actor_kind, entry.actor_ref) for entry in entries})
+        interventions = list(instance_interventions(instance_id=obj.id)[:LISTED])
+        return timeline(Told(events, steps, interventions, attempts, entries, names))
