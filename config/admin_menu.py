@@ -21,9 +21,24 @@ from governance.selectors.console import (
 )
 
 
-def _item(title: str, icon: str, view: str, *, page: str = "changelist") -> dict[str, Any]:
-    link = reverse_lazy(f"admin:{view}_{page}")
+def _item(title: str, icon: str, view: str) -> dict[str, Any]:
+    link = reverse_lazy(f"admin:{view}_changelist")
     return {"title": title, "icon": icon, "link": link, "permission": _may_see(view)}
+
+
+def _definitions() -> list[dict[str, Any]]:
+    """Templates are rows of the same table on a page of their own, below the list's address."""
+    item = _item("Definitions", "account_tree", "workflows_workflowdefinition")
+    templates = reverse_lazy("admin:workflows_workflowdefinition_templates")
+
+    def is_template_page(request: HttpRequest) -> bool:
+        return request.path == str(templates)
+
+    def is_definition_page(request: HttpRequest) -> bool:
+        return request.path.startswith(str(item["link"])) and not is_template_page(request)
+
+    more = {"title": "Templates", "icon": "dashboard_customize", "link": templates, "active": is_template_page}
+    return [item | {"active": is_definition_page}, item | more]
 
 
 def _may_see(view: str) -> Callable[[HttpRequest], bool]:
@@ -59,8 +74,11 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         {
             "title": "Workflows",
             "items": [
-                _item("Definitions", "account_tree", "workflows_workflowdefinition"),
-                _item("Templates", "dashboard_customize", "workflows_workflowdefinition", page="templates"),
+                _item("Runs", "directions_run", "workflows_workflowinstance"),
+                *_definitions(),
+                _item("Unmatched events", "unknown_document", "workflows_workflowevent"),
+                _item("Bulk interventions", "checklist", "workflows_bulkintervention"),
+                _item("Outbox", "outbox", "workflows_outboxevent"),
             ],
         },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},

@@ -1,8 +1,10 @@
-"""web, worker and beat: what each runs, how it is started, and how it is ended."""
+"""web, worker, beat and modules: what each runs, how it is started, and how it is ended."""
 
+import contextlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -34,30 +36,44 @@ COMMANDS: dict[str, Sequence[str]] = {
     # Without the control socket: it would sit in the home folder, one for all stacks of this account.
     "web": ("gunicorn", "--config", "config/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
 }
+MODULES: Sequence[str] = ("manage.py", "simulate_modules")
 
 
 class Child:
     """One long-running process. The stack starts it again when it ends by itself."""
 
-    def __init__(self, *, name: str, arguments: Sequence[str], forkserver: ForkServer, log: Path) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        arguments: Sequence[str],
+        forkserver: ForkServer,
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.arguments = arguments
+        self.environment = environment or {}
         self.forkserver = forkserver
         self.log = log
         self._process: psutil.Process | None = None
 
     def alive(self) -> bool:
-        return self._process is not None and is_alive(self._process)
+        """One whose fork server is gone counts as ended, though it may hang: beat's handler of SIGTERM can lock up."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = self._process
+            return process is not None and is_alive(process) and process.ppid() == self.forkserver.pid
+        return False
 
     def start(self) -> None:
-        """Start it, after what a dead predecessor forked."""
+        """Start it, after what is left of its predecessor."""
         if self.alive():
             return
         self._end_session()
         with self.log.open("ab") as output:
             outputs = [output.fileno(), output.fileno()]
             self._process = self.forkserver.fork(
-                name=self.name, arguments=self.arguments, environment={}, outputs=outputs
+                name=self.name, arguments=self.arguments, environment=self.environment, outputs=outputs
             )
 
     def stop(self) -> None:
@@ -81,6 +97,20 @@ def make_children(*, paths: StackPaths, forkserver: ForkServer) -> list[Child]:
         Child(name=name, arguments=arguments, forkserver=forkserver, log=paths.logs / f"{name}.log")
         for name, arguments in COMMANDS.items()
     ]
+
+
+def make_modules(*, paths: StackPaths, forkserver: ForkServer, demo: Mapping[str, Any], base_url: str) -> Child:
+    """The simulated modules: they answer for the demo organization and nobody else."""
+    person = demo["users"]["reviewer"]
+    environment = {
+        "HOLDPOINT_MODULES_URL": base_url,
+        "HOLDPOINT_MODULES_KEY": demo["keys"]["workflows"],
+        "HOLDPOINT_MODULES_ORGANIZATION": demo["organization"]["id"],
+        "HOLDPOINT_MODULES_REVIEWER": person["username"],
+        "HOLDPOINT_MODULES_REVIEWER_PASSWORD": person["password"],
+    }
+    log = paths.logs / "modules.log"
+    return Child(name="modules", arguments=MODULES, forkserver=forkserver, log=log, environment=environment)
 
 
 def stop_leftover_children(*, paths: StackPaths) -> None:

@@ -42,6 +42,10 @@ class ForkServer:
     def home(self) -> str:
         return self.environment["HOLDPOINT_HOME"]
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
     def start(self) -> None:
         """Begin to load, and return at once; one that runs is left alone."""
         if self._process is not None and self._process.poll() is None:
@@ -123,5 +127,5 @@ def marked_processes(*, home: str, session: int | None = None) -> list[psutil.Pr
 
 
 def stop_session(*, home: str, leader: int) -> None:
-    """End what a process that is gone had forked: it may still hold the port."""
+    """End what a process that is gone had forked, and itself if it hangs: either may still hold the port."""
     stop_processes(marked_processes(home=home, session=leader), steps=((signal.SIGKILL, 2.0),))

@@ -1,14 +1,15 @@
-"""`make run`: lock, load, servers, migrate, seed, web + worker + beat, wait until ready, watch, stop in order."""
+"""`make run`: lock, load, servers, migrate, seed, web + worker + beat, wait until ready, modules, watch, stop."""
 
 import os
 import socket
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from config.embedded.errors import EmbeddedServerError
 from config.embedded.paths import StackPaths
 from config.supervisor import environment as env
-from config.supervisor.children import Child, make_children, stop_leftover_children
+from config.supervisor.children import Child, make_children, make_modules, stop_leftover_children
 from config.supervisor.errors import StartError, StopRequested
 from config.supervisor.forkserver import ForkServer
 from config.supervisor.lock import FolderLock
@@ -125,6 +126,7 @@ class Stack:
         say("  waiting until everything is ready …")
         wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
         seconds = time.monotonic() - began
+        self._start_modules(forkserver, demo)
         say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs), seconds=seconds))
 
     def _load(self) -> ForkServer:
@@ -155,6 +157,14 @@ class Stack:
             child.rotate_log()
             child.start()
 
+    def _start_modules(self, forkserver: ForkServer, demo: Mapping[str, Any]) -> None:
+        """Last: nothing waits for them. HOLDPOINT_MODULES=none leaves the answers to whoever else gives them."""
+        if self.inherited.get("HOLDPOINT_MODULES") != "none":
+            modules = make_modules(paths=self.paths, forkserver=forkserver, demo=demo, base_url=self.base_url)
+            self.children.append(modules)
+            modules.rotate_log()
+            modules.start()
+
     def _watch(self) -> None:
         delays = {server.name: self.server_restart_delay for server in self.servers.embedded}
         delays |= {child.name: CHILD_RESTART_DELAY for child in self.children}
@@ -164,7 +174,7 @@ class Stack:
             time.sleep(WATCH_SECONDS)
 
     def _stop(self) -> None:
-        """web, beat, worker, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
+        """modules, web, beat, worker, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
         if self.forkserver:
             say("\nStopping …")
         for begun in self.steps:

@@ -74,7 +74,7 @@ register_actions(
         "review.overridden": "overrode what a workflow found",
         "review.requeued": "declined a review, which went back to the queue",
         "review.expired": "let a review expire",
-        "review.canceled": "ended a review with its attempt",
+        "review.canceled": "ended a review with its attempt or workflow step",
         "review.reminded": "reminded the reviewers",
         "quarantine.found": "said what happened",
         "quarantine.escalated": "escalated a quarantine case",

@@ -30,6 +30,15 @@ TONES = {
     "revoke": "bad",
     "deny": "bad",
     "engaged": "bad",
+    "completed": "good",
+    "done": "good",
+    "running": "info",
+    "in_progress": "info",
+    "waiting_approval": "warn",
+    "halted": "bad",
+    "failed": "bad",
+    "timed_out": "bad",
+    "refused": "bad",
 }
 
 

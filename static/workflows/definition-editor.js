@@ -67,8 +67,10 @@ function watch(field) {
   const later = () => { clearTimeout(timer); timer = setTimeout(ask, PAUSE); };
   field.addEventListener("input", later);
   form.querySelector("[name=organization]")?.addEventListener("change", later);
+  const lookAtHash = () => { if (location.hash.length > 1) show(field, decodeURIComponent(location.hash.slice(1))); };
+  window.addEventListener("hashchange", lookAtHash);
+  lookAtHash();
   ask();
-  if (location.hash.length > 1) show(field, decodeURIComponent(location.hash.slice(1)));
 }
 
 document.querySelectorAll("[data-validate]").forEach(watch);

@@ -17,6 +17,7 @@ from governance.states import ShutdownScope
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import DENY, HOLD, approve
+from tests.workflows.running import ANSWERS
 from tests.workflows.world import World, ago, brief, check_record, people
 from workflows.contract_terms import PER_MINUTE
 from workflows.models import Nudge, WorkflowInstance, WorkflowStep
@@ -77,8 +78,8 @@ def release(world: World, shutdown_id: UUID) -> None:
 
 def attempt_of(world: World, instance: WorkflowInstance) -> Attempt:
     with every_tenant():
-        step = WorkflowStep.objects.filter(instance=instance, governed_attempt__isnull=False).last()
-        return Attempt.objects.get(id=step.governed_attempt)
+        steps = WorkflowStep.objects.filter(instance=instance, governed_attempt__isnull=False)
+        return Attempt.objects.get(id=steps.order_by("number").values_list("governed_attempt", flat=True)[::1][-1])
 
 
 @pytest.mark.parametrize("document", ["ai_only", brief()], ids=["a check first", "a side effect first"])
@@ -244,15 +245,13 @@ def test_a_released_step_stays_held_while_the_contract_is_suspended_and_goes_out
     check_record(world, instance)
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["held governed step", "judgement of our people"])
-def test_no_module_can_answer_for_people(cast: Cast, held: bool) -> None:
+@pytest.mark.parametrize("judged", [False, True], ids=["held governed step", "judgement of our people"])
+def test_no_module_can_answer_for_people(cast: Cast, judged: bool) -> None:
     """Whoever knows an instance can compute the correlation id; that must not be worth anything."""
-    world = World(cast, people() if held else brief(), rules=None if held else HOLD)
+    world = World(cast, people() if judged else brief(), rules=None if judged else HOLD)
     instance = world.start()
-    name, payload = ("human_review.completed", {"decision": "confirm", "reviewer_id": "me"})
-    if not held:
-        name, payload = "ai_review.completed", {"confidence": 1, "diagnoses": [], "raw_response_id": "x"}
-    forged = world.tell(instance, name, payload)
+    answer = ANSWERS["human_review.requested" if judged else "ai_review.requested"]
+    forged = world.tell(instance, *answer)
     assert (forged.event.outcome, forged.event.drift) == ("drift", "unrequested_completion")
     assert world.fresh(instance).status == "waiting_approval"
     check_record(world, instance)

@@ -185,6 +185,7 @@ def test_over_its_organizations_caps_a_run_queues_and_starts_when_there_is_room(
     world.caps(**{cap: 2 if cap == "max_concurrency" else 600})
     assert world.tick("instances_hand_out") == (1 if cap == "max_concurrency" else 2)
     found = world.fresh(second)
+    assert found.started_at is not None
     assert (found.status, found.started_at > found.created_at) == ("running", True)
     assert [row.action for row in world.ledger(second)] == ["workflow.queued", "workflow.started"]
     assert world.log(second) == [("case.created", "ignored"), ("instance.started", "advanced")]

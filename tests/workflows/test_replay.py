@@ -33,7 +33,7 @@ ALTERED: dict[str, tuple[str, str]] = {
     "event gone": ("DELETE FROM workflows_workflowevent WHERE instance_id = %s AND number = 4", "events"),
     "first event gone": ("DELETE FROM workflows_workflowevent WHERE instance_id = %s AND number = 1", "log"),
     "answer of the gate": (
-        EVENT.format("""facts = jsonb_set(facts, '{gates,0,verdict}', '"deny"')""", 3), "halt_reason",
+        EVENT.format("""facts = jsonb_set(facts, '{gates,0,verdict}', '"deny"')""", 3), "halt_step_id",
     ),
     "answers of the gate gone": (EVENT.format("facts = '{}'", 3), "log"),
     "nonsense": (EVENT.format("envelope = '[]'", 3), "log"),

@@ -3,19 +3,21 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from workflows.admin.definition_forms import AddForm, ArchiveForm, CloneForm, EditForm, PublishForm
 from workflows.admin.definition_text import as_written
 from workflows.definitions.diff import diff, words
+from workflows.errors import DefinitionInvalid
 from workflows.models import WorkflowDefinition
 from workflows.selectors.definition import definition_active, revision_latest, runs_going
 from workflows.services.definition_change import definition_archive, definition_change
 from workflows.services.definition_contract import Terms, contract_preview
 from workflows.services.definition_create import definition_clone, definition_create
 from workflows.services.definition_publish import definition_publish
-from workflows.services.definition_validate import definition_validate
+from workflows.services.definition_validate import as_errors, definition_validate
 from workflows.starters.starters import starter
 
 EDITOR = "admin/workflows/definition_editor.html"
@@ -73,6 +75,13 @@ def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefini
     return f"Published. Contract {found.contract} is open: new cases follow it from now on."
 
 
+def validate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+    findings = definition_validate(definition_id=obj.id)
+    if findings:
+        raise DefinitionInvalid(errors=as_errors(findings))
+    return "Nothing is wrong with it." + (" It can be published." if obj.status == "draft" else "")
+
+
 def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
     definition_archive(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
     return "Archived. What runs goes on."
@@ -84,6 +93,7 @@ def publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, 
     preview = None if findings else contract_preview(definition=obj)
     return {
         "faults": findings,
+        "edit": reverse("admin:workflows_workflowdefinition_act", args=[obj.id, "edit"]),
         "active": active,
         "runs": runs_going(definition=active) if active else 0,
         "changes": words(diff(active.definition, obj.definition)) if active else [],
@@ -96,8 +106,9 @@ def archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, 
     if obj.status != "active":
         return {}
     runs, product = runs_going(definition=obj), obj.product.name if obj.product else "the whole organization"
-    going = f"{runs} runs that follow it go on" if runs != 1 else "One run that follows it goes on"
-    return {"warning": f"New cases of {product} find no definition any more. {going}, under contract {obj.contract}."}
+    going = f"{runs} run{'s' if runs > 1 else ''} under it will go on, with contract {obj.contract}."
+    said = going if runs else "Nothing runs under it."
+    return {"warning": f"New cases of {product} find no definition any more. {said}"}
 
 
 def clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
@@ -130,6 +141,13 @@ ACTS = [
             "definition": as_written(obj.definition),
             "revision": revision_latest(definition=obj),
         },
+    ),
+    Act(
+        "validate",
+        "Validate",
+        "Looks for everything that would keep it from being published now. Changes nothing.",
+        validate,
+        available=lambda obj: obj.status != "archived" and not obj.is_template,
     ),
     Act(
         "publish",

@@ -1,5 +1,6 @@
 """Definitions in the console: the list, and one definition with its picture, its history and its contract."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -51,7 +52,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         "version",
         "status_shown",
         "default_mode",
-        "workflow_timeout_seconds",
+        "timeout_shown",
         "contract_shown",
         "cloned_from_shown",
         "created_at",
@@ -102,7 +103,12 @@ class WorkflowDefinitionAdmin(DefinitionPages):
 
     @admin.display(description="Snapshot SHA-256")
     def snapshot_shown(self, obj: WorkflowDefinition) -> SafeString | str:
-        return format_html("<code>{}</code>", obj.snapshot_sha256) if obj.snapshot_sha256 else "none yet: a draft"
+        shown = format_html('<code class="wf-hash">{}</code>', obj.snapshot_sha256)
+        return shown if obj.snapshot_sha256 else "none yet: a draft"
+
+    @admin.display(description="Must end within")
+    def timeout_shown(self, obj: WorkflowDefinition) -> str:
+        return str(timedelta(seconds=obj.workflow_timeout_seconds)).removesuffix(", 0:00:00")
 
     def page_links(self, request: HttpRequest, obj: WorkflowDefinition) -> list[dict[str, Any]]:
         return [{"title": "Compare", "url": self.page_url("compare", obj.pk)}]

@@ -1,4 +1,4 @@
-"""A run for people's eyes: what happened in words, who did it, the picture coloured by state, the context as a table."""
+"""A run for people's eyes: what happened and who did it, the picture coloured by state, the context as a table."""
 
 import json
 from collections.abc import Mapping
@@ -70,7 +70,9 @@ def timeline(told: Told) -> list[Line]:
     entries = {entry.payload.get("number"): entry for entry in told.entries}
     done = {one.created_at: one for one in told.interventions}
     tries = {step.id: step for step in told.steps}
-    lines = [_event(event, entries.get(event.number), done.get(event.received_at), tries, told) for event in told.events]
+    lines = [
+        _event(event, entries.get(event.number), done.get(event.received_at), tries, told) for event in told.events
+    ]
     lines += [line for attempt in told.attempts.values() for line in _attempt(attempt, told.steps)]
     return sorted(lines, key=lambda line: line.at)
 
@@ -102,38 +104,31 @@ def _who(event: WorkflowEvent, entry: LedgerEntry | None, names: Mapping[str, st
 
 def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
     step = tries.get(event.correlation_id) if event.correlation_id else None
-    named = step.step_id if step else "a step"
-    if event.event_type == TRIGGER:
-        return "The case was created" if event.number == 1 else "The case was announced again"
-    if event.event_type == STARTED:
-        return "Took the place of a superseded run" if "supersedes" in event.envelope else "Its turn in the queue came"
-    if event.event_type == TIMED_OUT:
-        return f"{named} ran out of time"
-    if event.event_type == RETRY_DUE:
-        return f"The retry of {named} was due"
-    if event.event_type == DEADLINE:
-        return "The workflow's deadline passed"
-    if event.event_type == GATE:
-        return f"The hold point said {event.envelope['verdict']} to {named}"
-    if event.event_type == INTERVENED:
-        return ACTION_WORDS[event.envelope["action"]]
+    named, said = step.step_id if step else "a step", event.envelope
+    words = {
+        TRIGGER: "The case was created" if event.number == 1 else "The case was announced again",
+        STARTED: "Took the place of a superseded run" if "supersedes" in said else "Its turn in the queue came",
+        TIMED_OUT: f"{named} ran out of time",
+        RETRY_DUE: f"The retry of {named} was due",
+        DEADLINE: "The workflow's deadline passed",
+        GATE: f"The hold point said {said.get('verdict')} to {named}",
+        INTERVENED: ACTION_WORDS.get(said.get("action", ""), ""),
+    }
+    if event.event_type in words:
+        return words[event.event_type]
     if event.source == "person":
-        return f"A reviewer answered {named}: {event.envelope['payload'].get('decision', '')}"
+        return f"A reviewer answered {named}: {said['payload'].get('decision', '')}"
     return f"{event.event_type} came in" + (f" for {named}, try {step.attempt}" if step else "")
 
 
 def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
-    path = [_plain(one) for one in entry.payload.get("path", [])] if entry else []
+    path = list(entry.payload.get("path", [])) if entry else []
     if event.drift:
         path.append(f"Drift: {DRIFT_WORDS[event.drift]}.")
     if event.outcome in OUTCOME_WORDS and event.outcome != "drift":
         queued = event.number == 1 and event.outcome == "ignored"
         path.append("No room yet: queued." if queued else OUTCOME_WORDS[event.outcome])
     return path
-
-
-def _plain(step: str) -> str:
-    return step.replace("_approval", " for approval") if "waiting_approval" in step else step
 
 
 def _tone(event: WorkflowEvent, entry: LedgerEntry | None) -> str:
@@ -164,7 +159,7 @@ def statuses(instance: WorkflowInstance, steps: list[WorkflowStep], document: Ma
     """The newest try of each step; in a completed run the others were skipped."""
     found = {step.step_id: step.status for step in steps}
     if instance.status == InstanceStatus.COMPLETED:
-        return {name: "skipped" for name in document.get("steps", {})} | found | {TERMINAL: "completed"}
+        return dict.fromkeys(document.get("steps", {}), "skipped") | found | {TERMINAL: "completed"}
     return found
 
 

@@ -8,6 +8,13 @@ from workflows.models import WorkflowInstance, WorkflowStep
 from workflows.selectors.instance import current_step
 from workflows.states import InterventionAction, Mode, StepStatus
 
+ACTION_NAMES = {
+    "resume": "Resume",
+    "retry_step": "Retry the step",
+    "halt": "Halt",
+    "supersede": "Supersede",
+    "cancel": "Cancel",
+}
 HINTS = {
     "call_module": "The client's turn: it calls {module} ({endpoint}); {completion_event} takes the run further.",
     "await_module": "Waits for {module}: {completion_event} takes the run further.",

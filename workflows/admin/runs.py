@@ -165,15 +165,17 @@ class WorkflowInstanceAdmin(BulkPages):
         if obj.status in ENDED:
             return moment
         passed = obj.deadline_at <= timezone.now()
-        return f"{moment}, passed {timesince(obj.deadline_at)} ago" if passed else f"{moment}, in {timeuntil(obj.deadline_at)}"
+        return (
+            f"{moment}, passed {timesince(obj.deadline_at)} ago"
+            if passed
+            else f"{moment}, in {timeuntil(obj.deadline_at)}"
+        )
 
     @admin.display(description="Superseded by")
     def superseded_shown(self, obj: WorkflowInstance) -> SafeString | str:
         if obj.superseded_by_id is None:
             return "nothing: it is the case's present run"
-        return format_html(
-            '<a href="{0}">{1}</a>', self.page_url("change", obj.superseded_by_id), obj.superseded_by_id
-        )
+        return format_html('<a href="{0}">{1}</a>', self.page_url("change", obj.superseded_by_id), obj.superseded_by_id)
 
     @admin.display(description="Snapshot SHA-256")
     def snapshot_shown(self, obj: WorkflowInstance) -> SafeString:
@@ -190,13 +192,23 @@ class WorkflowInstanceAdmin(BulkPages):
             "hint": hint(advice),
             "advice": advice,
             "context_table": context_table(obj.context),
-            "steps": steps_of(obj, steps),
-            "holds": attempts_reviews(attempt_ids=set(attempts)),
-            "attempts": attempts,
-            "human_reviews": steps_reviews(steps=steps, events=events),
+            "steps": self._steps(obj, steps, events, attempts),
             "timeline": self._timeline(obj, steps, events, attempts),
             "listed": LISTED if len(events) == LISTED else 0,
         }
+
+    @staticmethod
+    def _steps(obj: WorkflowInstance, steps: Any, events: Any, attempts: Any) -> list[dict[str, Any]]:
+        """Each try with the attempt that its request passed through, and the review that held or answered it."""
+        holds, answers = attempts_reviews(attempt_ids=set(attempts)), steps_reviews(steps=steps, events=events)
+        found = []
+        for shown in steps_of(obj, steps):
+            row = shown.row
+            attempt = attempts.get(row.governed_attempt) if row else None
+            held = holds[attempt.id].id if attempt and attempt.id in holds else None
+            review = held or (answers.get(row.id) if row else None)
+            found.append({"shown": shown, "row": row, "attempt": attempt, "review": review})
+        return found
 
     @staticmethod
     def _timeline(obj: WorkflowInstance, steps: Any, events: Any, attempts: Any) -> Any:

@@ -9,417 +9,883 @@ import workflows.states
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('governance', '0004_decision_guards'),
+        ("governance", "0004_decision_guards"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='WorkflowStep',
+            name="WorkflowStep",
             fields=[
-                ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField(help_text='Order within the instance.')),
-                ('step_id', models.CharField(max_length=64)),
-                ('step_kind', models.CharField(max_length=64)),
-                ('status', models.CharField(db_column='state', max_length=16)),
-                ('attempt', models.PositiveIntegerField()),
-                ('retries', models.PositiveIntegerField(default=0)),
-                ('outcome', models.CharField(blank=True, max_length=64)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('completed_at', models.DateTimeField(null=True)),
-                ('timeout_at', models.DateTimeField(null=True)),
-                ('next_eligible_at', models.DateTimeField(null=True)),
-                ('input', models.JSONField(null=True)),
-                ('output', models.JSONField(null=True)),
-                ('error', models.JSONField(null=True)),
-                ('governed_attempt', models.UUIDField(help_text='The attempt through which its request passed.', null=True)),
+                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ("number", models.PositiveIntegerField(help_text="Order within the instance.")),
+                ("step_id", models.CharField(max_length=64)),
+                ("step_kind", models.CharField(max_length=64)),
+                ("status", models.CharField(db_column="state", max_length=16)),
+                ("attempt", models.PositiveIntegerField()),
+                ("retries", models.PositiveIntegerField(default=0)),
+                ("outcome", models.CharField(blank=True, max_length=64)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("completed_at", models.DateTimeField(null=True)),
+                ("timeout_at", models.DateTimeField(null=True)),
+                ("next_eligible_at", models.DateTimeField(null=True)),
+                ("input", models.JSONField(null=True)),
+                ("output", models.JSONField(null=True)),
+                ("error", models.JSONField(null=True)),
+                (
+                    "governed_attempt",
+                    models.UUIDField(help_text="The attempt through which its request passed.", null=True),
+                ),
             ],
             options={
-                'ordering': ['number'],
+                "ordering": ["number"],
             },
         ),
         migrations.CreateModel(
-            name='WorkflowInstance',
+            name="WorkflowInstance",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('case_id', models.UUIDField()),
-                ('definition_sha256', models.CharField(help_text='The frozen copy that this run follows.', max_length=64)),
-                ('mode', models.CharField(max_length=16)),
-                ('status', models.CharField(db_column='state', default='queued', max_length=16)),
-                ('halt_reason', models.CharField(blank=True, max_length=64)),
-                ('halt_step_id', models.CharField(blank=True, max_length=64)),
-                ('resume_step_id', models.CharField(blank=True, max_length=64)),
-                ('cancelled_reason', models.CharField(blank=True, max_length=64)),
-                ('context', models.JSONField(default=dict)),
-                ('early', models.JSONField(default=dict, help_text='Client-driven: completions that came before their turn.')),
-                ('events', models.PositiveIntegerField(default=0, help_text="Inputs so far; the next one's number is one more.")),
-                ('emitted', models.PositiveIntegerField(default=0, help_text='Outgoing events so far.')),
-                ('writes', models.PositiveIntegerField(default=0, help_text='Governed requests sent so far.')),
-                ('created_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(null=True)),
-                ('deadline_at', models.DateTimeField()),
-                ('completed_at', models.DateTimeField(null=True)),
-                ('contract', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.contract')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("case_id", models.UUIDField()),
+                (
+                    "definition_sha256",
+                    models.CharField(help_text="The frozen copy that this run follows.", max_length=64),
+                ),
+                ("mode", models.CharField(max_length=16)),
+                ("status", models.CharField(db_column="state", default="queued", max_length=16)),
+                ("halt_reason", models.CharField(blank=True, max_length=64)),
+                ("halt_step_id", models.CharField(blank=True, max_length=64)),
+                ("resume_step_id", models.CharField(blank=True, max_length=64)),
+                ("cancelled_reason", models.CharField(blank=True, max_length=64)),
+                ("context", models.JSONField(default=dict)),
+                (
+                    "early",
+                    models.JSONField(default=dict, help_text="Client-driven: completions that came before their turn."),
+                ),
+                (
+                    "events",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Inputs so far; the next one's number is one more."
+                    ),
+                ),
+                ("emitted", models.PositiveIntegerField(default=0, help_text="Outgoing events so far.")),
+                ("writes", models.PositiveIntegerField(default=0, help_text="Governed requests sent so far.")),
+                ("created_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(null=True)),
+                ("deadline_at", models.DateTimeField()),
+                ("completed_at", models.DateTimeField(null=True)),
+                (
+                    "contract",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.contract",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='WorkflowInstanceCurrentStep',
+            name="WorkflowInstanceCurrentStep",
             fields=[
-                ('step_row', models.OneToOneField(db_column='step_row_id', on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='+', serialize=False, to='workflows.workflowstep')),
-                ('step_id', models.CharField(max_length=64)),
+                (
+                    "step_row",
+                    models.OneToOneField(
+                        db_column="step_row_id",
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="workflows.workflowstep",
+                    ),
+                ),
+                ("step_id", models.CharField(max_length=64)),
             ],
             options={
-                'db_table': 'workflows_currentstep',
-                'managed': False,
+                "db_table": "workflows_currentstep",
+                "managed": False,
             },
         ),
         migrations.CreateModel(
-            name='BulkIntervention',
+            name="BulkIntervention",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('action', models.CharField(max_length=12)),
-                ('reason_code', models.CharField(max_length=64)),
-                ('ordered_by', models.UUIDField()),
-                ('actor_kind', models.CharField(max_length=8)),
-                ('created_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('note', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.note')),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("action", models.CharField(max_length=12)),
+                ("reason_code", models.CharField(max_length=64)),
+                ("ordered_by", models.UUIDField()),
+                ("actor_kind", models.CharField(max_length=8)),
+                ("created_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "note",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.note",
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="governance.organization"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Nudge',
+            name="Nudge",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('step', models.UUIDField()),
-                ('kind', models.CharField(help_text='attempt or review', max_length=8)),
-                ('payload', models.JSONField()),
-                ('actor_kind', models.CharField(max_length=8)),
-                ('actor_ref', models.CharField(blank=True, max_length=64)),
-                ('due_at', models.DateTimeField(help_text='When the tick takes it up, should the doorbell have been unheard.')),
-                ('at', models.DateTimeField()),
-                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("step", models.UUIDField()),
+                ("kind", models.CharField(help_text="attempt or review", max_length=8)),
+                ("payload", models.JSONField()),
+                ("actor_kind", models.CharField(max_length=8)),
+                ("actor_ref", models.CharField(blank=True, max_length=64)),
+                (
+                    "due_at",
+                    models.DateTimeField(help_text="When the tick takes it up, should the doorbell have been unheard."),
+                ),
+                ("at", models.DateTimeField()),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='WorkflowDefinition',
+            name="WorkflowDefinition",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.CharField(max_length=63)),
-                ('name', models.CharField(max_length=120)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('is_template', models.BooleanField(default=False)),
-                ('status', django_fsm.FSMField(choices=[('draft', 'draft'), ('active', 'active'), ('archived', 'archived')], db_column='state', default='draft', editable=False, max_length=12, protected=True)),
-                ('default_mode', models.CharField(choices=[('active', 'active'), ('client_driven', 'client_driven')], default=workflows.states.Mode['ACTIVE'], max_length=16)),
-                ('definition', models.JSONField(default=dict)),
-                ('workflow_timeout_seconds', models.PositiveIntegerField()),
-                ('snapshot_sha256', models.CharField(blank=True, editable=False, max_length=64)),
-                ('created_by_ref', models.CharField(blank=True, max_length=64)),
-                ('created_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField()),
-                ('published_at', models.DateTimeField(blank=True, null=True)),
-                ('cloned_from', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.workflowdefinition')),
-                ('contract', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.contract')),
-                ('organization', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
-                ('product', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.product')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("slug", models.CharField(max_length=63)),
+                ("name", models.CharField(max_length=120)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("is_template", models.BooleanField(default=False)),
+                (
+                    "status",
+                    django_fsm.FSMField(
+                        choices=[("draft", "draft"), ("active", "active"), ("archived", "archived")],
+                        db_column="state",
+                        default="draft",
+                        editable=False,
+                        max_length=12,
+                        protected=True,
+                    ),
+                ),
+                (
+                    "default_mode",
+                    models.CharField(
+                        choices=[("active", "active"), ("client_driven", "client_driven")],
+                        default=workflows.states.Mode["ACTIVE"],
+                        max_length=16,
+                    ),
+                ),
+                ("definition", models.JSONField(default=dict)),
+                ("workflow_timeout_seconds", models.PositiveIntegerField()),
+                ("snapshot_sha256", models.CharField(blank=True, editable=False, max_length=64)),
+                ("created_by_ref", models.CharField(blank=True, max_length=64)),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
+                ("published_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "cloned_from",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="workflows.workflowdefinition",
+                    ),
+                ),
+                (
+                    "contract",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.contract",
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
+                (
+                    "product",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.product",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='WorkflowDefinitionRevision',
+            name="WorkflowDefinitionRevision",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('changed_by_kind', models.CharField(max_length=8)),
-                ('changed_by_ref', models.CharField(blank=True, max_length=64)),
-                ('diff', models.JSONField()),
-                ('sha256', models.CharField(help_text='Of the document after the change.', max_length=64)),
-                ('reason', models.CharField(blank=True, max_length=280)),
-                ('created_at', models.DateTimeField()),
-                ('workflow_definition', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='revisions', to='workflows.workflowdefinition')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("changed_by_kind", models.CharField(max_length=8)),
+                ("changed_by_ref", models.CharField(blank=True, max_length=64)),
+                ("diff", models.JSONField()),
+                ("sha256", models.CharField(help_text="Of the document after the change.", max_length=64)),
+                ("reason", models.CharField(blank=True, max_length=280)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "workflow_definition",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="revisions",
+                        to="workflows.workflowdefinition",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-number'],
+                "ordering": ["-number"],
             },
         ),
         migrations.AddField(
-            model_name='workflowstep',
-            name='instance',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='workflows.workflowinstance'),
+            model_name="workflowstep",
+            name="instance",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="steps",
+                to="workflows.workflowinstance",
+            ),
         ),
         migrations.AddField(
-            model_name='workflowinstance',
-            name='definition',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.workflowdefinition'),
+            model_name="workflowinstance",
+            name="definition",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="workflows.workflowdefinition",
+            ),
         ),
         migrations.AddField(
-            model_name='workflowinstance',
-            name='organization',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization'),
+            model_name="workflowinstance",
+            name="organization",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="governance.organization",
+            ),
         ),
         migrations.AddField(
-            model_name='workflowinstance',
-            name='product',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.product'),
+            model_name="workflowinstance",
+            name="product",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="governance.product",
+            ),
         ),
         migrations.AddField(
-            model_name='workflowinstance',
-            name='superseded_by',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.workflowinstance'),
+            model_name="workflowinstance",
+            name="superseded_by",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to="workflows.workflowinstance",
+            ),
         ),
         migrations.CreateModel(
-            name='WorkflowEvent',
+            name="WorkflowEvent",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField(help_text='Order within the instance.', null=True)),
-                ('event_id', models.UUIDField(help_text="The module's id of it; empty for inputs of our own.", null=True)),
-                ('event_type', models.CharField(max_length=80)),
-                ('source', models.CharField(help_text='module, person, gate or clock', max_length=8)),
-                ('case_id', models.UUIDField(null=True)),
-                ('correlation_id', models.UUIDField(null=True)),
-                ('envelope', models.JSONField()),
-                ('facts', models.JSONField(default=dict, help_text="What else the engine was told, such as the gate's answers; replay needs it.")),
-                ('outcome', models.CharField(max_length=12)),
-                ('drift', models.CharField(blank=True, max_length=24)),
-                ('at', models.DateTimeField(help_text="When it counts as having happened: for the clock's, the deadline.")),
-                ('received_at', models.DateTimeField()),
-                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
-                ('redrives', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.workflowevent')),
-                ('instance', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='log', to='workflows.workflowinstance')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("number", models.PositiveIntegerField(help_text="Order within the instance.", null=True)),
+                (
+                    "event_id",
+                    models.UUIDField(help_text="The module's id of it; empty for inputs of our own.", null=True),
+                ),
+                ("event_type", models.CharField(max_length=80)),
+                ("source", models.CharField(help_text="module, person, gate or clock", max_length=8)),
+                ("case_id", models.UUIDField(null=True)),
+                ("correlation_id", models.UUIDField(null=True)),
+                ("envelope", models.JSONField()),
+                (
+                    "facts",
+                    models.JSONField(
+                        default=dict,
+                        help_text="What else the engine was told, such as the gate's answers; replay needs it.",
+                    ),
+                ),
+                ("outcome", models.CharField(max_length=12)),
+                ("drift", models.CharField(blank=True, max_length=24)),
+                (
+                    "at",
+                    models.DateTimeField(help_text="When it counts as having happened: for the clock's, the deadline."),
+                ),
+                ("received_at", models.DateTimeField()),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
+                (
+                    "redrives",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="workflows.workflowevent",
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="log",
+                        to="workflows.workflowinstance",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='OutboxEvent',
+            name="OutboxEvent",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField(default=0, help_text='Order within the instance.')),
-                ('event_type', models.CharField(max_length=80)),
-                ('envelope', models.JSONField()),
-                ('status', models.CharField(default='pending', max_length=8)),
-                ('tries', models.PositiveIntegerField(default=0)),
-                ('next_try_at', models.DateTimeField()),
-                ('last_error', models.CharField(blank=True, max_length=80)),
-                ('created_at', models.DateTimeField()),
-                ('sent_at', models.DateTimeField(null=True)),
-                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.organization')),
-                ('instance', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='outbox', to='workflows.workflowinstance')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("number", models.PositiveIntegerField(default=0, help_text="Order within the instance.")),
+                ("event_type", models.CharField(max_length=80)),
+                ("envelope", models.JSONField()),
+                ("status", models.CharField(default="pending", max_length=8)),
+                ("tries", models.PositiveIntegerField(default=0)),
+                ("next_try_at", models.DateTimeField()),
+                ("last_error", models.CharField(blank=True, max_length=80)),
+                ("created_at", models.DateTimeField()),
+                ("sent_at", models.DateTimeField(null=True)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.organization",
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="outbox",
+                        to="workflows.workflowinstance",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='BulkItem',
+            name="BulkItem",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('status', models.CharField(default='waiting', max_length=8)),
-                ('problem', models.CharField(blank=True, max_length=80)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('bulk', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='workflows.bulkintervention')),
-                ('instance', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.workflowinstance')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("status", models.CharField(default="waiting", max_length=8)),
+                ("problem", models.CharField(blank=True, max_length=80)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "bulk",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="items",
+                        to="workflows.bulkintervention",
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="workflows.workflowinstance",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='WorkflowIntervention',
+            name="WorkflowIntervention",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('action', models.CharField(max_length=12)),
-                ('actor_kind', models.CharField(max_length=8)),
-                ('actor_ref', models.CharField(blank=True, max_length=64)),
-                ('reason_code', models.CharField(max_length=64)),
-                ('before_state', models.JSONField()),
-                ('after_state', models.JSONField()),
-                ('created_at', models.DateTimeField()),
-                ('bulk', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='workflows.bulkintervention')),
-                ('instance', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='interventions', to='workflows.workflowinstance')),
-                ('note', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='governance.note')),
+                (
+                    "id",
+                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("action", models.CharField(max_length=12)),
+                ("actor_kind", models.CharField(max_length=8)),
+                ("actor_ref", models.CharField(blank=True, max_length=64)),
+                ("reason_code", models.CharField(max_length=64)),
+                ("before_state", models.JSONField()),
+                ("after_state", models.JSONField()),
+                ("created_at", models.DateTimeField()),
+                (
+                    "bulk",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="workflows.bulkintervention",
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="interventions",
+                        to="workflows.workflowinstance",
+                    ),
+                ),
+                (
+                    "note",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.note",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddConstraint(
-            model_name='bulkintervention',
-            constraint=models.CheckConstraint(condition=models.Q(('action__in', [workflows.states.InterventionAction['RETRY_STEP'], workflows.states.InterventionAction['CANCEL'], workflows.states.InterventionAction['SUPERSEDE'], workflows.states.InterventionAction['HALT'], workflows.states.InterventionAction['RESUME']])), name='bulk_known_action'),
+            model_name="bulkintervention",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "action__in",
+                        [
+                            workflows.states.InterventionAction["RETRY_STEP"],
+                            workflows.states.InterventionAction["CANCEL"],
+                            workflows.states.InterventionAction["SUPERSEDE"],
+                            workflows.states.InterventionAction["HALT"],
+                            workflows.states.InterventionAction["RESUME"],
+                        ],
+                    )
+                ),
+                name="bulk_known_action",
+            ),
         ),
         migrations.AddIndex(
-            model_name='nudge',
-            index=models.Index(fields=['due_at'], name='nudge_due'),
+            model_name="nudge",
+            index=models.Index(fields=["due_at"], name="nudge_due"),
         ),
         migrations.AddIndex(
-            model_name='workflowdefinition',
-            index=models.Index(fields=['organization', 'product', 'status'], name='definition_by_product'),
+            model_name="workflowdefinition",
+            index=models.Index(fields=["organization", "product", "status"], name="definition_by_product"),
         ),
         migrations.AddIndex(
-            model_name='workflowdefinition',
-            index=models.Index(fields=['organization', 'id'], name='definition_by_organization'),
+            model_name="workflowdefinition",
+            index=models.Index(fields=["organization", "id"], name="definition_by_organization"),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_template', False)), fields=('organization', 'product', 'version'), name='definition_version_once', nulls_distinct=False),
+            model_name="workflowdefinition",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_template", False)),
+                fields=("organization", "product", "version"),
+                name="definition_version_once",
+                nulls_distinct=False,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_template', False), ('status', 'active')), fields=('organization', 'product'), name='definition_one_active', nulls_distinct=False),
+            model_name="workflowdefinition",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_template", False), ("status", "active")),
+                fields=("organization", "product"),
+                name="definition_one_active",
+                nulls_distinct=False,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_template', True)), fields=('slug',), name='template_slug_once'),
+            model_name="workflowdefinition",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_template", True)), fields=("slug",), name="template_slug_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', [workflows.states.DefinitionStatus['DRAFT'], workflows.states.DefinitionStatus['ACTIVE'], workflows.states.DefinitionStatus['ARCHIVED']])), name='definition_known_status'),
+            model_name="workflowdefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            workflows.states.DefinitionStatus["DRAFT"],
+                            workflows.states.DefinitionStatus["ACTIVE"],
+                            workflows.states.DefinitionStatus["ARCHIVED"],
+                        ],
+                    )
+                ),
+                name="definition_known_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.CheckConstraint(condition=models.Q(('default_mode__in', [workflows.states.Mode['ACTIVE'], workflows.states.Mode['CLIENT_DRIVEN']])), name='definition_known_mode'),
+            model_name="workflowdefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("default_mode__in", [workflows.states.Mode["ACTIVE"], workflows.states.Mode["CLIENT_DRIVEN"]])
+                ),
+                name="definition_known_mode",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.CheckConstraint(condition=models.Q(('slug__regex', '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')), name='definition_slug_format'),
+            model_name="workflowdefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("slug__regex", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")),
+                name="definition_slug_format",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('is_template', True), ('organization', None)), models.Q(('is_template', False), ('organization__isnull', False)), _connector='OR'), name='definition_template_belongs_to_nobody'),
+            model_name="workflowdefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("is_template", True), ("organization", None)),
+                    models.Q(("is_template", False), ("organization__isnull", False)),
+                    _connector="OR",
+                ),
+                name="definition_template_belongs_to_nobody",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinition',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'active'), _negated=True), models.Q(('snapshot_sha256', ''), _negated=True), _connector='OR'), name='definition_active_has_snapshot'),
+            model_name="workflowdefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "active"), _negated=True),
+                    models.Q(("snapshot_sha256", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="definition_active_has_snapshot",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdefinitionrevision',
-            constraint=models.UniqueConstraint(fields=('workflow_definition', 'number'), name='revision_number_once'),
+            model_name="workflowdefinitionrevision",
+            constraint=models.UniqueConstraint(fields=("workflow_definition", "number"), name="revision_number_once"),
         ),
         migrations.AddIndex(
-            model_name='workflowstep',
-            index=models.Index(condition=models.Q(('status__in', ['in_progress', 'waiting_approval']), ('timeout_at__isnull', False)), fields=['timeout_at'], name='step_timeout'),
+            model_name="workflowstep",
+            index=models.Index(
+                condition=models.Q(("status__in", ["in_progress", "waiting_approval"]), ("timeout_at__isnull", False)),
+                fields=["timeout_at"],
+                name="step_timeout",
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowstep',
-            index=models.Index(condition=models.Q(('next_eligible_at__isnull', False), ('status', 'pending')), fields=['next_eligible_at'], name='step_retry_due'),
+            model_name="workflowstep",
+            index=models.Index(
+                condition=models.Q(("next_eligible_at__isnull", False), ("status", "pending")),
+                fields=["next_eligible_at"],
+                name="step_retry_due",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowstep',
-            constraint=models.UniqueConstraint(fields=('instance', 'number'), name='step_number_once'),
+            model_name="workflowstep",
+            constraint=models.UniqueConstraint(fields=("instance", "number"), name="step_number_once"),
         ),
         migrations.AddConstraint(
-            model_name='workflowstep',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', [workflows.states.StepStatus['PENDING'], workflows.states.StepStatus['IN_PROGRESS'], workflows.states.StepStatus['WAITING_APPROVAL'], workflows.states.StepStatus['COMPLETED'], workflows.states.StepStatus['FAILED'], workflows.states.StepStatus['TIMED_OUT'], workflows.states.StepStatus['SKIPPED'], workflows.states.StepStatus['CANCELLED']])), name='step_known_status'),
+            model_name="workflowstep",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            workflows.states.StepStatus["PENDING"],
+                            workflows.states.StepStatus["IN_PROGRESS"],
+                            workflows.states.StepStatus["WAITING_APPROVAL"],
+                            workflows.states.StepStatus["COMPLETED"],
+                            workflows.states.StepStatus["FAILED"],
+                            workflows.states.StepStatus["TIMED_OUT"],
+                            workflows.states.StepStatus["SKIPPED"],
+                            workflows.states.StepStatus["CANCELLED"],
+                        ],
+                    )
+                ),
+                name="step_known_status",
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowinstance',
-            index=models.Index(fields=['organization', 'id'], name='instance_by_organization'),
+            model_name="workflowinstance",
+            index=models.Index(fields=["organization", "id"], name="instance_by_organization"),
         ),
         migrations.AddIndex(
-            model_name='workflowinstance',
-            index=models.Index(fields=['organization', 'status', 'id'], name='instance_by_status'),
+            model_name="workflowinstance",
+            index=models.Index(fields=["organization", "status", "id"], name="instance_by_status"),
         ),
         migrations.AddIndex(
-            model_name='workflowinstance',
-            index=models.Index(condition=models.Q(('status__in', ['queued', 'running', 'waiting_approval'])), fields=['deadline_at'], name='instance_deadline'),
+            model_name="workflowinstance",
+            index=models.Index(
+                condition=models.Q(("status__in", ["queued", "running", "waiting_approval"])),
+                fields=["deadline_at"],
+                name="instance_deadline",
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowinstance',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['organization', 'id'], name='instance_queue'),
+            model_name="workflowinstance",
+            index=models.Index(
+                condition=models.Q(("status", "queued")), fields=["organization", "id"], name="instance_queue"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowinstance',
-            constraint=models.UniqueConstraint(condition=models.Q(('superseded_by', None)), fields=('organization', 'case_id'), name='instance_one_per_case'),
+            model_name="workflowinstance",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("superseded_by", None)),
+                fields=("organization", "case_id"),
+                name="instance_one_per_case",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowinstance',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', [workflows.states.InstanceStatus['QUEUED'], workflows.states.InstanceStatus['RUNNING'], workflows.states.InstanceStatus['WAITING_APPROVAL'], workflows.states.InstanceStatus['HALTED'], workflows.states.InstanceStatus['COMPLETED'], workflows.states.InstanceStatus['CANCELLED']])), name='instance_known_status'),
+            model_name="workflowinstance",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            workflows.states.InstanceStatus["QUEUED"],
+                            workflows.states.InstanceStatus["RUNNING"],
+                            workflows.states.InstanceStatus["WAITING_APPROVAL"],
+                            workflows.states.InstanceStatus["HALTED"],
+                            workflows.states.InstanceStatus["COMPLETED"],
+                            workflows.states.InstanceStatus["CANCELLED"],
+                        ],
+                    )
+                ),
+                name="instance_known_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowinstance',
-            constraint=models.CheckConstraint(condition=models.Q(('mode__in', [workflows.states.Mode['ACTIVE'], workflows.states.Mode['CLIENT_DRIVEN']])), name='instance_known_mode'),
+            model_name="workflowinstance",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("mode__in", [workflows.states.Mode["ACTIVE"], workflows.states.Mode["CLIENT_DRIVEN"]])
+                ),
+                name="instance_known_mode",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowinstance',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'halted'), _negated=True), models.Q(('halt_reason', ''), _negated=True), _connector='OR'), name='instance_halt_has_reason'),
+            model_name="workflowinstance",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "halted"), _negated=True),
+                    models.Q(("halt_reason", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="instance_halt_has_reason",
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowevent',
-            index=models.Index(condition=models.Q(('outcome', 'unmatched')), fields=['organization', 'id'], name='event_unmatched'),
+            model_name="workflowevent",
+            index=models.Index(
+                condition=models.Q(("outcome", "unmatched")), fields=["organization", "id"], name="event_unmatched"
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowevent',
-            index=models.Index(condition=models.Q(('drift', ''), _negated=True), fields=['organization', 'id'], name='event_drifted'),
+            model_name="workflowevent",
+            index=models.Index(
+                condition=models.Q(("drift", ""), _negated=True), fields=["organization", "id"], name="event_drifted"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowevent',
-            constraint=models.UniqueConstraint(condition=models.Q(('event_id__isnull', False)), fields=('organization', 'event_id'), name='event_once'),
+            model_name="workflowevent",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("event_id__isnull", False)), fields=("organization", "event_id"), name="event_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowevent',
-            constraint=models.UniqueConstraint(condition=models.Q(('instance__isnull', False)), fields=('instance', 'number'), name='event_number_once'),
+            model_name="workflowevent",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("instance__isnull", False)), fields=("instance", "number"), name="event_number_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowevent',
-            constraint=models.UniqueConstraint(fields=('redrives',), name='event_redriven_once'),
+            model_name="workflowevent",
+            constraint=models.UniqueConstraint(fields=("redrives",), name="event_redriven_once"),
         ),
         migrations.AddConstraint(
-            model_name='workflowevent',
-            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', [workflows.states.EventOutcome['ADVANCED'], workflows.states.EventOutcome['STALE'], workflows.states.EventOutcome['LATE'], workflows.states.EventOutcome['DRIFT'], workflows.states.EventOutcome['UNMATCHED'], workflows.states.EventOutcome['IGNORED']])), name='event_known_outcome'),
+            model_name="workflowevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "outcome__in",
+                        [
+                            workflows.states.EventOutcome["ADVANCED"],
+                            workflows.states.EventOutcome["STALE"],
+                            workflows.states.EventOutcome["LATE"],
+                            workflows.states.EventOutcome["DRIFT"],
+                            workflows.states.EventOutcome["UNMATCHED"],
+                            workflows.states.EventOutcome["IGNORED"],
+                        ],
+                    )
+                ),
+                name="event_known_outcome",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowevent',
-            constraint=models.CheckConstraint(condition=models.Q(('drift', ''), ('drift__in', [workflows.states.Drift['SKIPPED_GATE'], workflows.states.Drift['WRONG_ORDER'], workflows.states.Drift['UNREQUESTED']]), _connector='OR'), name='event_known_drift'),
+            model_name="workflowevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("drift", ""),
+                    (
+                        "drift__in",
+                        [
+                            workflows.states.Drift["SKIPPED_GATE"],
+                            workflows.states.Drift["WRONG_ORDER"],
+                            workflows.states.Drift["UNREQUESTED"],
+                        ],
+                    ),
+                    _connector="OR",
+                ),
+                name="event_known_drift",
+            ),
         ),
         migrations.AddIndex(
-            model_name='outboxevent',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['next_try_at', 'id'], name='outbox_due'),
+            model_name="outboxevent",
+            index=models.Index(
+                condition=models.Q(("status", "pending")), fields=["next_try_at", "id"], name="outbox_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='outboxevent',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['instance', 'number'], name='outbox_order'),
+            model_name="outboxevent",
+            index=models.Index(
+                condition=models.Q(("status", "pending")), fields=["instance", "number"], name="outbox_order"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='outboxevent',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', [workflows.states.OutboxStatus['PENDING'], workflows.states.OutboxStatus['SENT'], workflows.states.OutboxStatus['PARKED']])), name='outbox_known_status'),
+            model_name="outboxevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            workflows.states.OutboxStatus["PENDING"],
+                            workflows.states.OutboxStatus["SENT"],
+                            workflows.states.OutboxStatus["PARKED"],
+                        ],
+                    )
+                ),
+                name="outbox_known_status",
+            ),
         ),
         migrations.AddIndex(
-            model_name='bulkitem',
-            index=models.Index(condition=models.Q(('status', 'waiting')), fields=['bulk', 'id'], name='bulk_item_waiting'),
+            model_name="bulkitem",
+            index=models.Index(
+                condition=models.Q(("status", "waiting")), fields=["bulk", "id"], name="bulk_item_waiting"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='bulkitem',
-            constraint=models.UniqueConstraint(fields=('bulk', 'instance'), name='bulk_item_once'),
+            model_name="bulkitem",
+            constraint=models.UniqueConstraint(fields=("bulk", "instance"), name="bulk_item_once"),
         ),
         migrations.AddConstraint(
-            model_name='bulkitem',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['waiting', 'done', 'refused'])), name='bulk_item_status'),
+            model_name="bulkitem",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["waiting", "done", "refused"])), name="bulk_item_status"
+            ),
         ),
         migrations.AddIndex(
-            model_name='workflowintervention',
-            index=models.Index(fields=['instance', 'id'], name='intervention_by_instance'),
+            model_name="workflowintervention",
+            index=models.Index(fields=["instance", "id"], name="intervention_by_instance"),
         ),
         migrations.AddConstraint(
-            model_name='workflowintervention',
-            constraint=models.CheckConstraint(condition=models.Q(('action__in', [workflows.states.InterventionAction['RETRY_STEP'], workflows.states.InterventionAction['CANCEL'], workflows.states.InterventionAction['SUPERSEDE'], workflows.states.InterventionAction['HALT'], workflows.states.InterventionAction['RESUME']])), name='intervention_known_action'),
+            model_name="workflowintervention",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "action__in",
+                        [
+                            workflows.states.InterventionAction["RETRY_STEP"],
+                            workflows.states.InterventionAction["CANCEL"],
+                            workflows.states.InterventionAction["SUPERSEDE"],
+                            workflows.states.InterventionAction["HALT"],
+                            workflows.states.InterventionAction["RESUME"],
+                        ],
+                    )
+                ),
+                name="intervention_known_action",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowintervention',
-            constraint=models.CheckConstraint(condition=models.Q(('reason_code', ''), _negated=True), name='intervention_has_reason'),
+            model_name="workflowintervention",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("reason_code", ""), _negated=True), name="intervention_has_reason"
+            ),
         ),
     ]

@@ -41,13 +41,20 @@ class Preview:
 
 
 def bulk_preview(*, organization_id: UUID, order: Order, targets: Targets, at: datetime) -> Preview:
-    """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
+    """As `targets_preview`, and the reason is looked at too."""
     _check(organization_id, order, targets)
+    return targets_preview(organization_id=organization_id, action=order.action, targets=targets, at=at)
+
+
+def targets_preview(*, organization_id: UUID, action: InterventionAction, targets: Targets, at: datetime) -> Preview:
+    """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
+    _check_targets(targets)
     facts = targets_facts(targets_find(organization_id=organization_id, targets=targets))
     _all_found(targets, {row["id"] for row in facts})
-    runnable = _products_with_definition(organization_id, facts) if _supersedes(order) else None
+    supersedes = action == InterventionAction.SUPERSEDE
+    runnable = _products_with_definition(organization_id, facts) if supersedes else None
     for row in facts:
-        row["refusal"] = _refusal(row, order.action, runnable, at)
+        row["refusal"] = _refusal(row, action, runnable, at)
     refused = Counter(row["refusal"] for row in facts[:MOST] if row["refusal"])
     total = min(len(facts), MOST)
     return Preview(total, len(facts) > MOST, total - refused.total(), dict(refused.most_common()), facts[:SAMPLE])
@@ -99,9 +106,16 @@ def _record(
     )
 
 
-def _check(organization_id: UUID, order: Order, targets: Targets) -> None:
+def _check_targets(targets: Targets) -> None:
     if bool(targets.filter) == bool(targets.instance_ids):
-        raise InvalidInput(errors=[FieldError("", "name either a filter with at least one criterion or instance_ids")])
+        raise InvalidInput(
+            "Say which runs: a filter with at least one criterion, or their ids.",
+            errors=[FieldError("/filter", "give at least one criterion here, or instance_ids instead")],
+        )
+
+
+def _check(organization_id: UUID, order: Order, targets: Targets) -> None:
+    _check_targets(targets)
     reason_code_known(organization_id, order)
     text_check(text=order.note, pointer="/note")
 
@@ -121,10 +135,6 @@ def _refuse_none_or_too_many(ids: list[UUID]) -> None:
             f"More than {MOST:,} runs match. Narrow the filter, for example with created_before.",
             errors=[FieldError("/filter", f"matches more than {MOST:,} runs")],
         )
-
-
-def _supersedes(order: Order) -> bool:
-    return order.action == InterventionAction.SUPERSEDE
 
 
 def _products_with_definition(organization_id: UUID, facts: list[dict[str, Any]]) -> set[str]:

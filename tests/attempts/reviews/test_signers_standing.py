@@ -28,6 +28,11 @@ def take(cast: Cast, user: User, role: str = REVIEWER) -> None:
         person_role_take(actor=SYSTEM, at=timezone.now(), user=user, organization=cast.organization, role=role)
 
 
+def take_after(cast: Cast, user: User, *, seconds: float) -> None:
+    time.sleep(seconds)
+    take(cast, user)
+
+
 def switch_off(cast: Cast, user: User) -> None:
     User.objects.filter(id=user.id).update(is_active=False)
 
@@ -170,7 +175,7 @@ def test_a_lease_against_the_loss_of_the_role() -> None:
         address = f"/api/v1/attempts/{review.attempt_id}/lease"
         status, _ = at_once(
             lambda address=address: executor.post(address, {}, format="json").status_code,
-            lambda signer=signer, number=number: (time.sleep(0.003 * number), take(cast, signer)),
+            lambda signer=signer, number=number: take_after(cast, signer, seconds=0.003 * number),
         )
         with every_tenant():
             intents = DispatchIntent.objects.filter(attempt_id=review.attempt_id).count()

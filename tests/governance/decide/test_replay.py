@@ -17,7 +17,7 @@ from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import intake
 from tests.governed import ALLOW, DENY, HOLD, open_contract
-from tests.replay_plugin import replay_all
+from tests.replay_plugin import replay_decisions
 
 NOBODY = "01900000-0000-7000-8000-000000000000"
 
@@ -150,9 +150,9 @@ def test_a_process_of_its_own_ends_with_the_exit_code(transactional_db: None, ca
 
 @pytest.mark.tampers
 def test_the_check_at_the_end_of_each_test_finds_an_altered_decision(cast: Cast, decision: str) -> None:
-    assert replay_all() == []
+    assert replay_decisions() == []
     tamper("UPDATE governance_enforcementdecision SET verdict = 'deny', reason_code = 'policy_denied'")
-    assert replay_all() == [f"{decision}: verdict, reason_code"]
+    assert replay_decisions() == [f"decision {decision}: verdict, reason_code"]
 
 
 def test_a_simulation_counts_what_it_cannot_read(cast: Cast, operator: Any, decision: str) -> None:

@@ -29,7 +29,9 @@ def waits(driven: Driven) -> list[float]:
     while driven.status == "running":
         driven.fail()
         if driven.status == "running":
-            found.append((driven.here.next_eligible_at - driven.now).total_seconds())
+            due = driven.here.next_eligible_at
+            assert due is not None
+            found.append((due - driven.now).total_seconds())
             driven.retry_due()
     return found
 
@@ -162,7 +164,7 @@ def test_a_failure_that_the_definition_has_an_answer_to_leads_there_and_is_no_fa
     assert (driven.status, driven.here.step_id) == ("waiting_approval", "people")
     driven.complete()
     assert driven.status == "completed"
-    work = driven.state.latest("work")
+    work = driven.state.steps[0]
     assert (work.status, work.outcome, work.error) == ("completed", "on_failure", {"reason_code": "image_quality"})
     assert "work" not in driven.state.context
     check_end(driven)

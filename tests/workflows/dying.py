@@ -1,0 +1,73 @@
+"""A process for the tests that kill one: does one piece of the engine's work and dies by -9 at the named moment.
+Not a test."""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+from uuid import UUID
+
+import django
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    django.setup()
+    from django.db import transaction
+
+    from reasoncodes.tenancy import every_tenant
+
+    order: dict[str, Any] = json.loads(sys.argv[1])
+    with every_tenant():
+        if order["moment"] == "between two":
+            _ticks_until_the_second()
+        with transaction.atomic():
+            if order["moment"] == "after the commit":  # before any doorbell of the work itself
+                transaction.on_commit(die)
+            _work(order)
+            if order["moment"] == "before the commit":
+                die()
+    return 0
+
+
+def _work(order: dict[str, Any]) -> None:
+    from django.utils import timezone
+
+    from reasoncodes.actors import Actor, ActorKind
+    from workflows.services.event_receive import event_receive
+    from workflows.services.outbox import outbox_relay
+
+    if order["work"] == "relay":
+        outbox_relay(at=timezone.now())
+    else:
+        organization = UUID(order["envelope"]["org_id"])
+        actor = Actor(ActorKind.SERVICE, UUID(order["actor"]), frozenset({organization}), frozenset())
+        event_receive(envelope=order["envelope"], actor=actor, at=timezone.now(), region="US")
+
+
+def _ticks_until_the_second() -> None:
+    """The tick commits row by row: dies when it has written the second one, and not yet committed it."""
+    from django.db import connection
+    from django.utils import timezone
+
+    from workflows.services.timing import steps_time_out
+
+    written: list[str] = []
+
+    def watch(execute: Any, sql: str, *rest: Any) -> Any:
+        done = execute(sql, *rest)
+        written.extend([sql] if "INSERT INTO" in sql and "workflows_workflowevent" in sql else [])
+        if len(written) == 2:
+            die()
+        return done
+
+    with connection.execute_wrapper(watch):
+        steps_time_out(at=timezone.now(), region="US")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

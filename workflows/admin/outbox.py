@@ -1,0 +1,78 @@
+"""The outbox in the console: what was published, and what waits for its stream. To read only."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from governance.admin.base import ConsoleAdmin
+from governance.admin.json_text import pretty
+from workflows.models import OutboxEvent
+from workflows.selectors.run_console import outbox_list, outbox_stuck
+
+RECENT = timedelta(days=7)
+LABELS = {"pending": "warning", "sent": "success", "parked": "danger"}
+
+
+class StatusFilter(admin.SimpleListFilter):
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("pending", "pending, of any age"), ("sent", "sent"), ("parked", "parked")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(status=self.value()) if self.value() in {"sent", "parked"} else queryset
+
+
+@admin.register(OutboxEvent)
+class OutboxEventAdmin(ConsoleAdmin):
+    list_display = ["event_type", "status_shown", "tries", "last_error", "created_at", "sent_at", "organization"]
+    list_select_related = ["organization"]
+    list_filter = [StatusFilter]
+    fields = [
+        "event_type",
+        "status_shown",
+        "tries",
+        "last_error",
+        "next_try_at",
+        "created_at",
+        "sent_at",
+        "run_shown",
+        "id",
+    ]
+    readonly_fields = fields
+    list_before_template = "admin/workflows/outbox_list.html"
+    change_form_outer_after_template = "admin/workflows/event.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OutboxEvent]:
+        match = request.resolver_match
+        if match is None or match.url_name != self.url_name("changelist"):
+            return super().get_queryset(request).select_related("organization", "instance")
+        if request.GET.get("status") == "pending":
+            return outbox_stuck().defer("envelope")
+        return outbox_list(since=timezone.now() - RECENT).defer("envelope")
+
+    def get_ordering(self, request: HttpRequest) -> list[str]:
+        return ["next_try_at", "id"] if request.GET.get("status") == "pending" else ["-id"]
+
+    @display(description="Status", label=LABELS)
+    def status_shown(self, obj: OutboxEvent) -> str:
+        return obj.status
+
+    @admin.display(description="Run")
+    def run_shown(self, obj: OutboxEvent) -> SafeString | str:
+        if obj.instance_id is None:
+            return "none"
+        url = reverse("admin:workflows_workflowinstance_change", args=[obj.instance_id])
+        return format_html('<a href="{}">{}</a>', url, obj.instance_id)
+
+    def page_context(self, request: HttpRequest, obj: OutboxEvent) -> dict[str, Any]:
+        return {"envelope_text": pretty(obj.envelope)}

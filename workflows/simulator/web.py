@@ -1,0 +1,39 @@
+"""The way back: events to Holdpoint's API. Says whether one was taken, should be sent again, or never will be."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+# Refusals that do not pass by themselves. A wrong key does, once somebody has put in the right one.
+FINAL = frozenset({400, 404, 405, 413, 415, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    taken: bool
+    final: bool
+    status: int = 0  # 0: nobody answered
+    wait: float | None = None  # as the server asked for
+
+
+class Web:
+    def __init__(self, *, url: str, key: str, timeout: float = 10.0) -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        self.client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
+
+    def send(self, envelope: dict[str, Any]) -> Sent:
+        try:
+            answer = self.client.post("/api/v1/events", json=envelope)
+        except httpx.HTTPError:
+            return Sent(taken=False, final=False)
+        taken = answer.is_success
+        return Sent(taken, taken or answer.status_code in FINAL, answer.status_code, retry_after(answer))
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def retry_after(answer: httpx.Response) -> float | None:
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if text.isdecimal() else None
