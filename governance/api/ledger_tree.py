@@ -60,7 +60,7 @@ class ConsistencyOut(serializers.Serializer[Any]):
     proof = serializers.ListField(child=HexField(), help_text="RFC 9162 consistency proof.")
 
 
-class KeyOut(serializers.Serializer[Any]):
+class LedgerKeyOut(serializers.Serializer[Any]):
     key_id = serializers.CharField()
     verifier_key = serializers.CharField(help_text="name+id+base64, as C2SP writes it.")
     first_used_at = serializers.DateTimeField()
@@ -106,7 +106,7 @@ class ConsistencyApi(ApiView):
 class PublicKeyApi(ApiView):
     required_scopes = {"GET": ApiScope.LEDGER_READ}
 
-    @extend_schema(operation_id="ledger_public_key", responses=KeyOut(many=True))
+    @extend_schema(operation_id="ledger_public_key", responses=LedgerKeyOut(many=True))
     def get(self, request: Request) -> Response:
         self.query(request)
         rows = [
@@ -117,4 +117,4 @@ class PublicKeyApi(ApiView):
             }
             for key in ledger_keys()
         ]
-        return Response({"keys": KeyOut(rows, many=True).data})
+        return Response({"keys": LedgerKeyOut(rows, many=True).data})

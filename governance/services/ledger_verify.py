@@ -51,7 +51,8 @@ def ledger_verify(*, processes: int = 1, progress: Callable[[int, int], None] = 
         key.id: (key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()
     }
     total = heads[-1].size if heads else 0
-    waiting, frontier, size = iter(heads), [], 0
+    frontier: list[bytes] = []
+    waiting, size = iter(heads), 0
     head = next(waiting, None)
     for start, hashes, wrong in _chunks(total, processes):
         for text in wrong:
@@ -104,18 +105,24 @@ def _chunks(total: int, processes: int) -> Iterator[tuple[int, list[bytes], list
 
 def check_range(start: int, end: int) -> tuple[list[bytes], list[str]]:
     """Leaf hashes as the entries give them, and what is wrong. A missing leaf leaves a hole that no root survives."""
-    hashes, wrong, expected = [], [], start
+    hashes: list[bytes] = []
+    wrong: list[str] = []
+    expected = start
     with connection.cursor() as cursor:
         cursor.execute(ROWS, [start, end])
         for row in cursor:
             position, stored, *entry = row
-            if position != expected:
-                wrong.append(f"leaf {expected} is missing")
+            _missing(expected, position, hashes, wrong)
             expected = position + 1
             hashes.append(_leaf(position, bytes(stored), entry, wrong))
-    if expected != end:
-        wrong.append(f"leaf {expected} is missing")
+    _missing(expected, end, hashes, wrong)
     return hashes, wrong
+
+
+def _missing(start: int, end: int, hashes: list[bytes], wrong: list[str]) -> None:
+    if start < end:
+        wrong.append(f"leaf {start} is missing" if end - start == 1 else f"leaves {start} to {end - 1} are missing")
+        hashes.extend([bytes(32)] * (end - start))
 
 
 def _leaf(position: int, stored: bytes, entry: list[Any], wrong: list[str]) -> bytes:

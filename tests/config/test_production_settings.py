@@ -17,6 +17,7 @@ VARIABLES = {
     "ALLOWED_HOSTS": "holdpoint.example",
     "HOLDPOINT_REGION": "US",
     "HOLDPOINT_METRICS_TOKEN": "a-token-for-prometheus",
+    "HOLDPOINT_LEDGER_KEY_FILE": "/run/secrets/ledger.key",
 }
 
 

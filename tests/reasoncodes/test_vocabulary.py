@@ -115,8 +115,8 @@ def test_an_inactive_override_hides_the_systems_starter_for_that_organization_on
 
 def test_a_code_means_something_only_in_its_scope(cast: Cast) -> None:
     with every_tenant():
-        assert reason_code_resolve(organization_id=None, scope="halt", code="rate_limited") is None
-        assert reason_code_resolve(organization_id=None, scope="denial", code="rate_limited")
+        assert reason_code_resolve(organization_id=None, scope="denial", code="not_my_speciality") is None
+        assert reason_code_resolve(organization_id=None, scope="human_decline", code="not_my_speciality")
 
 
 def test_a_chosen_code_must_exist_and_the_refusal_lists_those_that_do(cast: Cast) -> None:

@@ -41,7 +41,7 @@ class BulkListApi(ApiView):
     @extend_schema(
         operation_id="bulk_interventions_order",
         request=shapes.BulkIn,
-        responses={202: shapes.BulkDetailOut, 200: shapes.PreviewOut},
+        responses={202: shapes.BulkDetailOut, 200: shapes.BulkPreviewOut},
         examples=[shapes.DRY_RUN_EXAMPLE, shapes.BULK_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
@@ -55,7 +55,7 @@ class BulkListApi(ApiView):
             preview = bulk_preview(organization_id=organization.id, order=order, targets=targets, at=at)
             refused = [{"why": why, "count": count} for why, count in preview.refused.items()]
             values = {name: getattr(preview, name) for name in ("total", "more", "legal", "sample")}
-            return Response(shapes.PreviewOut({"dry_run": True, **values, "refused": refused}).data)
+            return Response(shapes.BulkPreviewOut({"dry_run": True, **values, "refused": refused}).data)
         bulk = bulk_order(organization_id=organization.id, order=order, targets=targets, actor=actor, at=at)
         response = shown(bulk.id, status.HTTP_202_ACCEPTED)
         response["Location"] = f"{request.path}/{bulk.id}"

@@ -51,7 +51,7 @@ class SampleOut(serializers.Serializer[Any]):
     refusal = serializers.CharField(help_text="Why it would be refused; empty: it would be done.")
 
 
-class PreviewOut(serializers.Serializer[Any]):
+class BulkPreviewOut(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(default=True)
     total = serializers.IntegerField(help_text="Counted up to 10,000.")
     more = serializers.BooleanField(help_text="There are more than that: such an order is refused.")

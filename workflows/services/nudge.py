@@ -42,6 +42,8 @@ def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None,
     said: dict[str, Any] = {"status": new, "review": str(review.id)}
     if vote is not None:
         said |= {"decision": vote.verdict, "reviewer_id": vote.voter_ref}
+        if vote.result_ref:
+            said |= {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256}
     _put(review.organization_id, review.origin_step, "review", said, actor, at)
 
 

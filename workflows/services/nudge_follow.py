@@ -15,6 +15,9 @@ from workflows.selectors.instance import instance_lock
 from workflows.services.advance import instance_advance
 from workflows.services.happening import Happening, gate_answered, timed_out
 
+# Of a person's answer, what the log keeps beside it: the review, and where an overriding judgement is written down.
+KEPT = ("review", "result_ref", "result_sha256")
+
 
 def nudge_follow(*, nudge_id: UUID, at: datetime, region: str) -> bool:
     """False: somebody else has followed it. The lock order is the engine's: instance first, then the nudge."""
@@ -69,7 +72,7 @@ def _answered(nudge: Nudge, step: WorkflowStep, said: dict[str, Any]) -> Happeni
         input=Reported(nudge.at, name, step.id, payload, by_person=True),
         event_type=name,
         source="person",
-        envelope={"payload": payload, "review": said["review"]},
+        envelope={"payload": payload} | {name: said[name] for name in KEPT if name in said},
         correlation_id=step.id,
     )
 

@@ -1,4 +1,4 @@
-"""Sealing in tests. Open transactions of other workers on the same server hold it up, so it is repeated until all is in."""
+"""Sealing in tests. Open transactions of other workers hold it up, so it is repeated until all is in."""
 
 import time
 
