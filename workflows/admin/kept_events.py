@@ -6,7 +6,6 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,6 +13,7 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.json_text import pretty
+from workflows.admin.links import link, run_link
 from workflows.admin.run_story import DRIFT_WORDS
 from workflows.models import WorkflowEvent
 from workflows.selectors.event import event_list, event_was_redriven
@@ -21,6 +21,7 @@ from workflows.services.event_redrive import event_redrive
 from workflows.states import EventOutcome
 
 WAITING, REDRIVEN, DRIFTED = "waiting", "redriven", "drift"
+LABELS = {"unmatched": "warning", "advanced": "success"} | dict.fromkeys(DRIFT_WORDS.values(), "danger")
 
 
 class WhichFilter(admin.SimpleListFilter):
@@ -89,21 +90,18 @@ class KeptEventAdmin(ConsoleAdmin):
             return event_list(outcome=EventOutcome.DRIFT).defer("envelope", "facts")
         return event_list(outcome=EventOutcome.UNMATCHED, redriven=which == REDRIVEN).defer("envelope", "facts")
 
-    @display(description="Outcome", label={"unmatched": "warning", "drift": "danger", "advanced": "success"})
-    def outcome_shown(self, obj: WorkflowEvent) -> tuple[str, str]:
-        return obj.outcome, DRIFT_WORDS.get(obj.drift, obj.outcome)
+    @display(description="Outcome", label=LABELS)
+    def outcome_shown(self, obj: WorkflowEvent) -> str:
+        return DRIFT_WORDS.get(obj.drift, obj.outcome)
 
     @admin.display(description="Run")
     def run_shown(self, obj: WorkflowEvent) -> SafeString | str:
-        if obj.instance_id is None:
-            return "none took it"
-        url = reverse("admin:workflows_workflowinstance_change", args=[obj.instance_id])
-        return format_html('<a href="{}">{}</a>', url, obj.instance_id)
+        return run_link(obj.instance_id, "none took it")
 
     @admin.display(description="Driven again")
     def redriven_shown(self, obj: WorkflowEvent) -> SafeString | str:
         if obj.redrives_id is not None:
-            return format_html('made of <a href="{}">another event</a>', self.page_url("change", obj.redrives_id))
+            return format_html("made of {}", link(self.page_url("change", obj.redrives_id), "another event"))
         return "yes" if event_was_redriven(event_id=obj.id) else "no"
 
     def page_context(self, request: HttpRequest, obj: WorkflowEvent) -> dict[str, Any]:

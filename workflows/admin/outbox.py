@@ -6,14 +6,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.base import ConsoleAdmin
 from governance.admin.json_text import pretty
+from workflows.admin.links import run_link
 from workflows.models import OutboxEvent
 from workflows.selectors.run_console import outbox_list, outbox_stuck
 
@@ -69,10 +68,7 @@ class OutboxEventAdmin(ConsoleAdmin):
 
     @admin.display(description="Run")
     def run_shown(self, obj: OutboxEvent) -> SafeString | str:
-        if obj.instance_id is None:
-            return "none"
-        url = reverse("admin:workflows_workflowinstance_change", args=[obj.instance_id])
-        return format_html('<a href="{}">{}</a>', url, obj.instance_id)
+        return run_link(obj.instance_id, "none")
 
     def page_context(self, request: HttpRequest, obj: OutboxEvent) -> dict[str, Any]:
         return {"envelope_text": pretty(obj.envelope)}

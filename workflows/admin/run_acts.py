@@ -48,7 +48,9 @@ def perform(action: InterventionAction, said: str) -> Callable[..., str]:
     return do
 
 
-def act(action: InterventionAction, title: str, explanation: str, said: str, *, danger: bool = False) -> Act:
+def act(
+    action: InterventionAction, title: str, explanation: str, said: str, *, danger: bool = False, button: str = ""
+) -> Act:
     return Act(
         action.value.replace("_", "-"),
         title,
@@ -58,6 +60,7 @@ def act(action: InterventionAction, title: str, explanation: str, said: str, *, 
         available=lambda obj: possible(obj, action, timezone.now()),
         context=lambda request, obj: {"warning": consequence(obj, action)},
         danger=danger,
+        button=button,
     )
 
 
@@ -87,5 +90,12 @@ ACTS = [
         "Superseded.",
         danger=True,
     ),
-    act(A.CANCEL, "Cancel", "Ends the run for good. It cannot be resumed.", "Cancelled.", danger=True),
+    act(
+        A.CANCEL,
+        "Cancel the run",
+        "Ends the run for good. It cannot be resumed; its case keeps no other.",
+        "Cancelled.",
+        danger=True,
+        button="End it for good",
+    ),
 ]

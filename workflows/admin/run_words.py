@@ -13,7 +13,7 @@ ACTION_NAMES = {
     "retry_step": "Retry the step",
     "halt": "Halt",
     "supersede": "Supersede",
-    "cancel": "Cancel",
+    "cancel": "Cancel the runs",
 }
 HINTS = {
     "call_module": "The client's turn: it calls {module} ({endpoint}); {completion_event} takes the run further.",

@@ -16,6 +16,7 @@ from unfold.decorators import display
 from governance.admin.records import choice_filter
 from workflows.admin import run_acts
 from workflows.admin.bulk_pages import BulkPages
+from workflows.admin.links import link, run_link
 from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, picture, timeline
 from workflows.admin.run_words import hint
 from workflows.models import WorkflowInstance
@@ -38,7 +39,7 @@ LISTED = 300
 LABELS = {
     "queued": "default",
     "running": "info",
-    "waiting_approval": "warning",
+    "waiting approval": "warning",
     "halted": "danger",
     "completed": "success",
     "cancelled": "default",
@@ -131,8 +132,8 @@ class WorkflowInstanceAdmin(BulkPages):
         return str(obj.case_id)
 
     @display(description="Status", label=LABELS)
-    def status_shown(self, obj: WorkflowInstance) -> tuple[str, str]:
-        return obj.status, obj.status.replace("_", " ")
+    def status_shown(self, obj: WorkflowInstance) -> str:
+        return obj.status.replace("_", " ")
 
     @admin.display(description="At")
     def at_step(self, obj: WorkflowInstance) -> str:
@@ -142,14 +143,14 @@ class WorkflowInstanceAdmin(BulkPages):
     @admin.display(description="Definition")
     def definition_shown(self, obj: WorkflowInstance) -> SafeString:
         url = reverse("admin:workflows_workflowdefinition_change", args=[obj.definition_id])
-        return format_html('<a href="{}">{} v{}</a>', url, obj.definition.slug, obj.definition.version)
+        return link(url, f"{obj.definition.slug} v{obj.definition.version}")
 
     @admin.display(description="Contract")
     def contract_shown(self, obj: WorkflowInstance) -> SafeString | str:
         if obj.contract is None:
             return "none"
         url = reverse("admin:governance_contract_change", args=[obj.contract.pk])
-        return format_html('<a href="{}">{}</a>, {}', url, obj.contract, obj.contract.state)
+        return format_html("{}, {}", link(url, str(obj.contract)), obj.contract.state)
 
     @admin.display(description="Halted because")
     def halt_shown(self, obj: WorkflowInstance) -> SafeString | str:
@@ -173,13 +174,11 @@ class WorkflowInstanceAdmin(BulkPages):
 
     @admin.display(description="Superseded by")
     def superseded_shown(self, obj: WorkflowInstance) -> SafeString | str:
-        if obj.superseded_by_id is None:
-            return "nothing: it is the case's present run"
-        return format_html('<a href="{0}">{1}</a>', self.page_url("change", obj.superseded_by_id), obj.superseded_by_id)
+        return run_link(obj.superseded_by_id, "nothing: it is the case's present run")
 
     @admin.display(description="Snapshot SHA-256")
     def snapshot_shown(self, obj: WorkflowInstance) -> SafeString:
-        return format_html("<code>{}</code>", obj.definition_sha256)
+        return format_html('<code class="wf-hash">{}</code>', obj.definition_sha256)
 
     def page_context(self, request: HttpRequest, obj: WorkflowInstance) -> dict[str, Any]:
         steps, document = instance_steps(instance_id=obj.id), snapshot_document(instance=obj)
