@@ -14,6 +14,10 @@ class DemoSecrets:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or home() / "demo.json"
+        self.load()
+
+    def load(self) -> None:
+        """Again, too: another demo may have written it since."""
         try:
             found: Any = json.loads(self.path.read_text())
         except (OSError, ValueError):

@@ -25,6 +25,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
     with every_tenant(), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        secrets.load()
         organization = organization_ensure(slug="demo", name="Demo Dermatology", at=at)
         other = organization_ensure(slug="other", name="Other Clinic", at=at)
         usernames = [*PEOPLE, "admin"]

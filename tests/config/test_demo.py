@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from config.demo.secrets import DemoSecrets
+from config.demo.seed import demo_seed
 from config.env import BASE_DIR
 from governance.documents import OWNER_GROUPS
 from governance.models import ApiKey, LedgerEntry, User
@@ -89,6 +91,13 @@ def test_the_second_time_it_makes_nothing_and_says_the_same(db: None) -> None:
     assert row_counts() == rows
     fresh = {"event_id", "case_id", "correlation_id", "occurred_at"}
     assert {name for name in example if example[name] != another[name]} == fresh
+
+
+def test_one_that_waited_for_another_takes_over_what_that_one_made(db: None) -> None:
+    """`make run` seeds while somebody asks for the demo: the second must not replace the first one's keys."""
+    waited = DemoSecrets()  # read before the other one wrote
+    facts = demo()
+    assert demo_seed(at=timezone.now(), secrets=waited)["keys"] == facts["keys"]
 
 
 def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(db: None, folder: Path) -> None:

@@ -13,7 +13,7 @@ VERDICTS = ("allow", "hold", "later", "deny")
 HAPPENINGS = (
     "complete", "complete", "complete", "complete_otherwise", "unfit", "fail", "fail_for_good", "fail_tightened",
     "again", "stale", "foreign", "forged", "elsewhere",
-    "time_out", "time_out_early", "deadline", "retry_due", "retry_due", "retry_early", "tick",
+    "time_out", "time_out_early", "time_out_elsewhere", "deadline", "retry_due", "retry_due", "retry_early", "tick",
     "gate", "gate_elsewhere", "halt", "resume", "resume", "retry_step", "cancel", "supersede", "start",
 )  # fmt: skip
 RARE = ("deadline", "cancel", "supersede")

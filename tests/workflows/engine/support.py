@@ -280,6 +280,8 @@ def check_state(state: InstanceState, definition: Definition) -> None:
         assert held == (state.status == InstanceStatus.WAITING_APPROVAL)
         waits_for = (open_steps[0].timeout_at, open_steps[0].next_eligible_at)
         assert held or waits_for.count(None) == 1, "an open step waits for exactly one moment"
+    for one in state.steps:
+        assert one.is_open or (one.timeout_at, one.next_eligible_at) == (None, None), "what has ended waits for nothing"
     if state.status == InstanceStatus.HALTED:
         assert state.halt_reason
         assert {state.halt_step_id, state.resume_step_id} <= set(definition.steps)

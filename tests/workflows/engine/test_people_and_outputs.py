@@ -4,7 +4,7 @@ import pytest
 
 from tests.workflows.engine.support import COMPLETIONS, Driven, check_end, definition, step
 from workflows.engine.effects import EndReview, OpenReview
-from workflows.engine.inputs import Started
+from workflows.engine.inputs import Started, TimedOut
 from workflows.engine.interventions import LEGAL
 from workflows.states import InterventionAction
 
@@ -177,6 +177,12 @@ def test_when_a_steps_time_and_the_workflows_end_together_it_does_not_matter_whi
     assert driven.here.timeout_at == driven.state.deadline_at
     getattr(driven, first)()
     assert (driven.state.halt_reason, driven.tries("ai")) == ("workflow_deadline_passed", ["cancelled"])
+
+
+def test_the_time_of_an_earlier_step_does_not_end_the_one_that_is_under_way() -> None:
+    driven = at_people()
+    late = driven.tell(TimedOut(driven.here.timeout_at, driven.state.steps[0].id))
+    assert (late.outcome, driven.status) == ("stale", "waiting_approval")
 
 
 def test_a_steps_time_never_ends_after_the_workflows() -> None:

@@ -88,6 +88,9 @@ LOOSE: dict[str, Callable[[Driven, int], object]] = {
     "elsewhere": lambda d, n: d.report(
         *_completion(StepState(UUID(int=1), "x", sorted(COMPLETIONS)[n % len(COMPLETIONS)], 1, "x"), n)
     ),
+    "time_out_elsewhere": lambda d, n: d.tell(
+        TimedOut(d.now + timedelta(days=100), d.state.steps[0].id if len(d.state.steps) > 1 else UUID(int=n))
+    ),
     "gate_elsewhere": lambda d, n: d.tell(GateAnswered(d.now, UUID(int=n), "allow")),
 }
 CURRENT: dict[str, Callable[[Driven, StepState, int], object]] = {
