@@ -19,6 +19,7 @@ from governance.selectors.console import (
     roles_of,
     shutdowns_covering,
 )
+from workflows.selectors.run_console import runs_by_status
 
 
 def _item(title: str, icon: str, view: str) -> dict[str, Any]:
@@ -132,4 +133,5 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "decision_limit": COUNT_LIMIT,
         "waiting": areas_waiting(user_id=user.pk),
         "violations": list(audited[:5]),
+        "runs": runs_by_status(),
     }

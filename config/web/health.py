@@ -86,7 +86,7 @@ def run_checks() -> dict[str, dict[str, Any]]:
     results: dict[str, dict[str, Any]] = {}
     for name in CHECKS:
         if name in ASK_THE_DATABASE and results["database"]["status"] != "ok":
-            results[name] = {"status": "failing", "detail": "the database is failing", "ms": 0.0}
+            results[name] = {"status": "unknown", "detail": "the database is failing", "ms": 0.0}
         else:
             results[name] = run_check(name)
     return results

@@ -17,7 +17,7 @@ from config.embedded.paths import PROJECT
 from tests.stack.conftest import home_folder
 from tests.stack.support import RunningStack, bare_environment, processes_of, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
 CASES = 30
 UNRULY = {
@@ -34,7 +34,9 @@ UNRULY = {
 def stack() -> Iterator[RunningStack]:
     with home_folder() as folder:
         running = RunningStack(home=folder, variables=UNRULY)
-        running.start()
+        running.begin()
+        wait_for(lambda: running.ended or "Ctrl-C stops" in running.text, seconds=240, what="the banner")
+        assert not running.ended, running.text
         yield running
         if not running.ended:
             assert running.finish() == 0
@@ -88,8 +90,8 @@ def test_thirty_cases_end_though_modules_fail_repeat_themselves_and_are_killed(s
     for _ in range(CASES):
         cases.create()
     os.kill(modules_pid(stack), signal.SIGKILL)
-    wait_for(lambda: "modules runs again" in stack.text, seconds=30, what="the modules again")
-    wait_for(lambda: cases.none_of("queued", "running"), seconds=150, what=f"settled: {cases.statuses()}")
+    wait_for(lambda: "modules runs again" in stack.text, seconds=60, what="the modules again")
+    wait_for(lambda: cases.none_of("queued", "running"), seconds=240, what=f"settled: {cases.statuses()}")
     waiting = cases.statuses()["waiting_approval"]
     assert waiting, "with this seed some answers are of low confidence"
 
@@ -111,7 +113,7 @@ def test_thirty_cases_end_though_modules_fail_repeat_themselves_and_are_killed(s
     try:
         wait_for(
             lambda: cases.none_of("queued", "running", "waiting_approval"),
-            seconds=60,
+            seconds=120,
             what=f"decided: {cases.statuses()}",
         )
     finally:

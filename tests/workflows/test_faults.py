@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings as django_settings
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from attempts.adapters.event import STREAM, stream_client
@@ -24,6 +25,7 @@ from governance.valkey import valkey
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
 from tests.cast import Cast
+from tests.governance.support import in_parallel
 from tests.workflows.world import World, ago, brief, check_record
 from workflows.models import OutboxEvent, WorkflowInstance
 from workflows.services.outbox import outbox_relay
@@ -192,3 +194,29 @@ def test_relays_at_the_same_time_publish_every_row_once_and_keep_each_runs_order
     assert sum(at_once(*handed)) + relay() == 18
     for instance in runs:
         assert published(instance) == in_order(world, instance)
+
+
+def test_what_follows_a_row_that_another_relay_is_busy_with_waits_for_it(cast: Cast) -> None:
+    world = World(cast, "ai_only").ready()
+    busy, free = world.start(), world.start()
+    world.complete(busy)
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with every_tenant(), transaction.atomic():
+            assert OutboxEvent.objects.select_for_update().get(instance=busy, number=1)
+            taken.set()
+            assert done.wait(30)
+
+    def others() -> int:
+        assert taken.wait(30)
+        try:
+            return relay()
+        finally:
+            done.set()
+
+    _, published_meanwhile = in_parallel(hold, others)
+    assert (published_meanwhile, published(busy)) == (2, [])
+    assert published(free) == in_order(world, free)
+    assert relay() == 3
+    assert published(busy) == in_order(world, busy)

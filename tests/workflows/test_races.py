@@ -95,7 +95,9 @@ def test_no_more_runs_start_at_once_than_there_is_room_for(cast: Cast) -> None:
 
 
 def test_two_ticks_over_the_same_due_rows_handle_each_once(cast: Cast) -> None:
-    world = World(cast, brief(timeout_seconds=60, max_retries=1)).ready()
+    world = World(cast, brief(timeout_seconds=60, max_retries=1) | {"workflow_timeout_seconds": 5000}).ready()
+    overdue = [world.start(at=ago(6000)) for _ in range(6)]
+    assert sum(at_once(*[lambda: world.tick("deadlines_pass")] * 3)) == 6
     late = [world.start(at=ago(600)) for _ in range(6)]
     retrying = [world.start(at=ago(50)) for _ in range(6)]
     for instance in retrying:
@@ -103,6 +105,8 @@ def test_two_ticks_over_the_same_due_rows_handle_each_once(cast: Cast) -> None:
     assert sum(at_once(*[lambda: world.tick("steps_time_out")] * 3)) == 6
     bells = [lambda one=one: world.dispatch(world.current(one).governed_attempt) for one in retrying]
     at_once(*[lambda: world.tick("step_retries_due")] * 2, *bells)
+    for instance in overdue:
+        assert (world.halted(instance), count(instance)) == ("workflow_deadline_passed", {"advanced": 2})
     for instance in late:
         assert (world.halted(instance), count(instance)) == ("step_timed_out", {"advanced": 2})
     for instance in retrying:

@@ -21,6 +21,16 @@ from workflows.services.timing import deadlines_pass, step_retries_due, steps_ti
 
 PAST = "now() - interval '1 minute'"
 STEP, INSTANCE, OUTBOX = "workflows_workflowstep", "workflows_workflowinstance", "workflows_outboxevent"
+OUTBOX_COPY = """
+INSERT INTO workflows_outboxevent (id, organization_id, instance_id, number, event_type, envelope, status, tries,
+    next_try_at, last_error, created_at)
+SELECT gen_random_uuid(), row.organization_id, instance.id, 1, row.event_type, row.envelope, 'pending', 0,
+    now() + {moment}, '', now()
+FROM workflows_outboxevent row, (
+    SELECT id, row_number() OVER () n FROM workflows_workflowinstance i WHERE state = %s AND id <> %s
+    AND NOT EXISTS (SELECT 1 FROM workflows_outboxevent o WHERE o.instance_id = i.id)
+) instance WHERE row.id = %s
+"""
 TICKS = ("timeouts", "retries", "deadlines", "outbox", "hand_out")
 
 
@@ -47,14 +57,7 @@ class Crowd:
     def outbox(self, state: str, moment: str) -> None:
         """One event for each run in this state that has none; within a run a later one would wait for it."""
         with connection.cursor() as cursor:
-            cursor.execute(
-                f"INSERT INTO {OUTBOX} (id, organization_id, instance_id, number, event_type, envelope, status, tries,"
-                f" next_try_at, last_error, created_at) SELECT gen_random_uuid(), row.organization_id, instance.id, 1,"
-                f" row.event_type, row.envelope, 'pending', 0, now() + {moment}, '', now()"
-                f" FROM {OUTBOX} row, (SELECT id, row_number() OVER () n FROM {INSTANCE} i WHERE state = %s AND id <> %s"
-                f" AND NOT EXISTS (SELECT 1 FROM {OUTBOX} o WHERE o.instance_id = i.id)) instance WHERE row.id = %s",
-                [state, self.instance.id, self.event],
-            )
+            cursor.execute(OUTBOX_COPY.format(moment=moment), [state, self.instance.id, self.event])
 
     def due(self) -> None:
         self.steps(DUE_ROWS, "in_progress", timeout_at=PAST)

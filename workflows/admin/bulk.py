@@ -16,7 +16,7 @@ from workflows.admin.run_words import ACTION_NAMES
 from workflows.models import BulkIntervention, BulkItem
 from workflows.selectors.bulk import bulk_items, bulk_list, bulk_progress
 
-PER_PAGE = 100
+PER_PAGE = 50
 STATUSES = ("waiting", "done", "refused")
 
 
@@ -70,8 +70,10 @@ class BulkInterventionAdmin(ConsoleAdmin):
         status = status if status in STATUSES else None
         rows = bulk_items(bulk_id=obj.id, status=status)
         page: Page[BulkItem] = BoundedPaginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+        progress = bulk_progress(bulk_id=obj.id)
         return {
-            "progress": bulk_progress(bulk_id=obj.id),
+            "progress": progress,
+            "ended": progress.done + progress.refused,
             "progress_url": self.page_url("progress", obj.pk),
             "items": [(item, _problem(item.problem)) for item in page],
             "items_page": page,

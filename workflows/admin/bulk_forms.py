@@ -69,11 +69,10 @@ class ChooseForm(ConsoleForm):
         """The choice in words, for the second step."""
         if self.cleaned_data["ids"]:
             return [("Runs", f"the {len(self.cleaned_data['ids'])} that you chose")]
-        found = [
-            (str(self.fields[name].label or name.replace("_", " ").capitalize()), str(self.cleaned_data[name]))
-            for name in ("status", "halt_reason", "mode", "created_before")
-            if self.cleaned_data[name]
-        ]
+        names = {"status": "Status", "halt_reason": "Halted because", "mode": "Mode"}
+        found = [(words, str(self.cleaned_data[name])) for name, words in names.items() if self.cleaned_data[name]]
+        if until := self.cleaned_data["created_before"]:
+            found.append(("Created before", f"{until:%Y-%m-%d %H:%M:%S} UTC"))
         field: Any = self.fields["definition"]
         named = dict(field.choices).get(self.cleaned_data["definition"], "")
         return [*found, ("Definition", str(named))] if self.cleaned_data["definition"] else found

@@ -39,6 +39,7 @@ class WorkflowEvent(AppendOnlyModel):
 
     class Meta:
         ordering = ["-id"]
+        verbose_name = "event"
         constraints = [
             models.UniqueConstraint(
                 fields=["organization", "event_id"], condition=Q(event_id__isnull=False), name="event_once"
@@ -112,6 +113,7 @@ class OutboxEvent(models.Model):
 
     class Meta:
         ordering = ["id"]
+        verbose_name = "outgoing event"
         constraints = [
             models.CheckConstraint(condition=Q(status__in=list(OutboxStatus)), name="outbox_known_status"),
         ]

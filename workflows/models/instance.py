@@ -41,6 +41,7 @@ class WorkflowInstance(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        verbose_name = "run"
         constraints = [
             models.UniqueConstraint(
                 fields=["organization", "case_id"],

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
-from governance.models import ApiKey, Organization, ServiceAccount, User
+from governance.models import ApiKey, Organization, ServiceAccount
 from governance.roles import OPERATE, ApiScope
-from governance.selectors import organizations_where, tenant_get
+from governance.selectors import tenant_get
+from governance.selectors.identity import person_may
 from reasoncodes.actors import Actor, ActorKind
 from workflows.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowStep
 from workflows.selectors.naming import orderer_name
@@ -85,17 +86,13 @@ def bulk_progress(*, bulk_id: UUID) -> Progress:
 
 def orderer_still(*, bulk: BulkIntervention, at: datetime) -> Actor | None:
     """Who gave the order, if they may still do what it says; asked again for every item."""
-    may = _person_may(bulk) if bulk.actor_kind == ActorKind.PERSON else _service_may(bulk, at)
+    if bulk.actor_kind == ActorKind.PERSON:
+        may = person_may(user_id=bulk.ordered_by, organization_id=bulk.organization_id, permission=OPERATE)
+    else:
+        may = _service_may(bulk, at)
     scopes = frozenset({ApiScope.ORCHESTRATOR_INTERVENE.value})
     organizations = frozenset({bulk.organization_id})
     return Actor(ActorKind(bulk.actor_kind), bulk.ordered_by, organizations, scopes) if may else None
-
-
-def _person_may(bulk: BulkIntervention) -> bool:
-    user = User.objects.filter(id=bulk.ordered_by, is_active=True).first()
-    if user is None:
-        return False
-    return user.is_superuser or bulk.organization_id in organizations_where(user=user, permission=OPERATE)
 
 
 def _service_may(bulk: BulkIntervention, at: datetime) -> bool:

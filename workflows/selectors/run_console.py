@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 
 from governance.models import LedgerEntry, ServiceAccount
 from governance.selectors import people_behind, snapshot_load
-from governance.selectors.console import id_floor
+from governance.selectors.console import COUNT_LIMIT, id_floor
 from workflows.models import OutboxEvent, WorkflowInstance
-from workflows.states import InstanceStatus, OutboxStatus
+from workflows.states import ENDED, InstanceStatus, OutboxStatus
 
 
 def snapshot_document(*, instance: WorkflowInstance) -> dict[str, Any]:
@@ -40,10 +40,10 @@ def halt_reasons() -> list[str]:
     return sorted({row["halt_reason"] for row in newest})
 
 
-def runs_by_status(*, limit: int = 10_000) -> dict[str, int]:
-    """For the front page; each counted up to the limit."""
-    rows = WorkflowInstance.objects.order_by()
-    return {status.value: rows.filter(status=status)[:limit].count() for status in InstanceStatus}
+def runs_by_status(*, limit: int = COUNT_LIMIT) -> dict[str, int]:
+    """Those that have not ended, for the front page; each status counted up to the limit."""
+    rows, going = WorkflowInstance.objects.order_by(), [status for status in InstanceStatus if status not in ENDED]
+    return {status.value: rows.filter(status=status)[:limit].count() for status in going}
 
 
 def outbox_list(*, since: datetime) -> QuerySet[OutboxEvent]:

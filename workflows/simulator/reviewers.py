@@ -4,6 +4,7 @@ Only people decide, so there is no key for this; it needs somebody's name and pa
 """
 
 import threading
+from contextlib import closing
 from random import Random
 from typing import Any
 
@@ -27,10 +28,10 @@ class Reviewer:
         failures = 0
         while not stop.is_set():
             try:
-                with self._sign_in() as client:
+                with closing(self._sign_in()) as client:
                     failures = 0
                     self._work(client, stop)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, KeyError, ValueError) as error:  # away, or answering what nobody expected
                 if failures == 0:
                     log.warning("review_queue_away", error=type(error).__name__)
                 stop.wait(backoff(failures))
@@ -54,10 +55,13 @@ class Reviewer:
             stop.wait(POLL_SECONDS)
 
     def _decide(self, client: httpx.Client, review: dict[str, Any]) -> None:
-        """Like a person's, decisions may be refused: somebody else was faster, or it is not theirs to decide."""
+        """Looks at the card first, which alone has the digest. Like a person's, a decision may be refused: somebody
+        else was faster, or it is not theirs to decide."""
+        card = client.get(f"/api/v1/reviews/{review['id']}")
+        card.raise_for_status()
         dice = Random(f"{self.seed}/{review['id']}")  # noqa: S311 - a simulation
         word = "override" if dice.random() < 0.25 else "confirm"
-        said = {"action_digest": review["action_digest"]}
+        said = {"action_digest": card.json()["action_digest"]}
         answer = client.post(f"/api/v1/reviews/{review['id']}/{word}", json=said)
         if answer.is_success:
             self.decided += 1
