@@ -11,15 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 
 from bench.dbos_venv import dbos_python
 from bench.gang import Ridden, ask, ride
 from bench.intake import free_port, manage, start
-from bench.load import Load, Make, drive
-from bench.workflow_flows import FLOWS, PARTS, events
+from bench.workflow_flows import FLOWS, PARTS
+from bench.workflow_http import HttpRuns
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = int(os.environ.get("BENCH_RUNS", "400"))
@@ -114,67 +113,13 @@ def http(
     try:
         found = {}
         for flow in FLOWS:
-            through_http(port, flow, where[flow], key, database, runs=20)
-            found[flow] = through_http(port, flow, where[flow], key, database, runs=RUNS)
+            HttpRuns(port=port, flow=flow, where=where[flow], key=key).measure(runs=24, database=database)
+            runs = HttpRuns(port=port, flow=flow, where=where[flow], key=key)
+            found[flow] = runs.measure(runs=RUNS, database=database)
         return found
     finally:
         server.terminate()
         server.wait(timeout=20)
-
-
-def through_http(
-    port: int, flow: str, where: dict[str, str], key: str, database: psycopg.Connection[Any], *, runs: int
-) -> dict[str, Any]:
-    """All starts, then all first answers, and so on: what a module would have to wait for is read in between."""
-    cases = [str(uuid4()) for _ in range(runs)]
-    requests = {case: str(uuid4()) for case in cases}
-    loads: list[Load] = []
-    for name, payload in events(flow):
-        make = sender(name, payload, cases, dict(requests), where, key)
-        loads.append(drive(port=port, make=make, requests=runs, clients=8, database=database))
-        requests |= open_steps(database, cases)
-    ended = database.execute(
-        "SELECT count(*) FROM workflows_workflowinstance WHERE state = 'completed' AND case_id = ANY(%s)", [cases]
-    ).fetchone()
-    seconds = sum(runs / load.rate for load in loads)
-    return {
-        "runs_per_s": round(runs / seconds, 1),
-        "steps_per_s": round(3 * runs / seconds, 1),
-        "completed": f"{ended[0] if ended else 0} of {runs}",
-        "write_tx_per_run": round(sum(load.commits for load in loads), 2),
-        "wal_bytes_per_run": round(sum(load.wal_bytes for load in loads)),
-        "step_ms": f"p50 {loads[1].p50_ms:.1f} p99 {loads[1].p99_ms:.1f}",
-        "statuses": " ".join(f"{status}x{count}" for load in loads for status, count in load.statuses.items()),
-    }
-
-
-def sender(
-    name: str, payload: dict[str, Any], cases: list[str], requests: dict[str, str], where: dict[str, str], key: str
-) -> Make:
-    def make(number: int) -> tuple[str, dict[str, str], dict[str, Any]]:
-        body = {
-            "event_id": str(uuid4()),
-            "event_type": name,
-            "schema_version": "v1",
-            "occurred_at": "2026-11-16T12:00:00Z",
-            "correlation_id": requests[cases[number]],
-            "case_id": cases[number],
-            "org_id": where["organization"],
-            "product_id": where["product"],
-            "payload": payload,
-        }
-        return "/api/v1/events", {"Authorization": f"Bearer {key}"}, body
-
-    return make
-
-
-def open_steps(database: psycopg.Connection[Any], cases: list[str]) -> dict[str, str]:
-    rows = database.execute(
-        "SELECT i.case_id, s.id FROM workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id"
-        " WHERE s.state = 'in_progress' AND i.case_id = ANY(%s)",
-        [cases],
-    ).fetchall()
-    return {str(case): str(step) for case, step in rows}
 
 
 def verdict(found: dict[str, Any]) -> dict[str, Any]:

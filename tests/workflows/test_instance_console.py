@@ -215,6 +215,14 @@ def test_lists_show_the_rows_of_ones_own_organization_only(running: Running) -> 
         assert browser(running.cast, "anonymous").get(page(model, "changelist")).status_code == 302
 
 
+def test_the_front_page_counts_what_has_not_ended(running: Running, alice: Any) -> None:
+    for status in ("halted", "completed", "waiting_approval"):
+        in_status(running, status)
+    source = alice.get("/admin/").content.decode()
+    counts = dict(re.findall(r"workflowinstance/\?status=(\w+)\">(\d+)", source))
+    assert counts == {"queued": "0", "running": "0", "waiting_approval": "1", "halted": "1"}
+
+
 def test_the_list_is_filtered_and_searched_exactly(running: Running, alice: Any) -> None:
     going, halted = running.start(), in_status(running, "halted")
     listing = page("workflowinstance", "changelist")
