@@ -81,6 +81,7 @@ def contract_change(
             )
         changes = dict(core or {})
         _check_words(changes, documents or {})
+        _approved_as_it_is(contract, changes)
         for name, value in changes.items():
             setattr(contract, name, value)
         stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
@@ -90,6 +91,19 @@ def contract_change(
         changed = _save_documents(stored, documents or {}, actor)
         record_contract(contract, "contract.changed", actor=actor, at=at, fields=sorted(changes), areas=changed)
     return contract
+
+
+def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
+    """An owner approved a document as part of this contract: effect, risk or policy must not change behind them."""
+    if not any(name in CORE_FIELDS and getattr(contract, name) != value for name, value in changes.items()):
+        return
+    rows = readiness_board(contract=contract)
+    approved = [row.area for row in rows if row.status == APPROVED and row.decision.carried_from_id is None]
+    if approved:
+        raise WrongState(
+            "Owners have approved the contract as it is. Ask them to revoke first, then change it.",
+            errors=[FieldError(f"/{area}", "is approved") for area in approved],
+        )
 
 
 def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:

@@ -180,6 +180,7 @@ def test_it_is_refused_under_production_settings() -> None:
             "ALLOWED_HOSTS": "holdpoint.example",
             "HOLDPOINT_REGION": "US",
             "HOLDPOINT_METRICS_TOKEN": "token",
+            "HOLDPOINT_LEDGER_KEY_FILE": "ledger.key",
         },
         capture_output=True,
         text=True,

@@ -41,7 +41,8 @@ def api_routes() -> Iterator[tuple[str, Any]]:
 def concrete(route: str) -> str:
     """The route with something in place of each parameter."""
     for part in route.replace(">", "<").split("<")[1::2]:
-        route = route.replace(f"<{part}>", str(uuid4()) if part.startswith("uuid:") else "something")
+        kind = part.partition(":")[0]
+        route = route.replace(f"<{part}>", {"uuid": str(uuid4()), "int": "1"}.get(kind, "something"))
     return "/" + route
 
 

@@ -223,3 +223,16 @@ def test_policies_publish_one_active_version_and_keep_the_old_snapshot(cast: Cas
     second = make_policy(cast)
     first.refresh_from_db()
     assert (first.state, second.state, second.version) == ("archived", "active", 2)
+
+
+def test_effect_and_policy_cannot_change_behind_owners_who_approved(cast: Cast) -> None:
+    contract = make_contract(cast)
+    approve(cast, contract, "regional_compliance")
+    actor = cast.actor(cast.operator, [cast.organization])
+    with every_tenant():
+        with pytest.raises(WrongState) as caught:
+            contract_change(actor=actor, at=AT, contract_id=contract.id, core={"policy_slug": "another"})
+        assert [error.pointer for error in caught.value.errors] == ["/regional_compliance"]
+        contract_change(actor=actor, at=AT, contract_id=contract.id, core={"title": "Another title"})
+        approve(cast, contract, "regional_compliance", verdict=ReadinessVerdict.REVOKE)
+        contract_change(actor=actor, at=AT, contract_id=contract.id, core={"policy_slug": "another"})
