@@ -36,9 +36,11 @@ def test_a_case_goes_from_created_to_completed(running: Running) -> None:
     assert running.requests(instance)[-1].event_type == "ai_review.requested"
     running.answer(instance)
     instance = running.fresh(instance)
-    assert (instance.status, running.current(instance).step_id) == ("waiting_approval", "customer_review")
+    step = running.current(instance)
+    assert step is not None
+    assert (instance.status, step.step_id) == ("waiting_approval", "customer_review")
     with every_tenant():
-        review = Review.objects.get(origin_step=running.current(instance).id)
+        review = Review.objects.get(origin_step=step.id)
         human_review_decide(
             actor=running.cast.actor(running.cast.reviewer, [running.organization]),
             at=timezone.now(),
