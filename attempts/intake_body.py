@@ -51,6 +51,11 @@ WORDS = {
 }
 
 
+# In this order; the first one is the route, the others are fields of the body.
+PARTS = ("route", *sorted(BODY_SCHEMA["properties"]))
+DIGITS = 16
+
+
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """One hash for equality, one per part so that a conflict can name what differs."""
@@ -60,14 +65,19 @@ class Fingerprint:
 
     @staticmethod
     def of(*, route: str, body: dict[str, Any]) -> "Fingerprint":
-        parts = {
-            "route": canonical_sha256(route),
-            **{name: canonical_sha256(body.get(name)) for name in sorted(BODY_SCHEMA["properties"])},
-        }
+        parts = {name: canonical_sha256(route if name == "route" else body.get(name)) for name in PARTS}
         return Fingerprint(canonical_sha256(parts), parts)
 
-    def differing(self, other: dict[str, str]) -> list[str]:
-        return [name for name, digest in self.parts.items() if other.get(name) != digest]
+    @property
+    def short(self) -> str:
+        """The parts as they are stored: enough digits of each to name what differs."""
+        return "".join(digest[:DIGITS] for digest in self.parts.values())
+
+    def differing(self, other: str | dict[str, str]) -> list[str]:
+        """From what is stored of another: `short`, or (older records) the whole parts."""
+        if isinstance(other, str):
+            other = {name: other[index * DIGITS :] for index, name in enumerate(PARTS)}
+        return [name for name, digest in self.parts.items() if other.get(name, "")[:DIGITS] != digest[:DIGITS]]
 
 
 def body_problems(body: Any) -> list[FieldError]:

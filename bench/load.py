@@ -5,6 +5,7 @@ import json
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,15 @@ class Load:
     commits: float
     wal_bytes: float
     statuses: dict[int, int]
+
+    @staticmethod
+    def median(loads: "list[Load]") -> "Load":
+        """Of each figure over several rounds; the statuses are added up."""
+        middle = {
+            name: statistics.median(getattr(load, name) for load in loads)
+            for name in ("rate", "p50_ms", "p99_ms", "commits", "wal_bytes")
+        }
+        return Load(**middle, statuses=dict(sum((Counter(load.statuses) for load in loads), Counter())))
 
     def as_json(self) -> dict[str, Any]:
         return {

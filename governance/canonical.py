@@ -1,16 +1,43 @@
 """Canonical JSON (RFC 8785) and its hash: the same content gives the same bytes on every machine, in every year."""
 
+import json
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import rfc8785
+
+_SAFE_INTEGER: Final = 2**53 - 1
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def canonical_bytes(value: Any) -> bytes:
     """Raises rfc8785.CanonicalizationError for what JSON cannot hold exactly (integers from 2^53, NaN)."""
+    if _is_plain(value):
+        try:
+            return _encode(value).encode()
+        except UnicodeEncodeError:
+            pass  # half a surrogate pair: the reference says so in its own words
     return rfc8785.dumps(value)
 
 
 def canonical_sha256(value: Any) -> str:
     """Lower-case hex."""
     return sha256(canonical_bytes(value)).hexdigest()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the standard library writes it like RFC 8785 does, several times as fast: no fractions, whose digits
+    differ, and only ASCII keys, whose order is the same in any encoding. Nearly all we hash is (a test compares)."""
+    kind = type(value)
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                return False
+            if type(item) is not str and not _is_plain(item):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        return all(type(item) is str or _is_plain(item) for item in value)
+    if kind is int:
+        return bool(-_SAFE_INTEGER <= value <= _SAFE_INTEGER)
+    return kind is str or kind is bool or value is None

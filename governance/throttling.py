@@ -4,28 +4,37 @@ The algorithm is GCRA: per limit one number (the theoretical arrival time), a bu
 refill. Subjects enter as hashes, so that no reference of a caller is readable in Valkey.
 """
 
+import os
+from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import sha1, sha256
 from typing import Any
 
 import structlog
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, RedisError
 
 from governance.valkey import valkey
 
 log = structlog.get_logger("holdpoint.throttle")
 PREFIX = "holdpoint:throttle:"
 STRIKES = "holdpoint:strikes:"
+CLAIMS = "holdpoint:claim:"
+CLAIMED_MS = "5000"
 UNAVAILABLE_RETRY_AFTER = 5
 
-# ARGV: limit and window (seconds) per key. Answers {index of the limit that refuses or 0, wait in ms, remaining…}.
+# ARGV: limit and window (seconds) per key, then, with one key more than limits, how many ms that key is claimed for.
+# Answers {index of the limit that refuses or 0, wait in ms, remaining…}, or {-1} when somebody claimed the key before.
 SCRIPT = """
+local limits = math.floor(#ARGV / 2)
+if #KEYS > limits and not redis.call('SET', KEYS[#KEYS], '1', 'NX', 'PX', ARGV[#ARGV]) then return {-1} end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local arrivals, remaining, refused, wait = {}, {}, 0, 0
-for i, key in ipairs(KEYS) do
-  local limit, window = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i]) * 1000000
+for i = 1, limits do
+  local key, limit, window = KEYS[i], tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i]) * 1000000
   local interval = window / limit
   local arrival = math.max(tonumber(redis.call('GET', key) or '0'), now)
   local over = arrival + interval - window - now
@@ -38,14 +47,15 @@ for i, key in ipairs(KEYS) do
   end
 end
 if refused == 0 then
-  for i, key in ipairs(KEYS) do
-    redis.call('SET', key, string.format('%.0f', arrivals[i]), 'PX', math.ceil(tonumber(ARGV[2 * i]) * 1000) + 1000)
+  for i = 1, limits do
+    redis.call('SET', KEYS[i], string.format('%.0f', arrivals[i]), 'PX', math.ceil(tonumber(ARGV[2 * i]) * 1000) + 1000)
   end
 end
 local answer = {refused, math.ceil(wait / 1000)}
-for i = 1, #KEYS do answer[i + 2] = remaining[i] end
+for i = 1, limits do answer[i + 2] = remaining[i] end
 return answer
 """
+SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +107,30 @@ def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str
 
 def throttle_take(*, limits: Sequence[Limit]) -> ThrottleAnswer:
     """Take one from every limit, or none when any refuses. Without Valkey the answer is no."""
-    if not limits:
-        return ThrottleAnswer("ok", None, 0)
+    return (limits and _take(limits, None)) or ThrottleAnswer("ok", None, 0)
+
+
+def throttle_take_once(*, limits: Sequence[Limit], claim: str) -> ThrottleAnswer | None:
+    """The same, unless somebody claimed this in the last seconds: then None, and nothing is taken. That is a hint to be
+    careful, which may come too often or be lost; nothing else depends on it."""
+    return _take(limits, f"{CLAIMS}{sha256(claim.encode()).hexdigest()[:32]}")
+
+
+def _take(limits: Sequence[Limit], claim: str | None) -> ThrottleAnswer | None:
+    keys = [limit.key for limit in limits]
     arguments = [str(value) for limit in limits for value in (limit.limit, limit.window_seconds)]
+    if claim is not None:
+        keys.append(claim)
+        arguments.append(CLAIMED_MS)
     try:
-        refused, wait_ms, *remaining = _script()(keys=[limit.key for limit in limits], args=arguments)
+        refused, *rest = _ask("EVALSHA", SCRIPT_SHA, str(len(keys)), *keys, *arguments)
     except RedisError as error:
         log.error("throttle_unavailable", exc_info=error)
         return ThrottleAnswer("unavailable", None, UNAVAILABLE_RETRY_AFTER)
-    left = tuple(zip(limits, (int(value) for value in remaining), strict=True))
+    if refused < 0:
+        return None
+    wait_ms, *remaining = rest
+    left = tuple(zip(limits, remaining, strict=True))
     if refused:
         return ThrottleAnswer("limited", limits[refused - 1].per, max(1, -(-wait_ms // 1000)), left)
     return ThrottleAnswer("ok", None, 0, left)
@@ -132,5 +157,39 @@ def strikes_forget(*, subject: str) -> None:
         log.error("strike_unavailable", exc_info=error)
 
 
-def _script() -> Any:
-    return valkey().register_script(SCRIPT)
+# Lines to Valkey that nobody uses now. redis-py's own pool costs more than the answer, request by request.
+_idle: deque[Any] = deque()
+
+
+def _ask(*words: str) -> Any:
+    """One command, all of whose words are ASCII. A line that broke while it was idle is replaced, once."""
+    command = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+    line = _line()
+    try:
+        answer = _exchange(line, command)
+    except RedisConnectionError:
+        answer = _exchange(line, command)
+    except NoScriptError:
+        valkey().script_load(SCRIPT)
+        answer = _exchange(line, command)
+    _idle.append(line)
+    return answer
+
+
+def _line() -> Any:
+    """redis-py's connection: it signs in and reconnects by itself. One of another process or address is let go."""
+    pool = valkey().connection_pool
+    with suppress(IndexError):
+        while True:
+            line = _idle.pop()
+            if line.pid == os.getpid() and line.of is pool:
+                return line
+    line = pool.connection_class(**pool.connection_kwargs)
+    line.of = pool
+    return line
+
+
+def _exchange(line: Any, command: str) -> Any:
+    """After an error that leaves an answer unread, redis-py hangs up."""
+    line.send_packed_command([command.encode("ascii")], check_health=False)
+    return line.read_response()

@@ -30,11 +30,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def forget_the_database() -> None:
     from governance.selectors import snapshot_load
-    from governance.services import decision
+    from governance.services import decision, snapshot
 
     snapshot_load.cache_clear()
     decision._region.cache_clear()
-    decision._stored_regions.clear()
+    snapshot._stored.clear()
 
 
 def may_ask_the_database() -> bool:

@@ -14,7 +14,7 @@ from attempts.services.intake_answer import Answer
 from attempts.services.intake_door import intake_knock, intake_pass
 from attempts.services.intake_rows import Intake
 from governance.api.authentication import bearer_secret
-from governance.selectors import Credential, IntakeFacts
+from governance.selectors import Arrival, Credential, IntakeFacts
 from reasoncodes.errors import (
     AttemptCreationDisabled,
     BodyTooDeep,
@@ -36,6 +36,7 @@ class AttemptCreateApi(View):
             secret=bearer_secret(request.headers.get("Authorization", "")),
             workflow_slug=workflow_slug,
             contract_version=contract_version,
+            key=request.headers.get("Idempotency-Key"),
             at=timezone.now(),
         )
         try:
@@ -43,13 +44,13 @@ class AttemptCreateApi(View):
         except AttemptCreationDisabled as refusal:
             note_refusal(arrival.credential, refusal)
             raise
-        return render(attempt_create(intake=read_intake(request, arrival.credential, facts)))
+        return render(attempt_create(intake=read_intake(request, arrival, facts)))
 
 
-def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts) -> Intake:
+def read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> Intake:
     """From here on the body is read: the contract is open."""
     intake = Intake(
-        credential=credential,
+        credential=arrival.credential,
         facts=facts,
         route=f"{request.method} {facts.contract.slug}/{facts.contract.version}",
         key=request.headers.get("Idempotency-Key"),
@@ -59,6 +60,7 @@ def read_intake(request: HttpRequest, credential: Credential, facts: IntakeFacts
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
         headers=frozenset(name.lower() for name in request.headers),
+        known=arrival.also,
     )
     try:
         return intake.with_body(read_body(request))

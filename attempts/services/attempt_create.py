@@ -7,6 +7,7 @@ from django.db import transaction
 from attempts.intake_body import body_problems
 from attempts.services.idempotency import headers_check, key_check
 from attempts.services.intake_answer import Answer
+from attempts.services.intake_build import Ask
 from attempts.services.intake_rows import Intake
 from attempts.services.intake_take import take_in
 from governance.ledger.append import ledger_append
@@ -19,16 +20,14 @@ from reasoncodes.tenancy import tenant_scope
 def attempt_create(*, intake: Intake) -> Answer:
     """The way of a request from its parsed body to an answer that is on record."""
     with tenant_scope(intake.credential.actor.organization_ids):
-        documents, key = intake_check(intake)
-        with transaction.atomic():
-            taken = take_in(intake, documents, key)
+        taken = take_in(intake_check(intake))
     if taken.answer is None:
         raise taken.refusal or RuntimeError("an intake without an answer")
     return taken.answer
 
 
-def intake_check(intake: Intake) -> tuple[dict[str, Any], str]:
-    """The contract's documents and the key, if key, headers and body have their shape; else the refusal, on record."""
+def intake_check(intake: Intake) -> Ask:
+    """If key, headers and body have their shape; else it raises the refusal, which is on record for the body's."""
     documents: dict[str, Any] = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]
     policy = documents["idempotency_key_policy"]
     key = key_check(policy=policy, key=intake.key)
@@ -39,7 +38,7 @@ def intake_check(intake: Intake) -> tuple[dict[str, Any], str]:
         refusal = InvalidInput(errors=problems)
         attempt_refuse_unreadable(intake=intake, refusal=refusal)
         raise refusal
-    return documents, key
+    return Ask.of(intake, documents, key)
 
 
 def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:

@@ -12,7 +12,7 @@ from attempts.models import Attempt, Review
 from attempts.services.attempt_create import intake_check
 from attempts.services.intake_door import intake_pass
 from attempts.services.intake_rows import Intake
-from attempts.services.intake_take import Taken, take_in
+from attempts.services.intake_take import Taken, take_in_step_by_step
 from attempts.states import RuntimeMode
 from governance.models import ApiKey, ServiceAccount
 from governance.roles import ApiScope
@@ -80,8 +80,7 @@ def attempt_open(
                 base_url="",
                 origin_step=origin_step,
             )
-            documents, key = intake_check(intake)
-            return _opened(take_in(intake, documents, key))
+            return _opened(take_in_step_by_step(intake_check(intake)))
         except REFUSALS as refusal:
             return _refused(refusal)
 

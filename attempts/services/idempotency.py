@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-from django.db import connection
 
 from attempts.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake_body import Fingerprint
@@ -16,20 +14,38 @@ from attempts.models import IdempotencyRecord
 from governance.boundary import inspect_reference
 from governance.boundary.detectors import is_ordinary
 from governance.documents import KEY_CHARSETS
-from governance.selectors import Credential
+from governance.rows import stored_row
+from governance.selectors import Also, Credential
+from governance.statement import fetch
 from reasoncodes.errors import FieldError, InvalidInput
 
-# One round trip: the lock of the key (released with the transaction), the latest record under it and its attempt's
-# state now.
-LOOK_UP = """
-SELECT pg_try_advisory_xact_lock(hashtextextended(%(lock)s, 0)), found.*
+# What is read of a record, and its attempt's state now.
+COLUMNS = (
+    *("id", "organization_id", "scope", "key", "fingerprint", "parts", "attempt_id", "status", "body"),
+    *("first_used_at", "expires_at", "generation"),
+)
+_RECORD = ", ".join(f"r.{name}" for name in COLUMNS)
+# For the query at the door: every record that the key can mean. Which of the scopes counts, the contract says.
+KEY_RECORDS = Also(
+    columns=f"known.state, {', '.join(f'known.{name}' for name in COLUMNS)}",
+    join=f"""
+    LEFT JOIN LATERAL (
+        SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
+        WHERE r.organization_id = o.id AND r.key = $5 AND c.state = 'open'
+          AND r.scope IN ('tenant', 'contract:' || c.slug, 'caller:' || a.id)
+    ) AS known ON TRUE
+    """,  # noqa: S608
+)
+# One round trip: the lock of the key (released with the transaction) and the latest record under it.
+LOOK_UP = f"""
+SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)), found.*
 FROM (SELECT 1) AS once
 LEFT JOIN LATERAL (
-    SELECT a.state, {columns} FROM attempts_idempotencyrecord r JOIN attempts_attempt a ON a.id = r.attempt_id
-    WHERE r.organization_id = %(organization)s AND r.scope = %(scope)s AND r.key = %(key)s
+    SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
+    WHERE r.organization_id = $2 AND r.scope = $3 AND r.key = $4
     ORDER BY r.generation DESC LIMIT 1
 ) AS found ON TRUE
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +86,11 @@ def key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -
     ]
 
 
+def key_lock(*, organization_id: UUID, scope: str, key: str) -> str:
+    """The name under which one transaction at a time works on a key."""
+    return f"{organization_id} {scope} {key}"
+
+
 def key_look_up(
     *,
     organization_id: UUID,
@@ -79,23 +100,35 @@ def key_look_up(
     policy: Mapping[str, Any],
     at: datetime | None,
 ) -> KeyUse:
-    """Inside the intake's transaction, whose lock on the key makes it the only one for this key. `at` is None for a
-    workflow step's key, which does not end: a step opens one attempt, however late it asks again."""
-    fields = IdempotencyRecord._meta.concrete_fields
-    with connection.cursor() as cursor:
-        cursor.execute(
-            LOOK_UP.format(columns=", ".join(f"r.{field.column}" for field in fields)),
-            {"lock": f"{organization_id} {scope} {key}", "organization": organization_id, "scope": scope, "key": key},
-        )
-        locked, state, *values = cursor.fetchone()
+    """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
+    lock = key_lock(organization_id=organization_id, scope=scope, key=key)
+    ((locked, *found),) = fetch(LOOK_UP, (lock, organization_id, scope, key))
     if not locked:
         raise KeyInProgress
-    if state is None:
+    return key_use([tuple(found)], scope=scope, fingerprint=fingerprint, policy=policy, at=at)
+
+
+def key_use(
+    rows: Iterable[tuple[Any, ...]],
+    *,
+    scope: str,
+    fingerprint: Fingerprint,
+    policy: Mapping[str, Any],
+    at: datetime | None,
+) -> KeyUse:
+    """What the latest of these records under the scope means. They are never changed, so this needs no lock. `at` is
+    None for a workflow step's key, which does not end: a step opens one attempt, however late it asks again."""
+    found = [(row[0], record) for row in rows if (record := stored_row(IdempotencyRecord, COLUMNS, row[1:]))]
+    state, record = max(
+        ((state, record) for state, record in found if record.scope == scope),
+        key=lambda pair: pair[1].generation,
+        default=("", None),
+    )
+    if record is None:
         return KeyUse("new")
-    record = IdempotencyRecord.from_db(connection.alias, [field.attname for field in fields], values)
-    record.parts = json.loads(record.parts) if isinstance(record.parts, str) else record.parts
     if at is not None and record.expires_at <= at:
         return KeyUse("new" if policy["on_expired"] == "new" else "expired", record)
     if record.fingerprint != fingerprint.value:
-        return KeyUse("conflicting", record, tuple(fingerprint.differing(record.parts)))
+        parts = json.loads(record.parts) if isinstance(record.parts, str) else record.parts
+        return KeyUse("conflicting", record, tuple(fingerprint.differing(parts)))
     return KeyUse("replayed", record, state=state)

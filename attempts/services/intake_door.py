@@ -3,6 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
+from attempts.services.idempotency import KEY_RECORDS
 from governance.models import Organization
 from governance.selectors import Arrival, Credential, IntakeFacts, intake_arrival, intake_facts, intake_own_arrival
 from governance.states import ContractState
@@ -11,9 +12,19 @@ from reasoncodes.errors import AttemptCreationDisabled, CredentialMissing, Scope
 SCOPE = "attempts:create"
 
 
-def intake_knock(*, secret: str | None, workflow_slug: str, contract_version: str, at: datetime) -> Arrival:
-    """Who it is and what they ask for, in one query; refuses whom it does not know."""
-    arrival = secret and intake_arrival(secret=secret, slug=workflow_slug, version=contract_version, at=at)
+def intake_knock(
+    *, secret: str | None, workflow_slug: str, contract_version: str, key: str | None, at: datetime
+) -> Arrival:
+    """Who it is, what they ask for and what their key was used for, in one query; refuses whom it does not know."""
+    asked = (key,) if key and key.isascii() and key.isprintable() else ()
+    arrival = secret and intake_arrival(
+        secret=secret,
+        slug=workflow_slug,
+        version=contract_version,
+        at=at,
+        also=KEY_RECORDS if asked else None,
+        parameters=asked,
+    )
     if not arrival:
         raise CredentialMissing
     return arrival

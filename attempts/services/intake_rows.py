@@ -12,9 +12,11 @@ from attempts.services.idempotency import KeyUse
 from attempts.services.transition import entry_build, transition_build
 from attempts.states import RuntimeMode
 from governance.models import EnforcementDecision, LedgerEntry
+from governance.rows import new_row
 from governance.selectors import Credential, IntakeFacts
 from governance.services.decision import Computed
 from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
 from reasoncodes.trace import TraceContext
 
 KEEPS_KEY_FREE = frozenset(
@@ -44,6 +46,8 @@ class Intake:
     deployment_region: str
     base_url: str
     headers: frozenset[str] = frozenset()
+    known: tuple[tuple[Any, ...], ...] | None = None
+    """Records of the key that the door found, as `KEY_RECORDS` gives them; None when nobody looked."""
     retry_of: UUID | None = None
     compensates: UUID | None = None
     origin_step: UUID | None = None
@@ -88,7 +92,8 @@ def attempt_build(
     """From what may be stored: what the boundary refused is empty here too."""
     contract, request = intake.facts.contract, computed.request
     envelope, action = request["envelope"], request["action"]
-    return Attempt(
+    return new_row(
+        Attempt,
         id=attempt_id,
         organization_id=contract.organization_id,
         contract_id=contract.id,
@@ -174,12 +179,14 @@ def key_record_build(
     policy = documents["idempotency_key_policy"]
     if not key or policy["mode"] != "dedupe" or attempt.reason_code in KEEPS_KEY_FREE:
         return None
-    return IdempotencyRecord(
+    return new_row(
+        IdempotencyRecord,
+        id=uuid7(),
         organization_id=attempt.organization_id,
         scope=scope,
         key=key,
         fingerprint=fingerprint.value,
-        parts=fingerprint.parts,
+        parts=fingerprint.short,
         attempt_id=attempt.id,
         status=status,
         body=body,

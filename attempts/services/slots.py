@@ -6,33 +6,34 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from attempts.models import Slot
 from attempts.states import SlotScope
+from governance.statement import fetch
 
 TRIES = 3
-# Nobody waits for somebody else's uncommitted place: a number that another transaction is taking is passed over.
-TAKE = """
-INSERT INTO attempts_slot (id, organization_id, scope, subject, number, attempt_id)
-SELECT gen_random_uuid(), %(organization)s, wanted.scope, wanted.subject, free.number, %(attempt)s
-FROM unnest(%(scopes)s::text[], %(subjects)s::text[], %(caps)s::int[]) AS wanted (scope, subject, cap)
-CROSS JOIN LATERAL (
-    SELECT 1 + (place + start.at) %% wanted.cap AS number
+# The first free number of each cap. Nobody waits for somebody else's uncommitted place: a number that another
+# transaction is taking is passed over.
+FREE = """
+    SELECT 1 + (place + start.at) % wanted.cap AS number
     FROM (SELECT floor(random() * wanted.cap)::int AS at) AS start, generate_series(0, wanted.cap - 1) AS place
     WHERE NOT EXISTS (
         SELECT 1 FROM attempts_slot held
         WHERE held.scope = wanted.scope AND held.subject = wanted.subject
-          AND held.number = 1 + (place + start.at) %% wanted.cap
+          AND held.number = 1 + (place + start.at) % wanted.cap
     )
     AND pg_try_advisory_xact_lock(
-        hashtextextended(wanted.scope || wanted.subject, 1 + (place + start.at) %% wanted.cap)
+        hashtextextended(wanted.scope || wanted.subject, 1 + (place + start.at) % wanted.cap)
     )
     LIMIT 1
-) free
+"""
+TAKE = f"""
+INSERT INTO attempts_slot (id, organization_id, scope, subject, number, attempt_id)
+SELECT gen_random_uuid(), $1, wanted.scope, wanted.subject, free.number, $2
+FROM unnest($3::text[], $4::text[], $5::text[]::int[]) AS wanted (scope, subject, cap)
+CROSS JOIN LATERAL ({FREE}) free
 ON CONFLICT (scope, subject, number) DO NOTHING
 RETURNING scope
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,10 @@ def slots_release(*, attempt_id: UUID) -> None:
 
 
 def _take(organization_id: UUID, attempt_id: UUID, caps: list[Cap]) -> list[Cap]:
-    parameters: dict[str, Any] = {
-        "organization": organization_id,
-        "attempt": attempt_id,
-        "scopes": [cap.scope.value for cap in caps],
-        "subjects": [cap.digest for cap in caps],
-        "caps": [cap.limit for cap in caps],
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(TAKE, parameters)
-        taken = {row[0] for row in cursor.fetchall()}
+    taken = {row[0] for row in fetch(TAKE, (organization_id, attempt_id, *caps_columns(caps)))}
     return [cap for cap in caps if cap.scope.value not in taken]
+
+
+def caps_columns(caps: list[Cap]) -> tuple[list[str], list[str], list[str]]:
+    """Scopes, subjects and limits, as the statements take them."""
+    return [cap.scope.value for cap in caps], [cap.digest for cap in caps], [str(cap.limit) for cap in caps]

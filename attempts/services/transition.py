@@ -14,8 +14,10 @@ from attempts.waiting import announce
 from governance.insert import insert_together
 from governance.ledger.append import actor_reference, ledger_entry_build
 from governance.models import LedgerEntry
+from governance.rows import new_row
 from reasoncodes.actors import Actor
 from reasoncodes.errors import WrongState
+from reasoncodes.ids import uuid7
 
 ACTION_OF = {
     "deduplicate": "attempt.deduplicated",
@@ -39,8 +41,10 @@ def transition_build(
     except TransitionNotAllowed as error:
         raise WrongState(f"An attempt that is {attempt.state} cannot do this.") from error
     _consequences(attempt, at)
-    row = AttemptTransition(
-        attempt=attempt,
+    row = new_row(
+        AttemptTransition,
+        id=uuid7(),
+        attempt_id=attempt.id,
         from_state=source,
         to_state=attempt.state,
         reason_code=attempt.reason_code,

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.middleware.request_context.RequestContextMiddleware",
+    "config.middleware.door.DoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.middleware.database.DatabaseAvailabilityMiddleware",

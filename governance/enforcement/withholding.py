@@ -4,8 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from governance.boundary import Finding
-from governance.enforcement.names import FIELDS_POINTER, REPEATED_REFERENCES, REQUEST_FORMAT, UNIQUE_REFERENCES
-from governance.enforcement.shape import request_problems
+from governance.enforcement.names import (
+    FIELDS_POINTER,
+    REPEATED_REFERENCES,
+    REQUEST_FORMAT,
+    REQUEST_SHAPE,
+    UNIQUE_REFERENCES,
+)
 from governance.enforcement.verdict import Decision
 
 _BOUNDARY: Final = "metadata_boundary"
@@ -38,9 +43,9 @@ def withhold(request: Mapping[str, Any], findings: Iterable[Finding]) -> dict[st
 
 def storable_request(request: Any, decision: Decision) -> dict[str, Any]:
     """The request as the decision allows it to be stored. Evaluating that gives the same decision again."""
-    problems = request_problems(request)
-    if problems:
-        return {"format": REQUEST_FORMAT, "malformed": problems}
+    for result in decision.results:
+        if result.evaluator == REQUEST_SHAPE:
+            return {"format": REQUEST_FORMAT, "malformed": result.inputs["problems"]}
     if _BOUNDARY in decision.failures or not any(result.evaluator == _BOUNDARY for result in decision.results):
         return withhold(request, _UNSEEN)
     findings = boundary_findings(decision)

@@ -13,6 +13,7 @@ from governance.errors import LedgerOutsideTransaction
 from governance.ledger.actions import ACTIONS
 from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
 from governance.models import LedgerEntry, PersonReference
+from governance.rows import new_row
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.ids import uuid7
 from reasoncodes.trace import current_trace
@@ -30,6 +31,8 @@ def ledger_append(
     reason_code: str = "",
 ) -> LedgerEntry:
     """Insert one entry in the caller's transaction."""
+    if not connection.in_atomic_block:
+        raise LedgerOutsideTransaction(action)
     entry = ledger_entry_build(
         action=action,
         organization_id=organization_id,
@@ -55,9 +58,7 @@ def ledger_entry_build(
     payload: Mapping[str, Any],
     reason_code: str = "",
 ) -> LedgerEntry:
-    """The row with its hashes, unsaved: for callers that insert several rows in one statement."""
-    if not connection.in_atomic_block:
-        raise LedgerOutsideTransaction(action)
+    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`)."""
     if action not in ACTIONS:
         raise ValueError(f"ledger action {action} is not registered")
     trace = current_trace()
@@ -76,7 +77,8 @@ def ledger_entry_build(
     )
     nonce = token_bytes(16)
     hashed = payload_hash(payload=payload, nonce=nonce)
-    return LedgerEntry(
+    return new_row(
+        LedgerEntry,
         **{name: getattr(header, name) for name in EntryHeader.__slots__},
         payload=dict(payload),
         nonce=nonce,

@@ -25,6 +25,7 @@ from governance.selectors.identity import (
     person_actor,
 )
 from governance.selectors.intake import (
+    Also,
     Arrival,
     IntakeFacts,
     OwnArrival,
@@ -48,6 +49,7 @@ from governance.selectors.shutdown import shutdown_get, shutdown_list, shutdown_
 from governance.selectors.tenant import tenant_get
 
 __all__ = [
+    "Also",
     "Arrival",
     "Credential",
     "IntakeFacts",

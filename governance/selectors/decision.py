@@ -1,28 +1,21 @@
 """Reading decisions, and the snapshots that they were computed from."""
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
-from governance.canonical import canonical_sha256
-from governance.models import EnforcementDecision, Snapshot
+from governance.models import EnforcementDecision
+from governance.models.decision import SnapshotBroken, snapshot_load
 from governance.selectors.tenant import tenant_get
 
-
-class SnapshotBroken(RuntimeError):
-    """A snapshot is missing or is not what its address says: nothing can be decided from it."""
-
-
-@lru_cache(maxsize=1024)
-def snapshot_load(sha256: str) -> Any:
-    """The document, checked against its address. Cached: content under an address cannot change."""
-    document = Snapshot.objects.filter(sha256=sha256).values_list("document", flat=True).first()
-    if document is None or canonical_sha256(document) != sha256:
-        raise SnapshotBroken(sha256)
-    return document
+__all__ = [
+    "SnapshotBroken",
+    "decision_get",
+    "decision_list",
+    "decisions_newest_first",
+    "snapshot_load",
+]
 
 
 def decision_get(*, decision_id: UUID) -> EnforcementDecision:

@@ -1,6 +1,7 @@
 """Everything that is known about a request before its body is read, in one round trip.
 
-Written in SQL: the ORM would take ten times as long to put the query together as PostgreSQL takes to answer it.
+Written in SQL and prepared: the ORM would take ten times as long to put the query together as PostgreSQL takes to
+answer it. The rows hold the columns that an intake needs; the others are read when somebody touches them.
 """
 
 import json
@@ -10,12 +11,13 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Model
 
 from governance.keys import key_hash
 from governance.models import ApiKey, Contract, Organization, ServiceAccount
+from governance.rows import stored_row
 from governance.selectors.identity import Credential
+from governance.statement import Rows, fetch
 from reasoncodes.actors import Actor, ActorKind
 
 
@@ -31,60 +33,20 @@ class IntakeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Who knocks, and at what door. `facts` is None when the organization has no such contract version."""
+    """Who knocks, and at what door. `facts` is None when the organization has no such contract version. `also` is what
+    the caller asked for besides, one tuple per row."""
 
     credential: Credential
     facts: IntakeFacts | None
+    also: tuple[tuple[Any, ...], ...] = ()
 
 
-PARTS: tuple[tuple[str, type[Model]], ...] = (
-    ("k", ApiKey),
-    ("a", ServiceAccount),
-    ("o", Organization),
-    ("c", Contract),
-)
-SHUTDOWNS = """
-    (SELECT json_agg(
-        json_build_object('id', s.id, 'scope', s.scope, 'target', s.target, 'drill', s.drill) ORDER BY s.id)
-     FROM governance_shutdown s
-     WHERE s.state = 'engaged' AND (s.organization_id IS NULL OR s.organization_id = o.id))
-"""
-POLICY_JOIN = """
-    LEFT JOIN governance_policy p ON p.organization_id = o.id AND p.slug = c.policy_slug AND p.state = 'active'
-"""
-CONTRACT_JOIN = f"""
-    LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = %(slug)s AND c.version = %(version)s
-    {POLICY_JOIN}
-"""
+@dataclass(frozen=True, slots=True)
+class Also:
+    """More columns of the same query, by a join that may speak of `a` (account), `o`, `c`, and of $5 and on."""
 
-
-def intake_arrival(*, secret: str, slug: str, version: str, at: datetime) -> Arrival | None:
-    """None when the key is unknown, expired, revoked or suspended: the caller learns no difference."""
-    with connection.cursor() as cursor:
-        cursor.execute(_arrival_sql(), {"sha": key_hash(secret), "at": at, "slug": slug, "version": _number(version)})
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    key, account, organization, contract, rest = _models(row)
-    key.service_account = account
-    account.organization = organization
-    actor = Actor(ActorKind.SERVICE, account.id, frozenset({organization.id}), frozenset(key.scopes))
-    return Arrival(Credential(key=key, actor=actor), _facts(contract, organization, rest))
-
-
-def intake_facts(*, organization: Organization, slug: str, version: str) -> IntakeFacts | None:
-    """The same facts for an organization that is known already."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {_columns('c', Contract)}, p.snapshot_sha256, p.version, {SHUTDOWNS}"  # noqa: S608
-            f" FROM governance_organization o {CONTRACT_JOIN} WHERE o.id = %(organization)s",
-            {"slug": slug, "version": _number(version), "organization": organization.id},
-        )
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    width = len(Contract._meta.concrete_fields)
-    return _facts(_model(Contract, row[:width]), organization, row[width:])
+    columns: str
+    join: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,68 +58,127 @@ class OwnArrival:
     facts: IntakeFacts
 
 
+Parts = tuple[tuple[str, type[Model], tuple[str, ...]], ...]
+
+# Alias, model and the columns that are read of it.
+PARTS: Parts = (
+    ("k", ApiKey, ("id", "service_account_id", "scopes")),
+    ("a", ServiceAccount, ("id", "organization_id", "slug", "status", "responsible_id")),
+    ("o", Organization, ("id", "slug", "status", "regions", "max_concurrency", "capacity_units")),
+    (
+        "c",
+        Contract,
+        (
+            *("id", "organization_id", "slug", "version", "state", "effect", "risk_tier"),
+            *("adapter", "review_owner", "policy_slug", "snapshot_sha256"),
+        ),
+    ),
+)
+WIDTH = sum(len(names) for _, _, names in PARTS) + 3
+# Policy and shutdowns; the array is empty in nearly every answer, so it is only read as JSON when it is not.
+FACTS = """
+    p.snapshot_sha256, p.version,
+    (SELECT json_agg(
+        json_build_object('id', s.id, 'scope', s.scope, 'target', s.target, 'drill', s.drill) ORDER BY s.id)
+     FROM governance_shutdown s
+     WHERE s.state = 'engaged' AND (s.organization_id IS NULL OR s.organization_id = o.id))
+"""
+POLICY = "LEFT JOIN governance_policy p ON p.organization_id = o.id AND p.slug = c.policy_slug AND p.state = 'active'"
+
+
+def intake_arrival(
+    *, secret: str, slug: str, version: str, at: datetime, also: Also | None = None, parameters: tuple[Any, ...] = ()
+) -> Arrival | None:
+    """None when the key is unknown, expired, revoked or suspended: the caller learns no difference."""
+    rows = fetch(_arrival_sql(also), (key_hash(secret), at, slug, str(_number(version)), *parameters))
+    if not rows:
+        return None
+    key, account, organization, contract, facts = _split(rows[0], PARTS)
+    key._state.fields_cache["service_account"] = account
+    account._state.fields_cache["organization"] = organization
+    actor = Actor(ActorKind.SERVICE, account.id, frozenset({organization.id}), frozenset(key.scopes))
+    return Arrival(Credential(key=key, actor=actor), _facts(contract, organization, facts), _also(rows))
+
+
+def intake_facts(*, organization: Organization, slug: str, version: str) -> IntakeFacts | None:
+    """The same facts for an organization that is known already."""
+    rows = fetch(_facts_sql(), (organization.id, slug, str(_number(version))))
+    if not rows:
+        return None
+    contract, facts = _split(rows[0], PARTS[3:])
+    return _facts(contract, organization, facts)
+
+
 def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | None:
     """What `intake_arrival` finds, for an account that needs no key. None when there is no such contract."""
-    with connection.cursor() as cursor:
-        cursor.execute(_own_arrival_sql(), {"contract": contract_id, "account": account_slug})
-        row = cursor.fetchone()
-    if row is None:
+    rows = fetch(_own_arrival_sql(), (contract_id, account_slug))
+    if not rows:
         return None
-    account, organization, contract, rest = _models(row, PARTS[1:])
-    facts = _facts(contract, organization, rest)
+    account, organization, contract, columns = _split(rows[0], PARTS[1:])
+    facts = _facts(contract, organization, columns)
     return OwnArrival(organization, account, facts) if facts else None
 
 
 @cache
-def _own_arrival_sql() -> str:
-    columns = ", ".join(_columns(alias, model) for alias, model in PARTS[1:])
+def _arrival_sql(also: Also | None) -> str:
+    """$1 hash of the key, $2 now, $3 slug, $4 version, then what `also` takes."""
+    columns, join = (f", {also.columns}", also.join) if also else ("", "")
     return (
-        f"SELECT {columns}, p.snapshot_sha256, p.version, {SHUTDOWNS}"  # noqa: S608
-        " FROM governance_contract c JOIN governance_organization o ON o.id = c.organization_id"
-        " LEFT JOIN governance_serviceaccount a ON a.organization_id = o.id AND a.slug = %(account)s"
-        f" {POLICY_JOIN} WHERE c.id = %(contract)s"
+        f"SELECT {_columns(PARTS)}, {FACTS}{columns}"  # noqa: S608
+        " FROM governance_apikey k"
+        " JOIN governance_serviceaccount a ON a.id = k.service_account_id AND a.status = 'active'"
+        " JOIN governance_organization o ON o.id = a.organization_id AND o.status = 'active'"
+        " LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = $3 AND c.version = $4::int"
+        f" {POLICY} {join}"
+        " WHERE k.sha256 = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)"
     )
 
 
 @cache
-def _arrival_sql() -> str:
-    columns = ", ".join(_columns(alias, model) for alias, model in PARTS)
+def _facts_sql() -> str:
     return (
-        f"SELECT {columns}, p.snapshot_sha256, p.version, {SHUTDOWNS}"  # noqa: S608
-        " FROM governance_apikey k"
-        " JOIN governance_serviceaccount a ON a.id = k.service_account_id AND a.status = 'active'"
-        " JOIN governance_organization o ON o.id = a.organization_id AND o.status = 'active'"
-        f" {CONTRACT_JOIN}"
-        " WHERE k.sha256 = %(sha)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %(at)s)"
+        f"SELECT {_columns(PARTS[3:])}, {FACTS} FROM governance_organization o"  # noqa: S608
+        " LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = $2 AND c.version = $3::int"
+        f" {POLICY} WHERE o.id = $1"
     )
 
 
-def _columns(alias: str, model: type[Model]) -> str:
-    return ", ".join(f"{alias}.{field.column}" for field in model._meta.concrete_fields)
+@cache
+def _own_arrival_sql() -> str:
+    return (
+        f"SELECT {_columns(PARTS[1:])}, {FACTS}"  # noqa: S608
+        " FROM governance_contract c JOIN governance_organization o ON o.id = c.organization_id"
+        " LEFT JOIN governance_serviceaccount a ON a.organization_id = o.id AND a.slug = $2"
+        f" {POLICY} WHERE c.id = $1"
+    )
 
 
-def _models(row: tuple[Any, ...], parts: tuple[tuple[str, type[Model]], ...] = PARTS) -> list[Any]:
-    """One instance per part, then the rest of the row."""
-    found, start = [], 0
-    for _, model in parts:
-        end = start + len(model._meta.concrete_fields)
-        found.append(_model(model, row[start:end]))
+def _columns(parts: Parts) -> str:
+    return ", ".join(f"{alias}.{name}" for alias, _, names in parts for name in names)
+
+
+def _split(row: tuple[Any, ...], parts: Parts) -> list[Any]:
+    """One instance per part, then the three columns of the facts."""
+    found: list[Any] = []
+    start = 0
+    for _, model, names in parts:
+        end = start + len(names)
+        found.append(stored_row(model, names, row[start:end]))
         start = end
-    return [*found, row[start:]]
+    found.append(row[start : start + 3])
+    return found
 
 
-def _model(model: type[Model], values: tuple[Any, ...]) -> Any:
-    """None for the empty side of a LEFT JOIN."""
-    if values[0] is None:
-        return None
-    return model.from_db(connection.alias, [field.attname for field in model._meta.concrete_fields], values)
+def _also(rows: Rows) -> tuple[tuple[Any, ...], ...]:
+    """What is right of the facts, where there is anything."""
+    return tuple(row[WIDTH:] for row in rows if len(row) > WIDTH and row[WIDTH] is not None)
 
 
-def _facts(contract: Contract | None, organization: Organization, rest: tuple[Any, ...]) -> IntakeFacts | None:
+def _facts(contract: Contract | None, organization: Organization, columns: tuple[Any, ...]) -> IntakeFacts | None:
     if contract is None:
         return None
-    policy_sha256, policy_version, shutdowns = rest
-    rows = json.loads(shutdowns) if isinstance(shutdowns, str) else shutdowns or []
+    policy_sha256, policy_version, shutdowns = columns
+    rows = json.loads(shutdowns) if isinstance(shutdowns, str) else shutdowns or ()
     covering = tuple(row for row in rows if _covers(row, contract, organization))
     return IntakeFacts(contract, policy_sha256 or "", policy_version, covering)
 

@@ -3,20 +3,23 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.db import transaction
-
 from governance.canonical import canonical_sha256
 from governance.enforcement import Decision, Environment, decision_document, evaluate, storable_request
+from governance.enforcement.frames import AS_FRAMED, frame
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
-from governance.models import EnforcementDecision, Snapshot
+from governance.models import EnforcementDecision
+from governance.models.decision import moment_text
 from governance.regions import RegionError, load_profiles, merge, tighten
+from governance.rows import new_row
 from governance.selectors import Credential, IntakeFacts, SnapshotBroken, snapshot_load
+from governance.services.snapshot import frame_sha256, snapshot_ensure
 from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
 
 ACTION_OF = {"allow": "decision.allowed", "needs_approval": "decision.held", "deny": "decision.denied"}
 
@@ -44,14 +47,16 @@ def decision_compute(
 ) -> Computed:
     """Reads nothing but cached snapshots; writes nothing."""
     contract = _load(intake.contract.snapshot_sha256)
-    region = _region(tuple(credential.organization.regions), intake.contract.snapshot_sha256) if contract else None
+    region, region_sha256 = (
+        _region(tuple(credential.organization.regions), intake.contract.snapshot_sha256) if contract else (None, None)
+    )
     facts = {
         "format": "holdpoint-environment-v1",
-        "at": at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "at": moment_text(at),
         "contract_state": intake.contract.state,
         "contract_sha256": intake.contract.snapshot_sha256 or None,
         "policy_sha256": intake.policy_sha256 or None,
-        "region_sha256": canonical_sha256(region) if region else None,
+        "region_sha256": region_sha256,
         "deployment_region": deployment_region,
         "organization": {
             "id": str(credential.organization.id),
@@ -80,23 +85,39 @@ def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
     """Unsaved: the caller inserts it with what it decides about, and names it in that ledger entry."""
     decision, contract = computed.decision, computed.intake.contract
     if computed.region is not None:
-        region_snapshot_ensure(document=computed.region, at=at)
+        snapshot_ensure(sha256=computed.facts["region_sha256"], kind="region", document=computed.region, at=at)
     document = decision_document(decision)
-    return EnforcementDecision(
+    return new_row(
+        EnforcementDecision,
+        id=uuid7(),
         organization_id=contract.organization_id,
         contract_id=contract.id,
         verdict=decision.verdict.value,
         reason_code=decision.reason_code or "",
         rule_id=decision.rule_id or "",
         policy_version=computed.intake.policy_version,
-        results=document["results"],
         approval=document["approval"],
-        request=computed.request,
-        environment=computed.facts,
         request_sha256=canonical_sha256(computed.request),
         environment_sha256=canonical_sha256(computed.facts),
         at=at,
+        **_stored(computed, document["results"], at=at),
     )
+
+
+def _stored(computed: Computed, results: list[Any], *, at: datetime) -> dict[str, Any]:
+    """Request, environment and results: what differs, in a frame that is stored once, or all of it."""
+    framed = frame(computed.decision, request=computed.request, facts=computed.facts, results=results)
+    if framed is None:
+        whole = {"request": computed.request, "environment": computed.facts}
+        return whole | {"results": results, "frame_sha256": None}
+    sha256 = frame_sha256(framed.frame)
+    snapshot_ensure(sha256=sha256, kind="frame", document=framed.frame, at=at)
+    return {
+        "request": framed.values,
+        "environment": AS_FRAMED,
+        "results": AS_FRAMED,
+        "frame_sha256": bytes.fromhex(sha256),
+    }
 
 
 def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
@@ -135,22 +156,23 @@ class Replay:
 def decision_replay(*, row: EnforcementDecision) -> Replay:
     """Re-evaluate from the stored request, environment and snapshots alone."""
     try:
-        environment = stored_environment(row)
+        environment, request, results = stored_environment(row), row.request, row.results
+        facts = row.environment
     except SnapshotBroken as error:
         return Replay((f"snapshot {error} is missing or altered",))
-    again = decision_document(evaluate(row.request, environment))
+    again = decision_document(evaluate(request, environment))
     stored = {
         "verdict": row.verdict,
         "reason_code": row.reason_code or None,
         "rule_id": row.rule_id or None,
-        "results": row.results,
+        "results": results,
         "approval": row.approval,
     }
     differences = [name for name, value in stored.items() if again[name] != value]
     differences += _misplaced(row, environment)
-    if canonical_sha256(row.request) != row.request_sha256:
+    if canonical_sha256(request) != row.request_sha256:
         differences.append("request_sha256")
-    if canonical_sha256(row.environment) != row.environment_sha256:
+    if canonical_sha256(facts) != row.environment_sha256:
         differences.append("environment_sha256")
     return Replay(tuple(differences))
 
@@ -163,14 +185,15 @@ def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
         "organization": isinstance(organization, dict) and organization.get("id") == str(row.organization_id),
         "contract": contract is None or str(row.contract_id) == contract.get("id"),
         "policy_version": row.policy_version == (policy.get("version") if policy is not None else None),
-        "at": row.at.astimezone(UTC).isoformat(timespec="microseconds") == facts.get("at"),
+        "at": moment_text(row.at) == facts.get("at"),
     }
     return [name for name, agrees in said.items() if not agrees]
 
 
 def stored_environment(row: EnforcementDecision) -> Environment:
     """As it was. Raises SnapshotBroken when something that it names is gone or altered."""
-    facts = row.environment if isinstance(row.environment, dict) else {}  # altered rows are read too, by a replay
+    facts = row.environment
+    facts = facts if isinstance(facts, dict) else {}  # altered rows are read too, by a replay
     return Environment(
         facts=facts,
         contract=_load(facts.get("contract_sha256")),
@@ -197,24 +220,12 @@ def _load(sha256: str | None) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _region(regions: tuple[str, ...], contract_sha256: str) -> dict[str, Any] | None:
-    """The profile in force for an organization under a contract; None when it has none (which denies)."""
+def _region(regions: tuple[str, ...], contract_sha256: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The profile in force for an organization under a contract, and its address; None when it has none (which
+    denies)."""
     stance = snapshot_load(contract_sha256)["documents"]["regional_compliance"]
     try:
-        return tighten(merge(load_profiles().select(regions)), stance=stance).document()
+        document = tighten(merge(load_profiles().select(regions)), stance=stance).document()
     except RegionError:
-        return None
-
-
-_stored_regions: set[str] = set()
-
-
-def region_snapshot_ensure(*, document: dict[str, Any], at: datetime) -> None:
-    """Stored once; remembered per process, and only after the commit that stored it."""
-    digest = canonical_sha256(document)
-    if digest in _stored_regions:
-        return
-    Snapshot.objects.bulk_create(
-        [Snapshot(sha256=digest, kind="region", document=document, at=at)], ignore_conflicts=True
-    )
-    transaction.on_commit(lambda: _stored_regions.add(digest))
+        return None, None
+    return document, canonical_sha256(document)

@@ -81,8 +81,10 @@ def test_every_verdict_agrees(cast: Cast, caller: Any, rules: Any) -> None:
         ("approval = '{}'", "approval"),
         ("policy_version = 7", "policy_version"),
         ("at = at + interval '1 second'", "at"),
-        ("request = jsonb_set(request, '{action,target_ref}', '\"case-9999\"')", "request_sha256"),
-        ("environment = jsonb_set(environment, '{deployment_region}', '\"EU\"')", "results, environment_sha256"),
+        ("request = jsonb_set(request, '{5}', '\"case-9999\"')", "request_sha256"),
+        ("request = request - 5", "request_sha256, results"),
+        ('environment = \'{"deployment_region": "EU"}\'', "results, environment_sha256"),
+        ("frame_sha256 = NULL", "results, request_sha256, environment_sha256"),
         ("request_sha256 = repeat('0', 64)", "request_sha256"),
     ],
 )
@@ -108,11 +110,12 @@ def test_an_environment_that_was_emptied_differs_and_does_not_break_the_run(
 
 
 @pytest.mark.tampers
-@pytest.mark.parametrize("kind", ["contract", "policy", "region"])
+@pytest.mark.parametrize("kind", ["contract", "policy", "region", "frame"])
 @pytest.mark.parametrize("how", ["missing", "altered"])
 def test_a_snapshot_that_is_gone_or_altered_is_named(cast: Cast, decision: str, kind: str, how: str) -> None:
     with every_tenant():
-        digest = EnforcementDecision.objects.get().environment[f"{kind}_sha256"]
+        row = EnforcementDecision.objects.get()
+        digest = bytes(row.frame_sha256).hex() if kind == "frame" else row.environment[f"{kind}_sha256"]
     if how == "missing":
         tamper("DELETE FROM governance_snapshot WHERE sha256 = %s", [digest])
     else:
