@@ -39,14 +39,14 @@ def publish(organization, flow, document, at):  # type: ignore[no-untyped-def]
     def person(username: str) -> Actor:
         return Actor(ActorKind.PERSON, User.objects.get(username=username).id, frozenset({organization.id}))
 
-    operator = person("operator")
-    product = product_create(actor=SYSTEM, at=at, organization=organization, slug=f"bench-{flow}", name=flow)
+    operator, slug = person("operator"), f"bench-{flow}-{os.getpid()}"
+    product = product_create(actor=SYSTEM, at=at, organization=organization, slug=slug, name=flow)
     draft = definition_create(
         actor=operator,
         at=at,
         organization=organization,
         document=document,
-        slug=f"bench-{flow}",
+        slug=slug,
         product_id=product.id,
     )
     contract = definition_publish(actor=operator, at=at, definition_id=draft.id).contract

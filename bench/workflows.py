@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -43,7 +44,7 @@ def run() -> dict[str, Any]:
     try:
         where = json.loads(ask_lines([sys.executable, "-m", "bench.workflow_setup"], environment))
         if "dbos" in asked:
-            found["dbos"] = dbos(environment, database)
+            found |= dbos(environment, database)
         for flow in FLOWS:
             found[flow] = {}
             if "in_process" in asked:
@@ -57,10 +58,13 @@ def run() -> dict[str, Any]:
 
 
 def dbos(environment: dict[str, str], database: psycopg.Connection[Any]) -> dict[str, Any]:
-    url = os.environ["DATABASE_URL"].replace("/holdpoint?", "/holdpoint_dbos?")
+    url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/holdpoint_dbos").geturl()
     if not database.execute("SELECT 1 FROM pg_database WHERE datname = 'holdpoint_dbos'").fetchone():
         database.execute("CREATE DATABASE holdpoint_dbos")
-    command, found = [dbos_python(), str(ROOT / "bench" / "dbos_reference.py")], {}
+    try:
+        command, found = [dbos_python(), str(ROOT / "bench" / "dbos_reference.py")], {}
+    except subprocess.CalledProcessError:
+        return {"dbos_not_installed": True}
     for processes, starters in DBOS_SHAPES:
         tasks = [
             {"url": url, "executor": f"e{number}", "threads": starters, "warm_up": 20, "runs": RUNS // processes}
@@ -69,7 +73,7 @@ def dbos(environment: dict[str, str], database: psycopg.Connection[Any]) -> dict
         found[f"{processes}x{starters}"] = ride(
             command=command, tasks=tasks, environment=environment, database=database
         )
-    return chosen(found)
+    return {"dbos": chosen(found)}
 
 
 def in_process(

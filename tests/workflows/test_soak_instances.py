@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.models import Count
 from django.utils import timezone
 
 from attempts.models import Review
@@ -112,7 +113,8 @@ class Soak:
 
     def statuses(self) -> Counter[str]:
         with every_tenant():
-            return Counter(WorkflowInstance.objects.values_list("status", flat=True))
+            rows = WorkflowInstance.objects.order_by().values_list("status").annotate(Count("id"))
+            return Counter(dict(rows))
 
     def run(self) -> list[dict[str, int]]:
         """Until every case that was to be created has ended; a minute without any progress is the end of it."""
