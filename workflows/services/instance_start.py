@@ -103,7 +103,7 @@ def has_room(*, organization: Organization) -> bool:
     starts the run."""
     if not _has_place(organization):
         return False
-    limit = Limit("workflow_runs", str(organization.id), organization.max_runs_per_min, 60)
+    limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
     return throttle_take(limits=[limit]).status == "ok"
 
 
