@@ -56,19 +56,21 @@ class Cases:
     """What a clinic sees of its cases, through the API."""
 
     def __init__(self, stack: RunningStack, facts: dict[str, Any]) -> None:
-        headers = {"Authorization": f"Bearer {facts['keys']['workflows']}"}
-        self.client = httpx.Client(base_url=f"{stack.base_url}/api/v1", headers=headers, timeout=40)
+        self.url = f"{stack.base_url}/api/v1"
+        self.headers = {"Authorization": f"Bearer {facts['keys']['workflows']}"}
         self.example = facts["event_example"]
         self.ids: set[str] = set()
 
     def create(self) -> None:
         fresh = {name: str(uuid4()) for name in ("event_id", "correlation_id", "case_id")}
-        answer = self.client.post("/events", json=self.example | fresh)
+        answer = httpx.post(f"{self.url}/events", json=self.example | fresh, headers=self.headers, timeout=40)
         assert answer.status_code == 202, answer.text
         self.ids.add(fresh["case_id"])
 
     def all(self) -> list[dict[str, Any]]:
-        answer = self.client.get("/workflow-instances", params={"page_size": 200})
+        answer = httpx.get(
+            f"{self.url}/workflow-instances", params={"page_size": 200}, headers=self.headers, timeout=40
+        )
         assert answer.status_code == 200, answer.text
         return [row for row in answer.json()["results"] if row["case_id"] in self.ids]
 
