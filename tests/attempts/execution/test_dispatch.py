@@ -142,7 +142,7 @@ def test_a_refusal_by_the_receiver_is_final_even_where_retries_are_safe(
 def test_an_answer_that_never_comes_is_an_unknown_outcome_whatever_the_effect(
     cast: Cast, caller: Any, target: CountingTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attempts.services.dispatch.CALL_SECONDS", 0.5)
+    monkeypatch.setattr("attempts.services.dispatch.CALL_SECONDS", 3)
     contract(cast, effect="idempotent")
     target.hold = True
     found = asked(caller)
