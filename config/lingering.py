@@ -2,7 +2,8 @@
 
 After its last answer gunicorn half-closes a connection and waits up to two seconds for the client to do the same, so
 that the answer is not lost to a reset. It waits on the main loop of the worker: one client with a stalled upload would
-hold up everybody else's requests for that time. Here one thread waits for all such connections at once.
+hold up everybody else's requests for that time. Here one thread waits for all such connections at once; and where the
+client has sent all that it announced, there is nothing to wait for.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from gunicorn import util
+from gunicorn.http.body import LengthReader
 from gunicorn.workers.gthread import ThreadWorker
 
 SECONDS = 2.0
@@ -90,7 +92,49 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]
         self.lingering = Lingering()  # after the fork: a thread does not survive one
         super().init_process()
 
+    def handle(self, conn: Any) -> Any:
+        """In a thread of the pool. What is over is closed here, without a detour over the main loop."""
+        if not conn.initialized and not conn.data_ready:
+            conn.data_ready = has_data(conn.sock)  # gunicorn would make a selector to find that out
+        keep = super().handle(conn)
+        if keep is False and all_received(conn):
+            util.close(conn.sock)
+        return keep
+
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Called on the main loop when a request is done; what it closes gracefully, the other thread closes."""
-        conn.close = lambda graceful=False: self.lingering.take(conn.sock) if graceful else util.close(conn.sock)
+        conn.close = lambda graceful=False: self._close(conn.sock, graceful=graceful)
         super().finish_request(conn, fs)
+
+    def _close(self, sock: socket.socket, *, graceful: bool) -> None:
+        if graceful and sock.fileno() >= 0:
+            self.lingering.take(sock)
+        else:
+            util.close(sock)
+
+
+def has_data(sock: Any) -> bool:
+    """Whether something can be read now; an ended connection can too. Takes nothing."""
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except (OSError, ValueError):  # nothing yet; or TLS, where nobody can look without taking
+        return False
+    return True
+
+
+def all_received(conn: Any) -> bool:
+    """Whether the client has sent all of its last request and nothing more, so that closing resets nothing on its way.
+    What of the body has arrived is dropped: the answer is out, and nobody wanted it."""
+    reader = getattr(getattr(getattr(conn.parser, "mesg", None), "body", None), "reader", None)
+    if not isinstance(reader, LengthReader):
+        return False
+    missing = reader.length - len(reader.unreader.buf.getvalue())
+    try:
+        while 0 < missing <= MOST_BYTES:
+            received = len(conn.sock.recv(missing, socket.MSG_DONTWAIT))
+            if received == 0:
+                return True
+            missing -= received
+    except (OSError, ValueError):
+        return False
+    return missing <= 0 and not has_data(conn.sock)

@@ -25,14 +25,19 @@ COLUMNS = (
     *("first_used_at", "expires_at", "generation"),
 )
 _RECORD = ", ".join(f"r.{name}" for name in COLUMNS)
-# For the query at the door: every record that the key can mean. Which of the scopes counts, the contract says.
+# For the query at the door: the latest record of the key in every scope that it can have. Which one counts, the
+# contract says.
 KEY_RECORDS = Also(
     columns=f"known.state, {', '.join(f'known.{name}' for name in COLUMNS)}",
     join=f"""
     LEFT JOIN LATERAL (
-        SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
-        WHERE r.organization_id = o.id AND r.key = $5 AND c.state = 'open'
-          AND r.scope IN ('tenant', 'contract:' || c.slug, 'caller:' || a.id)
+        SELECT r.* FROM unnest(ARRAY['tenant', 'contract:' || c.slug, 'caller:' || a.id]) AS s (scope)
+        CROSS JOIN LATERAL (
+            SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
+            WHERE r.organization_id = o.id AND r.scope = s.scope AND r.key = $5
+            ORDER BY r.generation DESC LIMIT 1
+        ) r
+        WHERE c.state = 'open' OFFSET 0
     ) AS known ON TRUE
     """,  # noqa: S608
 )

@@ -83,7 +83,32 @@ FACTS = """
      FROM governance_shutdown s
      WHERE s.state = 'engaged' AND (s.organization_id IS NULL OR s.organization_id = o.id))
 """
-POLICY = "LEFT JOIN governance_policy p ON p.organization_id = o.id AND p.slug = c.policy_slug AND p.state = 'active'"
+# Row by row from what is known (`OFFSET 0` keeps the planner from turning it round): while the tables are small it
+# would otherwise begin with all organizations, and keep to that plan when they have grown.
+POLICY = """
+    LEFT JOIN LATERAL (
+        SELECT snapshot_sha256, version FROM governance_policy
+        WHERE organization_id = o.id AND slug = c.policy_slug AND state = 'active' OFFSET 0
+    ) p ON TRUE
+"""
+CONTRACT = """
+    LEFT JOIN LATERAL (
+        SELECT * FROM governance_contract
+        WHERE organization_id = o.id AND slug = {slug} AND version = {version} OFFSET 0
+    ) c ON TRUE
+"""
+BY_KEY = """
+    FROM (
+        SELECT * FROM governance_apikey
+        WHERE sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) OFFSET 0
+    ) k
+    CROSS JOIN LATERAL (
+        SELECT * FROM governance_serviceaccount WHERE id = k.service_account_id AND status = 'active' OFFSET 0
+    ) a
+    CROSS JOIN LATERAL (
+        SELECT * FROM governance_organization WHERE id = a.organization_id AND status = 'active' OFFSET 0
+    ) o
+"""
 
 
 def intake_arrival(
@@ -123,23 +148,15 @@ def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | 
 def _arrival_sql(also: Also | None) -> str:
     """$1 hash of the key, $2 now, $3 slug, $4 version, then what `also` takes."""
     columns, join = (f", {also.columns}", also.join) if also else ("", "")
-    return (
-        f"SELECT {_columns(PARTS)}, {FACTS}{columns}"  # noqa: S608
-        " FROM governance_apikey k"
-        " JOIN governance_serviceaccount a ON a.id = k.service_account_id AND a.status = 'active'"
-        " JOIN governance_organization o ON o.id = a.organization_id AND o.status = 'active'"
-        " LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = $3 AND c.version = $4::int"
-        f" {POLICY} {join}"
-        " WHERE k.sha256 = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)"
-    )
+    contract = CONTRACT.format(slug="$3", version="$4::int")
+    return f"SELECT {_columns(PARTS)}, {FACTS}{columns} {BY_KEY} {contract} {POLICY} {join}"
 
 
 @cache
 def _facts_sql() -> str:
     return (
         f"SELECT {_columns(PARTS[3:])}, {FACTS} FROM governance_organization o"  # noqa: S608
-        " LEFT JOIN governance_contract c ON c.organization_id = o.id AND c.slug = $2 AND c.version = $3::int"
-        f" {POLICY} WHERE o.id = $1"
+        f" {CONTRACT.format(slug='$2', version='$3::int')} {POLICY} WHERE o.id = $1"
     )
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.core.management import CommandError, call_command
 
 from governance.valkey import valkey
 from tests.attempts.execution.target import CountingTarget
@@ -194,3 +195,25 @@ def test_the_rate_is_never_exceeded(target: CountingTarget) -> None:
     with at_work(simulator(f"http://{target.host}", rate=5)):
         until(lambda: len(target.requests) == 6)
     assert time.monotonic() - began >= 5 * 0.2
+
+
+def test_the_command_says_what_is_missing_and_what_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="Missing: --url, --key, --organization"):
+        call_command("simulate_modules")
+    monkeypatch.setenv("HOLDPOINT_MODULES_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("HOLDPOINT_MODULES_KEY", "hp_key")
+    with pytest.raises(CommandError, match="Missing: --organization"):
+        call_command("simulate_modules")
+    monkeypatch.setenv("HOLDPOINT_MODULES_ORGANIZATION", OURS)
+    with pytest.raises(CommandError, match="failure_rate must be from 0 to 1"):
+        call_command("simulate_modules", "--failure-rate=7")
+    with pytest.raises(CommandError, match="no such module: billing"):
+        call_command("simulate_modules", "--modules=billing")
+    with pytest.raises(CommandError, match="--reviewers needs HOLDPOINT_MODULES_REVIEWER"):
+        call_command("simulate_modules", "--reviewers")
+
+
+def test_the_command_is_refused_where_the_demo_is(settings: Any) -> None:
+    settings.DEMO_ALLOWED = False
+    with pytest.raises(CommandError, match="refused under production settings"):
+        call_command("simulate_modules", "--url=http://127.0.0.1:1", "--key=hp_key", f"--organization={OURS}")

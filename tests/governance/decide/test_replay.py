@@ -80,7 +80,7 @@ def test_every_verdict_agrees(cast: Cast, caller: Any, rules: Any) -> None:
         ("results = '[]'", "results"),
         ("approval = '{}'", "approval"),
         ("policy_version = 7", "policy_version"),
-        ("at = at + interval '1 second'", "at"),
+        ("at = at + interval '1 second'", "environment_sha256"),
         ("request = jsonb_set(request, '{5}', '\"case-9999\"')", "request_sha256"),
         ("request = request - 5", "request_sha256, results"),
         ('environment = \'{"deployment_region": "EU"}\'', "results, environment_sha256"),

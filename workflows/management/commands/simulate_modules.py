@@ -76,11 +76,12 @@ class Command(BaseCommand):
             simulator = make_simulator(options)
         except ValueError as error:
             raise CommandError(f"{error}.") from error
+        reviewer = make_reviewer(options) if options["reviewers"] else None
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         log.info("modules_started", streams=len(simulator.streams.names), reviewers=options["reviewers"])
-        run(simulator, make_reviewer(options) if options["reviewers"] else None, stop)
+        run(simulator, reviewer, stop)
 
 
 def run(simulator: Simulator, reviewer: Reviewer | None, stop: threading.Event) -> None:
