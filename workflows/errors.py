@@ -53,3 +53,16 @@ class OutcomeUnresolved(DomainError):
     status = 409
     title = "The last outcome is unknown"
     default_reason_code = "outcome_unknown"
+
+
+class NoPlaceFree(DomainError):
+    """The organization has as many runs under way as it may have, so this one stays halted.
+
+    Try again when one of them has ended, or ask an administrator to raise the organization's limit. Runs that have not
+    begun yet queue by themselves; one that a person stopped goes on only when a person says so.
+    """
+
+    code = "no-place-free"
+    status = 409
+    title = "No place is free"
+    default_reason_code = "concurrency_limit"

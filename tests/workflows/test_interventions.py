@@ -18,6 +18,7 @@ from tests.workflows.run_support import (
     URL,
     act,
     entries,
+    full,
     in_status,
     interventions,
     log,
@@ -267,3 +268,16 @@ def test_only_operators_and_keys_that_may_intervene_do(running: Running, action:
     assert (running.fresh(instance).status, interventions(instance)) == ("halted", [])
     if action != "halt":
         assert act(running, instance, action, cast.session(cast.operator)).status_code == 200
+
+
+@pytest.mark.parametrize("action", ["resume", "retry-step"])
+def test_a_halted_run_goes_on_only_when_its_organization_has_a_place(running: Running, action: str) -> None:
+    halted = in_status(running, "halted")
+    other = running.start()
+    full(running)
+    answer = act(running, halted, action)
+    assert (answer.status_code, answer.json()["type"].rsplit("/")[-1]) == (409, "no-place-free")
+    assert (running.fresh(halted).events, interventions(halted)) == (halted.events, [])
+    assert act(running, other, "cancel").status_code == 200
+    assert act(running, halted, action).status_code == 200
+    assert running.fresh(halted).status == "running"

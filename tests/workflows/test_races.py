@@ -94,6 +94,18 @@ def test_no_more_runs_start_at_once_than_there_is_room_for(cast: Cast) -> None:
         assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 5, "queued": 5}
 
 
+def test_no_more_runs_are_resumed_at_once_than_there_is_room_for(cast: Cast) -> None:
+    world = World(cast).ready()
+    halted = [world.start() for _ in range(6)]
+    for instance in halted:
+        world.intervene(instance, "halt")
+    world.caps(max_concurrency=2)
+    answers = at_once(*[refused(lambda one=one: world.intervene(one, "resume")) for one in halted])
+    assert Counter(answers) == {"done": 2, "no-place-free": 4}
+    with every_tenant():
+        assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 2, "halted": 4}
+
+
 def test_two_ticks_over_the_same_due_rows_handle_each_once(cast: Cast) -> None:
     world = World(cast, brief(timeout_seconds=60, max_retries=1) | {"workflow_timeout_seconds": 5000}).ready()
     overdue = [world.start(at=ago(6000)) for _ in range(6)]

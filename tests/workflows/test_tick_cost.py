@@ -16,8 +16,8 @@ from tests.cast import Cast
 from tests.workflows.running import REGION, Running
 from workflows.models import OutboxEvent, WorkflowStep
 from workflows.services.hand_out import LOOK_AHEAD, instances_hand_out
-from workflows.services.instance_start import has_room
 from workflows.services.outbox import outbox_relay
+from workflows.services.room import has_room
 from workflows.services.timing import deadlines_pass, step_retries_due, steps_time_out
 
 PAST = "now() - interval '1 minute'"

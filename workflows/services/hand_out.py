@@ -12,7 +12,7 @@ from reasoncodes.actors import CLOCK
 from workflows.selectors.instance import instance_lock
 from workflows.services.advance import instance_advance
 from workflows.services.happening import started
-from workflows.services.instance_start import has_room
+from workflows.services.room import has_room
 from workflows.states import InstanceStatus
 
 MOST_PER_TICK = 200

@@ -4,12 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
-from governance.models import Organization, Product
-from governance.throttling import Limit, throttle_take
+from governance.models import Product
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
 from workflows.engine.inputs import Started
@@ -18,18 +15,8 @@ from workflows.services.advance import instance_advance
 from workflows.services.event_keep import event_keep
 from workflows.services.happening import TRIGGER, Happening
 from workflows.services.origin import root_context
+from workflows.services.room import has_room
 from workflows.states import DefinitionStatus, EventOutcome, InstanceStatus, Mode
-
-# Reads no more rows than the cap, however many wait.
-UNDER_WAY = """
-SELECT count(*) FROM (
-    SELECT 1 FROM workflows_workflowinstance
-    WHERE organization_id = %(organization)s AND state = 'running' LIMIT %(cap)s
-) running
-"""
-# Starts of one organization follow each other only when so few places are left that two could take the same one.
-ONE_BY_ONE = "SELECT pg_advisory_xact_lock(hashtextextended('workflow_runs ' || %(organization)s, 0))"
-FEW = 20
 
 
 def instance_start(
@@ -96,27 +83,6 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
     )
-
-
-def has_room(*, organization: Organization) -> bool:
-    """Runs per minute and runs at once (S3 3.4). Counters that cannot be read count as full. In the transaction that
-    starts the run."""
-    if not _has_place(organization):
-        return False
-    limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
-    return throttle_take(limits=[limit]).status == "ok"
-
-
-def _has_place(organization: Organization) -> bool:
-    facts: dict[str, str | int] = {"organization": str(organization.id), "cap": organization.max_concurrency}
-    with connection.cursor() as cursor:
-        cursor.execute(UNDER_WAY, facts)
-        (under_way,) = cursor.fetchone()
-        if 0 < organization.max_concurrency - under_way <= FEW:
-            cursor.execute(ONE_BY_ONE, facts)
-            cursor.execute(UNDER_WAY, facts)
-            (under_way,) = cursor.fetchone()
-    return bool(under_way < organization.max_concurrency)
 
 
 def _queue(instance: WorkflowInstance, happening: Happening, *, actor: Actor, at: datetime) -> WorkflowEvent:

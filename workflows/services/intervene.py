@@ -19,7 +19,7 @@ from reasoncodes.codes import Scope
 from reasoncodes.errors import NotFound
 from reasoncodes.selectors import reason_code_require, reason_code_resolve
 from workflows.engine.interventions import GOES_ON, why_not
-from workflows.errors import InterventionNotLegal, OutcomeUnresolved
+from workflows.errors import InterventionNotLegal, NoPlaceFree, OutcomeUnresolved
 from workflows.kinds.registry import kind
 from workflows.metrics import INTERVENTIONS
 from workflows.models import BulkIntervention, OutboxEvent, WorkflowInstance, WorkflowIntervention, WorkflowStep
@@ -28,7 +28,8 @@ from workflows.services.advance import Advanced, instance_advance
 from workflows.services.effects import outgoing
 from workflows.services.happening import intervened
 from workflows.services.outbox import relay_ring
-from workflows.states import InterventionAction, StepStatus
+from workflows.services.room import has_place
+from workflows.states import InstanceStatus, InterventionAction, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, a
         raise InterventionNotLegal(refusal)
     if action in GOES_ON:
         _resolved_or_refuse(instance)
+        if instance.status == InstanceStatus.HALTED and not has_place(organization=instance.organization):
+            raise NoPlaceFree
 
 
 def _resolved_or_refuse(instance: WorkflowInstance) -> None:
