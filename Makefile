@@ -26,12 +26,14 @@ install: ## make .venv and install the locked packages, if they changed
 run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME are honoured)
 	@exec $(SUPERVISOR) run
 
+# Properties are tried with a third of their examples in `make check`, with all of them in `make test`.
+test: export PROPERTY_SCALE = 1
 test: check ## everything that gates a change
 	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
 	@$(PYTEST) -m "stack and not soak" -p no:randomly
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
-	@$(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \
+	@PROPERTY_SCALE=$${PROPERTY_SCALE:-0.33} $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \
 	  check-types check-unit check-lint check-format check-layers check-templates check-migrations
 
 check-lint:
@@ -53,8 +55,9 @@ check-templates:
 check-migrations:
 	@DJANGO_SETTINGS_MODULE=config.settings.test $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
+# Only files that have unit tests are loaded.
 check-unit:
-	@$(PYTEST) -m unit -n $(JOBS)
+	@$(PYTEST) -m unit -n $(JOBS) $$(grep -rl --include='test_*.py' 'mark\.unit' tests)
 
 soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly

@@ -12,7 +12,7 @@ from governance.models.append_only import append_only_tables
 from reasoncodes.tenancy import leave_scope
 from tests.cast import Cast
 
-pytest_plugins = ["tests.replay_plugin"]
+pytest_plugins = ["tests.replay_plugin", "tests.properties"]
 
 
 @pytest.fixture(autouse=True)

@@ -50,13 +50,21 @@ def verifier_key(name: str, key: Ed25519PublicKey) -> str:
 def verifier_key_read(text: str) -> tuple[str, Ed25519PublicKey]:
     try:
         name, given, encoded = text.strip().split("+", 2)
-        raw = b64decode(encoded, validate=True)
+        raw = base64_read(encoded)
         key = Ed25519PublicKey.from_public_bytes(raw[1:])
     except (ValueError, Base64Error) as error:
         raise CheckpointInvalid("not a verifier key") from error
     if raw[:1] != ED25519 or key_id(name, key).hex() != given:
         raise CheckpointInvalid("the verifier key does not fit its own id")
     return name, key
+
+
+def base64_read(text: str) -> bytes:
+    """Only as it would be written: the unused bits of the last character must not make two texts of one value."""
+    value = b64decode(text, validate=True)
+    if b64encode(value).decode() != text:
+        raise ValueError("not the canonical form")
+    return value
 
 
 def checkpoint_sign(checkpoint: Checkpoint, *, name: str, key: Ed25519PrivateKey) -> str:
@@ -73,7 +81,7 @@ def checkpoint_read(text: str) -> tuple[Checkpoint, list[tuple[str, bytes]]]:
         raise CheckpointInvalid("not a signed checkpoint")
     signatures = [_signature(line) for line in tail[:-1].split("\n")]
     try:
-        root, size = b64decode(lines[2], validate=True), int(lines[1])
+        root, size = base64_read(lines[2]), int(lines[1])
     except (ValueError, Base64Error) as error:
         raise CheckpointInvalid("size or root cannot be read") from error
     if len(root) != 32 or str(size) != lines[1] or size < 0 or not lines[0]:
@@ -106,7 +114,7 @@ def _signature(line: str) -> tuple[str, bytes]:
     parts = line.split(" ")
     try:
         dash, name, encoded = parts
-        signature = b64decode(encoded, validate=True)
+        signature = base64_read(encoded)
     except (ValueError, Base64Error) as error:
         raise CheckpointInvalid("a signature line cannot be read") from error
     if dash != DASH or len(signature) < 5:

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.boundary import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
@@ -13,6 +13,7 @@ from governance.boundary.findings import MESSAGES
 from governance.boundary.keys import key_facts
 from governance.boundary.text import normalise
 from tests.governance.boundary.corpus import ACCEPTED, REFUSED
+from tests.properties import examples
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +33,7 @@ FILLER = st.dictionaries(st.sampled_from(["alpha", "beta", "gamma", "delta"]), H
 
 
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=5))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_json_value_makes_it_raise(metadata):
     for policy in (OPEN, CLOSED):
         for finding in inspect_metadata(metadata, policy=policy):
@@ -41,7 +42,7 @@ def test_no_json_value_makes_it_raise(metadata):
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_text_makes_it_raise(text):
     inspect_note(text)
     inspect_reference(text, pointer="/r")
@@ -53,7 +54,7 @@ def test_no_text_makes_it_raise(text):
     way=st.lists(st.sampled_from(["list", "object"]), max_size=6),
     as_key=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_is_planted_anywhere_is_found_and_repeated_nowhere(planted, filler, way, as_key):
     rule, text = planted
     value = {text: 1} if as_key else text
@@ -68,7 +69,7 @@ def test_what_is_planted_anywhere_is_found_and_repeated_nowhere(planted, filler,
 
 
 @given(st.sampled_from(PLANTED), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_zero_width_characters_hide_nothing(planted, random):
     rule, text = planted
     place = random.randrange(len(text) + 1)
@@ -77,7 +78,7 @@ def test_zero_width_characters_hide_nothing(planted, random):
 
 
 @given(st.sampled_from([case for case in PLANTED if case[1].isascii()]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_full_width_characters_hide_nothing(planted):
     rule, text = planted
     wide = "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
@@ -85,7 +86,7 @@ def test_full_width_characters_hide_nothing(planted):
 
 
 @given(st.uuids(), st.binary(min_size=32, max_size=32))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_no_uuid_of_a_real_version_and_no_sha256_is_ever_suspicious(uuid, digest):
     versioned = uuid.__class__(int=uuid.int, version=4)
     for text in (str(versioned), f"case/{versioned}", digest.hex(), f"sha256:{digest.hex()}"):
@@ -93,7 +94,7 @@ def test_no_uuid_of_a_real_version_and_no_sha256_is_ever_suspicious(uuid, digest
 
 
 @given(st.integers(min_value=10**14, max_value=10**15 - 1))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_every_card_number_is_found_with_and_without_separators(body):
     stem = "4" + str(body)[1:]
     number = next(stem + str(check) for check in range(10) if luhn(stem + str(check)))
@@ -103,7 +104,7 @@ def test_every_card_number_is_found_with_and_without_separators(body):
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_normalising_twice_changes_nothing_more(text):
     assert normalise(normalise(text)) == normalise(text)
 

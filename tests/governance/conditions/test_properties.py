@@ -1,7 +1,7 @@
 """Properties over generated trees, texts and contexts."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from governance.conditions import ConditionError, compile_condition, format_expression, parse
@@ -13,6 +13,7 @@ from tests.governance.conditions.support import (
     expressions,
     reference_outcome,
 )
+from tests.properties import examples
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +34,7 @@ def outcome(source: str, context: dict[str, object]) -> bool | str:
         return error.code
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(expressions)
 def test_printing_and_parsing_gives_the_same_tree(expression: Expression) -> None:
     text = format_expression(expression)
@@ -41,7 +42,7 @@ def test_printing_and_parsing_gives_the_same_tree(expression: Expression) -> Non
     assert format_expression(parse(text)) == text
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(st.text(max_size=60), st.text(alphabet=st.characters(), max_size=60), soups))
 @example("\ud800")
 @example("'\\")
@@ -55,7 +56,7 @@ def test_any_text_is_a_condition_or_a_condition_error(text: str) -> None:
     assert code in {"read", "condition_syntax", "condition_limit"}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(expressions, contexts)
 def test_any_expression_over_any_context_agrees_with_the_second_interpreter(
     expression: Expression, context: dict[str, object]
@@ -63,13 +64,13 @@ def test_any_expression_over_any_context_agrees_with_the_second_interpreter(
     assert outcome(format_expression(expression), context) == reference_outcome(expression, context)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(boolean_expressions, contexts)
 def test_short_circuits_agree_with_the_second_interpreter(expression: Expression, context: dict[str, object]) -> None:
     assert outcome(format_expression(expression), context) == reference_outcome(expression, context)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(expressions, contexts)
 def test_an_evaluation_can_be_repeated_and_leaves_the_context_alone(
     expression: Expression, context: dict[str, object]
@@ -80,7 +81,7 @@ def test_an_evaluation_can_be_repeated_and_leaves_the_context_alone(
     assert repr(context) == before
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(expressions, contexts)
 def test_only_the_named_paths_matter(expression: Expression, context: dict[str, object]) -> None:
     condition = compile_condition(format_expression(expression))

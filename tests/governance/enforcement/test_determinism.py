@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.canonical import canonical_bytes
@@ -24,6 +24,7 @@ from governance.enforcement import (
 )
 from tests.governance.enforcement.generators import REQUEST_CHANGES, WORSE
 from tests.governance.enforcement.support import RULES, as_bytes, changed, environment, policy, request
+from tests.properties import examples
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +77,7 @@ def reread(value: Any) -> Any:
 
 
 @given(changes=REQUEST_CHANGES, worse=st.sampled_from([{}, *WORSE]))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_is_stored_and_read_back_decides_the_same(changes: dict[str, Any], worse: dict[str, Any]) -> None:
     made, world = changed(request(), changes), environment(worse)
     decision = evaluate(made, world)
@@ -88,7 +89,7 @@ def test_what_is_stored_and_read_back_decides_the_same(changes: dict[str, Any], 
 
 
 @given(changes=REQUEST_CHANGES, worse=st.sampled_from([{}, *WORSE]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_decision_survives_its_document(changes: dict[str, Any], worse: dict[str, Any]) -> None:
     decision = evaluate(changed(request(), changes), environment(worse))
     document = json.loads(json.dumps(decision_document(decision)))
@@ -98,7 +99,7 @@ def test_a_decision_survives_its_document(changes: dict[str, Any], worse: dict[s
 
 
 @given(changes=REQUEST_CHANGES, first=st.sampled_from([{}, *WORSE]), second=st.sampled_from(WORSE))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_making_the_world_worse_never_softens_the_verdict(
     changes: dict[str, Any], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
@@ -114,7 +115,7 @@ def test_making_the_world_worse_never_softens_the_verdict(
     place=st.integers(0, 5),
     when=st.sampled_from(["true", "false", "metadata.priority > 1", "metadata.gone > 1"]),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_deny_rule_added_anywhere_never_opens_anything(verdicts: list[str], place: int, when: str) -> None:
     hold = {"tier": "sa_qa", "approvals_required": 1, "expires_in_seconds": 60}
     rules: list[dict[str, Any]] = [

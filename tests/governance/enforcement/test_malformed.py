@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.enforcement import Environment, Verdict, evaluate, request_problems, storable_request
 from tests.governance.enforcement.generators import JSON, PATHS
 from tests.governance.enforcement.support import REMOVE, as_bytes, changed, environment, request
+from tests.properties import examples
 
 pytestmark = pytest.mark.unit
 
@@ -100,7 +101,7 @@ def test_malformed_facts_are_a_denial_that_blames_enforcement_not_the_caller(cha
 
 
 @given(JSON, JSON, JSON, JSON, JSON)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_json_whatsoever_makes_it_raise_or_pass(
     made: Any, facts: Any, contract: Any, policy: Any, region: Any
 ) -> None:
@@ -115,7 +116,7 @@ def test_no_json_whatsoever_makes_it_raise_or_pass(
 
 
 @given(path=st.sampled_from(PATHS), value=JSON, rehash=st.booleans())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_value_in_any_place_of_the_world_is_decided_without_an_exception(
     path: str, value: Any, rehash: bool
 ) -> None:

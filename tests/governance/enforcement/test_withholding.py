@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.boundary import inspect_reference
@@ -12,6 +12,7 @@ from governance.enforcement import boundary_findings, evaluate, storable_request
 from governance.enforcement.inspection import _plainly_harmless
 from tests.governance.enforcement.generators import REFERENCES, REQUEST_CHANGES
 from tests.governance.enforcement.support import as_bytes, changed, environment, request, result_of
+from tests.properties import examples
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +77,7 @@ def test_what_nobody_could_inspect_is_not_stored(failure: str) -> None:
 
 
 @given(changes=REQUEST_CHANGES, failing=st.sampled_from([None, "metadata_boundary", "envelope"]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_stored_request_gives_the_same_decision_byte_for_byte(changes: dict[str, Any], failing: str | None) -> None:
     made = changed(request(), changes)
     world = environment({"facts.failures": {failing: "timeout"} if failing else {}})
@@ -96,7 +97,7 @@ HARMLESS = (
 
 
 @given(st.one_of(*(st.from_regex(shape, fullmatch=True) for shape in HARMLESS), st.text(max_size=40), REFERENCES))
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_a_reference_that_is_not_inspected_would_trip_no_detector(text: str | None) -> None:
     if text is not None and _plainly_harmless(text):
         assert inspect_reference(text, pointer="/x") == ()

@@ -1,10 +1,11 @@
 """Whatever is submitted, findings come back and nothing is raised."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from governance.canonical import canonical_bytes
+from tests.properties import examples
 from tests.workflows.pure import JSON, SCALARS, findings
 from workflows.definitions.diff import diff, patched, words
 from workflows.definitions.document import read_definition
@@ -53,7 +54,7 @@ ODD = st.fixed_dictionaries(
         "more": JSON,
     },
 )
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = examples(80, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Unknown:

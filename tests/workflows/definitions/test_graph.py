@@ -1,9 +1,10 @@
 """The graph against the slow way of asking the same: walking every path."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from workflows.definitions.graph import Edge, Graph
 
 pytestmark = pytest.mark.unit
@@ -33,13 +34,13 @@ def paths_to(edges, goal, at="s", so_far=()):
 
 
 @given(st.lists(EDGES, max_size=12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_reachable_is_what_some_path_leads_to(edges):
     assert graph(edges).reachable == {name for name in NAMES if any(True for _ in paths_to(edges, name))}
 
 
 @given(st.lists(EDGES, max_size=12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_certain_is_what_every_path_brings(edges):
     """A path that goes in a circle brings no less than the same path without the circle."""
     found = graph(edges)
@@ -49,7 +50,7 @@ def test_certain_is_what_every_path_brings(edges):
 
 
 @given(st.lists(EDGES, max_size=12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_circle_is_closed_and_none_is_missed(edges):
     found = graph(edges)
     for circle in found.cycles:
@@ -63,7 +64,7 @@ def test_a_circle_is_closed_and_none_is_missed(edges):
 
 
 @given(st.lists(EDGES, max_size=12))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_before_and_after_mirror_each_other(edges):
     found = graph(edges)
     for name in NAMES:

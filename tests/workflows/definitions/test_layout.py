@@ -6,9 +6,10 @@ import random
 import xml.etree.ElementTree as ET
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.workflows.pure import changed
 from workflows.definitions.layout import HEIGHT, LINE_WIDTH, MARGIN, ROW_GAP, layout
 from workflows.definitions.svg import in_words, svg
@@ -62,7 +63,7 @@ def check(picture):
 
 
 @given(documents())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, suppress_health_check=[HealthCheck.too_slow])
 def test_no_boxes_overlap_and_every_line_arrives(document):
     boxes = check(layout(document))
     for line in layout(document).lines:
@@ -70,7 +71,7 @@ def test_no_boxes_overlap_and_every_line_arrives(document):
 
 
 @given(documents())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 def test_long_lines_go_round_the_boxes_between(document):
     picture = layout(document)
     for line in picture.lines:
@@ -80,7 +81,7 @@ def test_long_lines_go_round_the_boxes_between(document):
 
 
 @given(documents(circles=True))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 def test_drafts_that_go_in_circles_have_a_picture_too(document):
     picture = layout(document)
     check(picture)
@@ -89,7 +90,7 @@ def test_drafts_that_go_in_circles_have_a_picture_too(document):
 
 
 @given(documents(circles=True), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25, suppress_health_check=[HealthCheck.too_slow])
 def test_the_order_of_keys_changes_nothing(document, shuffler):
     mixed = _shuffled(document, shuffler)
     assert layout(mixed) == layout(document)

@@ -8,9 +8,10 @@ from itertools import cycle
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.workflows.engine.generators import definitions, happenings, verdicts
 from tests.workflows.engine.support import COMPLETIONS, KINDS, START, Driven, check_end, definition, step
 from workflows.definitions.document import Definition
@@ -20,7 +21,7 @@ from workflows.engine.state import StepState, correlation
 from workflows.states import ENDED, InterventionAction
 
 pytestmark = pytest.mark.unit
-many = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = examples(400, suppress_health_check=[HealthCheck.too_slow])
 MODES = st.sampled_from(["active", "active", "client_driven"])
 
 

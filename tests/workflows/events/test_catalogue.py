@@ -4,10 +4,11 @@ import json
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.boundary.allowlist import allow_list_problems
+from tests.properties import examples
 from tests.workflows.pure import UUIDS, event, values_of
 from workflows.events.catalogue import event_type, event_types, schema_document, versions_of
 from workflows.events.lifecycle import LIFECYCLE
@@ -82,7 +83,7 @@ def test_payloads_hold_references_and_codes_and_are_closed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_the_published_schema_accepts_the_whole_event_and_nothing_more(name, data):
     document = json.loads(json.dumps(schema_document(event(name))))
     validator = jsonschema_rs.Draft202012Validator(document, validate_formats=True)

@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.workflows.pure import JSON, event
 from workflows.events.envelope import (
     build_envelope,
@@ -188,13 +189,13 @@ def test_no_problem_repeats_what_was_submitted():
 
 
 @given(JSON)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_nothing_makes_it_raise(value):
     assert envelope_problems(value)
 
 
 @given(st.dictionaries(st.sampled_from([*envelope(), "causation_id", "x"]), JSON, max_size=10))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_no_field_makes_it_raise(fields):
     given = envelope() | fields
     problems = envelope_problems(given)

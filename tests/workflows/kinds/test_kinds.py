@@ -1,9 +1,10 @@
 """The nine kinds of S4 3.3: what they take, where they lead, and that what they say fits what they declare."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.workflows.pure import contexts, values_of
 from workflows.kinds.checking import checker, output_problems, params_problems
 from workflows.kinds.registry import kinds, shipped
@@ -49,7 +50,7 @@ REFUSED = [
     ("halt", {}, "/reason_code"),
     ("halt", {"reason_code": "x", "note": "n" * 281}, "/note"),
 ]
-THOROUGH = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+THOROUGH = examples(20, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_the_nine_kinds_of_the_design_are_there_with_their_outcomes():
