@@ -1,16 +1,15 @@
-"""Shared set-up: a clean tenant scope, a flush that may truncate the record, and a cast of people and keys."""
+"""Shared set-up: a clean tenant scope, an emptying that may delete the record, and a cast of people and keys."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.db.backends.base.operations import BaseDatabaseOperations
+from django.test import TransactionTestCase
 from time_machine import travel
 
-from governance.models.append_only import append_only_tables
 from reasoncodes.tenancy import leave_scope
 from tests.cast import Cast
+from tests.emptying import empty_database, remember_pristine
 
 pytest_plugins = ["tests.replay_plugin", "tests.properties"]
 
@@ -41,20 +40,12 @@ def time_machine() -> Iterator[Any]:
         moves.pop().stop()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def flush_lifts_the_truncate_triggers() -> Iterator[None]:
-    """Tests with real transactions end with TRUNCATE, which the record refuses. Only here, only as the owner."""
-    original = BaseDatabaseOperations.execute_sql_flush
-
-    def execute_sql_flush(self: Any, sql_list: list[str]) -> None:
-        tables = append_only_tables(list(apps.get_models()))
-        lift = [f"ALTER TABLE {table} DISABLE TRIGGER append_only_table" for table in tables]
-        restore = [f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER append_only_table" for table in tables]
-        original(self, [*lift, *sql_list, *restore])
-
-    BaseDatabaseOperations.execute_sql_flush = execute_sql_flush  # type: ignore[method-assign]
-    yield
-    BaseDatabaseOperations.execute_sql_flush = original  # type: ignore[method-assign]
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Tests with real transactions end with an empty database: see tests.emptying."""
+    with django_db_blocker.unblock():
+        remember_pristine()
+    TransactionTestCase._fixture_teardown = lambda self: empty_database()
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from governance.documents import AREAS
-from governance.models import Contract, Policy
+from governance.insert import insert_together
+from governance.ledger.append import actor_reference, ledger_entry_build
+from governance.models import Contract, ContractDocument, Policy, ReadinessDecision
 from governance.services.contract import contract_create, contract_open
 from governance.services.policy import policy_create, policy_publish
 from governance.services.readiness import readiness_decide
@@ -58,6 +60,8 @@ def make_contract(
 
 def approve(cast: Cast, contract: Contract, *areas: str, verdict: ReadinessVerdict = ReadinessVerdict.APPROVE) -> None:
     """Each area by somebody who is a member of every owning group (all ten areas when none is named)."""
+    if not areas and verdict is ReadinessVerdict.APPROVE:
+        return _approve_all(cast, contract)
     with every_tenant():
         for area in AREAS:
             if not areas or area.name in areas:
@@ -69,6 +73,38 @@ def approve(cast: Cast, contract: Contract, *areas: str, verdict: ReadinessVerdi
                     verdict=verdict,
                     rationale="Looked at it",
                 )
+
+
+def _approve_all(cast: Cast, contract: Contract) -> None:
+    """What ten calls of `readiness_decide` leave on record, in one statement: nearly every test begins with it."""
+    actor = cast.actor(cast.owner, [cast.organization])
+    decisions, entries = [], []
+    with every_tenant():
+        documents = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
+        for area in AREAS:
+            decision = ReadinessDecision(
+                contract=contract,
+                area=area.name,
+                verdict=ReadinessVerdict.APPROVE,
+                document_sha256=documents[area.name].sha256,
+                owner_group=area.owner_group,
+                decided_by_ref=actor_reference(actor),
+                rationale="Looked at it",
+                at=AT,
+            )
+            facts = {"area": area.name, "document": decision.document_sha256, "decision": str(decision.id)}
+            entry = ledger_entry_build(
+                action="readiness.approved",
+                organization_id=contract.organization_id,
+                subject_type="contract",
+                subject_id=contract.id,
+                actor=actor,
+                at=AT,
+                payload={"slug": contract.slug, "version": contract.version, **facts},
+            )
+            decisions.append(decision)
+            entries.append(entry)
+        insert_together(decisions, entries)
 
 
 def open_contract(cast: Cast, *, rules: list[dict[str, Any]] | None = None, **kwargs: Any) -> Contract:

@@ -1,0 +1,63 @@
+"""After a test with real transactions the database is as the migrations left it.
+
+Django would truncate every table and seed them anew: most of a second each time. This deletes what is there and puts
+the seeds back, with the triggers that guard the record lifted: only here, only as the owner.
+"""
+
+from django.db import connection
+
+PRISTINE = """
+CREATE SCHEMA pristine;
+DO $$ DECLARE name text; filled boolean; BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO filled;
+        IF filled THEN EXECUTE format('CREATE TABLE pristine.%1$I AS TABLE public.%1$I', name); END IF;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION pristine.lift(name text, lifted boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE one record; BEGIN
+    FOR one IN SELECT tgname, tgenabled FROM pristine.triggers WHERE relname = name LOOP
+        EXECUTE format('ALTER TABLE public.%I %s TRIGGER %I', name, CASE WHEN lifted THEN 'DISABLE'
+            WHEN one.tgenabled = 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END, one.tgname);
+    END LOOP;
+END $$;
+CREATE TABLE pristine.triggers AS
+    SELECT relname::text, tgname, tgenabled FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+    WHERE relnamespace = 'public'::regnamespace AND NOT tgisinternal;
+
+CREATE FUNCTION pristine.refill(name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE columns text; BEGIN
+    SELECT string_agg(quote_ident(column_name), ', ') INTO columns FROM information_schema.columns
+        WHERE table_schema = 'public' AND table_name = name AND is_generated = 'NEVER';
+    EXECUTE format('INSERT INTO public.%1$I (%2$s) OVERRIDING SYSTEM VALUE SELECT %2$s FROM pristine.%1$I',
+        name, columns);
+END $$;
+
+CREATE FUNCTION pristine.restore() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE name text; names text[] := '{}'; filled boolean; BEGIN
+    FOR name IN SELECT relname FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'django_migrations' LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO filled;
+        IF filled OR to_regclass('pristine.' || quote_ident(name)) IS NOT NULL THEN names := names || name; END IF;
+    END LOOP;
+    PERFORM pristine.lift(one, true) FROM unnest(names) AS one;
+    FOREACH name IN ARRAY names LOOP EXECUTE format('DELETE FROM public.%I', name); END LOOP;
+    PERFORM pristine.refill(one) FROM unnest(names) AS one
+        WHERE to_regclass('pristine.' || quote_ident(one)) IS NOT NULL;
+    SET CONSTRAINTS ALL IMMEDIATE;
+    PERFORM pristine.lift(one, false) FROM unnest(names) AS one;
+END $$;
+"""
+
+
+def remember_pristine() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace('pristine')")
+        if cursor.fetchone() == (None,):
+            cursor.execute(PRISTINE)
+
+
+def empty_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pristine.restore()")
