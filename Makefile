@@ -30,7 +30,7 @@ run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME 
 test: export PROPERTY_SCALE = 1
 test: check ## everything that gates a change
 	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
-	@$(PYTEST) -m "stack and not soak" -p no:randomly
+	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadfile
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
 	@PROPERTY_SCALE=$${PROPERTY_SCALE:-0.33} $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \

@@ -1,6 +1,7 @@
 """A folder of its own for every stack. Not pytest's: PostgreSQL's account must be able to pass through it."""
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,27 @@ def home_folder() -> Iterator[Path]:
 def home() -> Iterator[Path]:
     with home_folder() as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def seasoned_home() -> Iterator[Path]:
+    """A HOLDPOINT_HOME that a stack has come up in and left in order; whoever copies it starts quickly."""
+    with home_folder() as folder:
+        stack = RunningStack(home=folder)
+        stack.start()
+        assert stack.finish() == 0
+        yield folder
+
+
+@contextmanager
+def seasoned_stack(seasoned: Path, **variables: str) -> Iterator[RunningStack]:
+    with home_folder() as folder:
+        subprocess.run(["cp", "-a", str(seasoned), str(folder)], check=True)
+        stack = RunningStack(home=folder, variables=variables)
+        stack.start()
+        yield stack
+        if not stack.ended:
+            assert stack.finish() == 0
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 from config.embedded.paths import PROJECT
-from tests.stack.conftest import home_folder
+from tests.stack.conftest import seasoned_stack
 from tests.stack.support import RunningStack, bare_environment, processes_of, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
@@ -31,15 +32,9 @@ UNRULY = {
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[RunningStack]:
-    with home_folder() as folder:
-        running = RunningStack(home=folder, variables=UNRULY)
-        running.begin()
-        wait_for(lambda: running.ended or "Ctrl-C stops" in running.text, seconds=240, what="the banner")
-        assert not running.ended, running.text
+def stack(seasoned_home: Path) -> Iterator[RunningStack]:
+    with seasoned_stack(seasoned_home, **UNRULY) as running:
         yield running
-        if not running.ended:
-            assert running.finish() == 0
 
 
 def environment(stack: RunningStack, **values: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ import pytest
 import redis
 
 from config.embedded.paths import PROJECT
-from tests.stack.conftest import home_folder
+from tests.stack.conftest import seasoned_stack
 from tests.stack.support import RunningStack, bare_environment
 from workflows.starters.starters import starter
 
@@ -152,17 +153,14 @@ class Clinic:
 
 
 @pytest.fixture(scope="module")
-def clinic() -> Iterator[Clinic]:
+def clinic(seasoned_home: Path) -> Iterator[Clinic]:
     """The simulated modules that belong to a stack are told to answer nothing that these tests ask."""
-    with home_folder() as folder:
-        stack = RunningStack(home=folder, variables={"HOLDPOINT_MODULES": "human-review"})
-        stack.start()
+    with seasoned_stack(seasoned_home, HOLDPOINT_MODULES="human-review") as stack:
         found = Clinic(stack)
         yield found
         if found.person is not None:
             found.person.close()
         found.streams.close()
-        stack.finish()
 
 
 GATES = ("consent.check.requested", "case.images_check.requested")
