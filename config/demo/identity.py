@@ -1,6 +1,10 @@
 """The demo's organizations, people and service accounts."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+
+from django.contrib.auth.hashers import make_password
 
 from config.demo.secrets import DemoSecrets
 from governance.documents import OWNER_GROUPS
@@ -47,25 +51,33 @@ def organization_ensure(*, slug: str, name: str, at: datetime) -> Organization:
     return organization
 
 
-def person_ensure(*, username: str, secrets: DemoSecrets, at: datetime, superuser: bool = False) -> User:
-    """The stored hash is compared with the remembered one: checking sixteen passwords would take seconds."""
-    user = User.objects.filter(username=username).first()
-    if user is None:
-        user = person_create(actor=SYSTEM, at=at, username=username, is_staff=True)
-    if user.password != secrets.password_hash(username) or user.is_superuser != superuser:
-        user.set_password(secrets.password(username))
-        user.is_superuser = superuser
-        user.save(update_fields=["password", "is_superuser"])
-        secrets.remember_password_hash(username, user.password)
+def people_ensure(*, organization: Organization, secrets: DemoSecrets, at: datetime) -> None:
+    users = [_person(username, at) for username in (*PEOPLE, "admin")]
+    _passwords(users, secrets)
+    for user in users:
+        for role in PEOPLE.get(user.username, ()):
+            person_role_give(actor=SYSTEM, at=at, user=user, organization=organization, role=role)
+
+
+def _person(username: str, at: datetime) -> User:
+    found = User.objects.filter(username=username).first()
+    user = found or person_create(actor=SYSTEM, at=at, username=username, is_staff=True)
+    if user.is_superuser != (username == "admin"):
+        user.is_superuser = not user.is_superuser
+        user.save(update_fields=["is_superuser"])
     return user
 
 
-def people_ensure(*, organization: Organization, secrets: DemoSecrets, at: datetime) -> None:
-    for username, roles in PEOPLE.items():
-        user = person_ensure(username=username, secrets=secrets, at=at)
-        for role in roles:
-            person_role_give(actor=SYSTEM, at=at, user=user, organization=organization, role=role)
-    person_ensure(username="admin", secrets=secrets, at=at, superuser=True)
+def _passwords(users: list[User], secrets: DemoSecrets) -> None:
+    """Stored hashes are compared with the remembered ones: checking sixteen passwords would take seconds. What must be
+    hashed is hashed on all processors at once."""
+    stale = [user for user in users if user.password != secrets.password_hash(user.username)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        hashes = list(pool.map(make_password, [secrets.password(user.username) for user in stale]))
+    for user, hashed in zip(stale, hashes, strict=True):
+        user.password = hashed
+        user.save(update_fields=["password"])
+        secrets.remember_password_hash(user.username, hashed)
 
 
 def service_ensure(*, organization: Organization, slug: str, at: datetime) -> ServiceAccount:
