@@ -9,6 +9,7 @@ import structlog
 from django.core.files.storage import Storage
 from django.db import transaction
 
+from governance.evidence import recompute
 from governance.evidence_errors import (
     EvidenceAltered,
     EvidenceFailed,
@@ -20,6 +21,7 @@ from governance.selectors.evidence import built_sha256
 from governance.services.evidence_request import evidence_record
 from governance.states import EvidenceState
 from reasoncodes.actors import SYSTEM
+from sdk import holdpoint_verify as verifier
 
 CHUNK = 1 << 16
 IN_MEMORY = 8 << 20
@@ -69,3 +71,18 @@ def _altered(bundle: EvidenceBundle, found: str, *, at: datetime) -> None:
             locked.altered_at = at
             locked.save(update_fields=["altered_at"])
             evidence_record(locked, "evidence.altered", actor=SYSTEM, at=at, payload={"found": found})
+
+
+def evidence_verify(*, bundle: EvidenceBundle, storage: Storage, at: datetime) -> verifier.Report:
+    """The stored file by the verifier, and every decision in it made again."""
+    with evidence_open(bundle=bundle, storage=storage, at=at) as stream:
+        return data_verify(stream.read())
+
+
+def data_verify(data: bytes, *, public_key: str = "") -> verifier.Report:
+    """Raises verifier.Unusable for a key that is none."""
+    report = verifier.verify(data, public_key=public_key)
+    if report.valid:
+        report.faults += recompute(verifier.zip_read(data)[0])
+        report.checked.append("every decision, made again")
+    return report
