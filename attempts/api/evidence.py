@@ -10,7 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from attempts.selectors.attempt import attempt_get
-from governance.api.evidence import ZIP, EvidenceOut, SubjectEvidenceView
+from governance.api.evidence import EvidenceOut, SubjectEvidenceView
+from governance.evidence_file import ZIP
 from governance.roles import ApiScope
 from governance.states import EvidenceKind
 

@@ -17,7 +17,7 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.records import choice_filter
-from governance.api.evidence import evidence_file
+from governance.evidence_file import evidence_file
 from governance.models import EvidenceBundle
 from governance.roles import AUDIT
 from governance.selectors import people_behind

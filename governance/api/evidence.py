@@ -3,8 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.core.files.storage import storages
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -13,17 +12,16 @@ from rest_framework import renderers, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.evidence_file import ZIP, evidence_file
 from governance.models import EvidenceBundle
 from governance.roles import AUDIT, OPERATE, ApiScope
 from governance.selectors.evidence import bundle_get, bundle_list, bundle_newest_or_404
-from governance.services.evidence_open import evidence_open
 from governance.services.evidence_request import evidence_request
 from governance.states import EvidenceKind, EvidenceState
 from reasoncodes.actors import ActorKind
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 from reasoncodes.errors import ScopeMissing
 
-ZIP = "application/zip"
 READERS: dict[str, set[str]] = {
     EvidenceKind.ATTEMPT: {ApiScope.ATTEMPTS_CREATE, ApiScope.LEDGER_READ},
     EvidenceKind.INSTANCE: {
@@ -156,11 +154,3 @@ def file_response(request: Request, bundle: EvidenceBundle) -> HttpResponseBase:
     if bundle.state == EvidenceState.READY and request.headers.get("If-None-Match") == tag:
         return HttpResponse(status=304, headers={"ETag": tag})
     return evidence_file(bundle)
-
-
-def evidence_file(bundle: EvidenceBundle) -> FileResponse:
-    """For the API and the console alike."""
-    copy = evidence_open(bundle=bundle, storage=storages["evidence"], at=timezone.now())
-    name = f"holdpoint-evidence-{bundle.subject_kind}-{bundle.subject_id}.zip"
-    headers = {"ETag": f'"{bundle.sha256}"', "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
-    return FileResponse(copy, as_attachment=True, filename=name, content_type=ZIP, headers=headers)

@@ -9,7 +9,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.evidence import ZIP, EvidenceOut, SubjectEvidenceView
+from governance.api.evidence import EvidenceOut, SubjectEvidenceView
+from governance.evidence_file import ZIP
 from governance.roles import ApiScope
 from governance.states import EvidenceKind
 from workflows.selectors.run import instance_get
