@@ -22,7 +22,7 @@ import zlib
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 FORMAT = "holdpoint-evidence-v1"
 ENTRY_FORMAT = "holdpoint-ledger-v1"
@@ -349,7 +349,7 @@ def entries_sha256(entries: Iterable[Mapping[str, Any]]) -> str:
 
 
 def anchor_payload(
-    files: Mapping[str, bytes], entries: list[Mapping[str, Any]], *, organization: str, subject: Mapping[str, str]
+    files: Mapping[str, bytes], entries: Sequence[Mapping[str, Any]], *, organization: str, subject: Mapping[str, str]
 ) -> dict[str, Any]:
     """What the ledger says about a bundle's content before it is sealed."""
     return {
@@ -382,7 +382,9 @@ def manifest_of(files: Mapping[str, bytes]) -> dict[str, Any]:
     }
 
 
-def bundle_write(content: Mapping[str, bytes], entries: list[Mapping[str, Any]], checkpoint: str, key: str) -> bytes:
+def bundle_write(
+    content: Mapping[str, bytes], entries: Sequence[Mapping[str, Any]], checkpoint: str, key: str
+) -> bytes:
     """The whole bundle. `entries` with their proofs, the anchor last."""
     files = {name: content[name] for name in CONTENT}
     files[ENTRIES] = canonical(entries)

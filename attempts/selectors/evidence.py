@@ -157,7 +157,7 @@ def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -
     )
 
 
-def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> dict[str, list[dict[str, Any]]]:
+def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> dict[str, Any]:
     """By the name of the bundle's file. Notes are left out: they can be erased, and a bundle cannot be called back."""
     ids = [attempt.id for attempt in attempts]
     votes = ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id")

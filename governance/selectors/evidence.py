@@ -31,6 +31,10 @@ from reasoncodes.errors import NotFound
 COMMITMENT = re.compile(r"[0-9a-f]{64}")
 PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref")
 SNAPSHOTS = ("contract_sha256", "policy_sha256", "region_sha256")
+DECISION = (
+    *("id", "contract_id", "verdict", "reason_code", "rule_id", "policy_version", "results", "approval"),
+    *("request", "environment", "request_sha256", "environment_sha256", "at"),
+)
 BATCH = 100
 DUE = """
 SELECT id FROM governance_evidencebundle
@@ -104,9 +108,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
 def decisions_collected(*, decision_ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """With all that is needed to decide again. May raise SnapshotBroken."""
     rows = EnforcementDecision.objects.filter(id__in=decision_ids).order_by("id")
-    names = ("id", "contract_id", "verdict", "reason_code", "rule_id", "policy_version", "results", "approval")
-    names += ("request", "environment", "request_sha256", "environment_sha256", "at")
-    return [plain({name: getattr(row, name) for name in names}) for row in rows]
+    return [plain({name: getattr(row, name) for name in DECISION}) for row in rows]
 
 
 def snapshots_collected(*, decisions: list[dict[str, Any]], more: Iterable[str]) -> list[dict[str, Any]]:

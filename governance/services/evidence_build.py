@@ -110,7 +110,7 @@ def bundle_bytes(
 
 
 def _anchor(bundle: EvidenceBundle) -> LedgerEntry:
-    return LedgerEntry.objects.get(id=bundle.anchor)
+    return LedgerEntry.objects.get(id=str(bundle.anchor))
 
 
 def _store(storage: Storage, name: str, data: bytes) -> str:

@@ -3,7 +3,9 @@
 import io
 import json
 import random
+import zipfile
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,6 +15,7 @@ from django.core.files.storage import storages
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from governance.documents import OWNER_GROUPS
 from governance.models import EvidenceBundle, GovernanceViolation, LedgerEntry, User
 from governance.states import EvidenceKind
 from reasoncodes.tenancy import every_tenant
@@ -165,9 +168,8 @@ def test_a_bundle_reveals_nothing_of_another_organization(cast: Cast) -> None:
     theirs = Cast()
     theirs.__dict__["organization"] = cast.other
     theirs.__dict__["operator"] = cast.person("oscar", "operator", organization=cast.other)
-    theirs.__dict__["owner"] = cast.person(
-        "zebulon", *[f"owner:{group}" for group in _groups()], organization=cast.other
-    )
+    roles = [f"owner:{group}" for group in OWNER_GROUPS]
+    theirs.__dict__["owner"] = cast.person("zebulon", *roles, organization=cast.other)
     open_contract(theirs, slug="secret-contract")
     client = cast.api("attempts:create", organization=cast.other)
     address = "/api/v1/execution/secret-contract/1/attempts"
@@ -199,12 +201,6 @@ def test_a_bundle_reveals_nothing_of_another_organization(cast: Cast) -> None:
     assert seen == set()
     assert str(cast.other.id) not in data
     assert attempt_id
-
-
-def _groups() -> list[str]:
-    from governance.documents import OWNER_GROUPS
-
-    return list(OWNER_GROUPS)
 
 
 def overwrite(bundle: EvidenceBundle, data: bytes) -> None:
@@ -244,8 +240,6 @@ def test_bits_flipped_anywhere_in_a_real_bundle_are_caught(cast: Cast) -> None:
 
 
 def test_the_bundle_carries_the_verifier_of_this_repository(cast: Cast) -> None:
-    from pathlib import Path
-
     data = stored(built(cast, allowed(cast)))
     assert files_of(data)["verify.py"] == Path(verifier.__file__).read_bytes()
 
@@ -361,7 +355,5 @@ def test_the_console_shows_bundles_to_operators_and_auditors_of_the_organization
 
 
 def test_the_zip_is_read_by_others_too(cast: Cast) -> None:
-    import zipfile
-
     with zipfile.ZipFile(io.BytesIO(stored(built(cast, allowed(cast))))) as opened:
         assert b"Evidence" in opened.read("report.html")
