@@ -150,12 +150,16 @@ def test_keys_need_a_scope_that_reads_the_subject(cast: Cast, scope: str) -> Non
 
 def test_another_organizations_bundle_does_not_exist_and_the_try_is_a_violation(cast: Cast) -> None:
     bundle = built(cast, allowed(cast))
-    stranger = cast.api(organization=cast.other)
+
+    def stranger() -> Any:
+        """A new one each time: whoever tries too often is suspended."""
+        return cast.api(organization=cast.other)
+
     for address in (url(bundle.subject_id), f"/api/v1/evidence/{bundle.id}", f"/api/v1/evidence/{bundle.id}/download"):
-        assert stranger.get(address).status_code == 404
-    assert stranger.post(url(bundle.subject_id)).status_code == 404
-    assert stranger.get("/api/v1/evidence").json()["results"] == []
-    assert stranger.get(f"/api/v1/evidence/{uuid4()}").status_code == 404
+        assert stranger().get(address).status_code == 404
+    assert stranger().post(url(bundle.subject_id)).status_code == 404
+    assert stranger().get("/api/v1/evidence").json()["results"] == []
+    assert stranger().get(f"/api/v1/evidence/{uuid4()}").status_code == 404
     with every_tenant():
         assert GovernanceViolation.objects.filter(kind="cross_tenant").count() == 4
         assert EvidenceBundle.objects.count() == 1
