@@ -87,6 +87,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             "title": "Record",
             "items": [
                 _item("Ledger", "menu_book", "governance_ledgerentry"),
+                _item("Evidence", "folder_zip", "governance_evidencebundle"),
                 _item("Violations", "report", "governance_governanceviolation"),
                 _item("Reason codes", "label", "reasoncodes_reasoncode"),
                 _item("Regions", "public", "governance_regionprofile"),

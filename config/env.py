@@ -70,3 +70,13 @@ def secret_key() -> str:
 def redis_scheme_url(url: str, *, scheme: str) -> str:
     """A unix-socket address in the dialect of another library (kombu, limits); TCP addresses stay as they are."""
     return scheme + url.removeprefix("unix://") if url.startswith("unix://") else url
+
+
+def evidence_storage() -> dict[str, Any]:
+    """Where evidence bundles are kept: any Django storage by its path and options (JSON), else files below the home."""
+    backend = env.str("HOLDPOINT_EVIDENCE_STORAGE", default="")
+    if backend:
+        return {"BACKEND": backend, "OPTIONS": env.json("HOLDPOINT_EVIDENCE_OPTIONS", default={})}
+    folder = env.str("HOLDPOINT_EVIDENCE_DIR", default=str(home() / "evidence"))
+    options = {"location": folder, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}

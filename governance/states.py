@@ -93,3 +93,20 @@ class ViolationKind(StrEnum):
     OWN_WORK_APPROVED = "own_work_approved"
     STALE_LEASE = "stale_lease"
     SECOND_PERSON_MISSING = "second_person_missing"
+
+
+class EvidenceState(StrEnum):
+    REQUESTED = "requested"
+    BUILDING = "building"
+    READY = "ready"
+    FAILED = "failed"
+
+
+EVIDENCE_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {("requested", "building"), ("requested", "failed"), ("building", "ready"), ("building", "failed")}
+)
+
+
+class EvidenceKind(StrEnum):
+    ATTEMPT = "attempt"
+    INSTANCE = "instance"

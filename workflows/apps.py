@@ -18,9 +18,12 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         from attempts.handlers import on_attempt_moved, on_review_ended, on_step_ready
+        from governance.collectors import register_collector
         from governance.ledger.actions import register_actions
+        from governance.states import EvidenceKind
         from workflows.kinds.registry import discover
         from workflows.ledger import ACTIONS
+        from workflows.selectors.evidence import InstanceCollector
         from workflows.services.nudge import attempt_moved, review_ended
         from workflows.services.step_ready import step_ready
 
@@ -28,6 +31,7 @@ class WorkflowsConfig(AppConfig):
             step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
         register_actions(ACTIONS)
+        register_collector(EvidenceKind.INSTANCE, InstanceCollector())
         post_migrate.connect(adopt_templates, sender=self)
         on_attempt_moved(attempt_moved)
         on_review_ended(review_ended)

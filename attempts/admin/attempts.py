@@ -14,10 +14,12 @@ from attempts.selectors.obstacles import attempt_obstacles
 from attempts.services.attempt_cancel import attempt_cancel
 from attempts.states import FINAL_STATES, AttemptState
 from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.evidence import evidence_act
 from governance.admin.json_text import pretty
 from governance.admin.records import choice_filter
 from governance.ledger.actions import wording
 from governance.selectors import people_behind
+from governance.states import EvidenceKind
 
 LABELS = {
     "approved-for-execution": "info",
@@ -81,7 +83,8 @@ class AttemptAdmin(ConsoleAdmin):
             cancel,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
             danger=True,
-        )
+        ),
+        evidence_act(EvidenceKind.ATTEMPT),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from attempts.api import attempts, execution, idempotency, quarantine, reviews
+from attempts.api import attempts, evidence, execution, idempotency, quarantine, reviews
 from attempts.api.intake import AttemptCreateApi
 
 app_name = "attempts"
@@ -20,6 +20,7 @@ urlpatterns = [
     path("attempts/<uuid:attempt_id>/receipts", attempts.AttemptReceiptsApi.as_view(), name="attempt_receipts"),
     path("attempts/<uuid:attempt_id>/cancel", attempts.AttemptCancelApi.as_view(), name="attempt_cancel"),
     path("attempts/<uuid:attempt_id>/replay", attempts.AttemptReplayApi.as_view(), name="attempt_replay"),
+    *evidence.urlpatterns,
     *execution.urlpatterns,
     *reviews.urlpatterns,
     *idempotency.urlpatterns,

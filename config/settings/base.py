@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from config.env import BASE_DIR, database_settings, env, redis_scheme_url, secret_key, server_url
+from config.env import (
+    BASE_DIR,
+    database_settings,
+    env,
+    evidence_storage,
+    redis_scheme_url,
+    secret_key,
+    server_url,
+)
 from config.logs import logging_settings
 
 DEBUG = False
@@ -101,6 +109,12 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "staticfiles"
+
+STORAGES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "evidence": evidence_storage(),
+}
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API has its own limit
 

@@ -3,6 +3,7 @@
 from governance.admin import (
     beat,
     contracts,
+    evidence,
     ledger,
     organizations,
     people,
@@ -16,6 +17,7 @@ from governance.admin import (
 __all__ = [
     "beat",
     "contracts",
+    "evidence",
     "ledger",
     "organizations",
     "people",

@@ -22,8 +22,8 @@ class ScopeRequired(BasePermission):
     """Views say `required_scopes = {"GET": "governance:read", …}`; people need the permission that stands for it.
 
     `people_permissions` of the view replaces that permission for single methods; `services_allowed = False` closes the
-    view to keys (what only a person may do, such as approving readiness); `other_scopes` names one more scope that
-    opens a method.
+    view to keys (what only a person may do, such as approving readiness); `other_scopes` names one more scope, or
+    several, that open a method.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -33,8 +33,9 @@ class ScopeRequired(BasePermission):
             raise CredentialMissing
         if request.method not in view.allowed_methods:
             raise MethodNotAllowed
-        other = getattr(view, "other_scopes", {}).get(_method(request), scope)
-        actor = self._service(principal, view, scope, other) if isinstance(principal, ServicePrincipal) else None
+        others = getattr(view, "other_scopes", {}).get(_method(request), ())
+        others = {others} if isinstance(others, str) else set(others)
+        actor = self._service(principal, view, scope, others) if isinstance(principal, ServicePrincipal) else None
         actor = actor or self._person(principal, request, view, scope)
         request.actor = actor  # type: ignore[attr-defined]  # before narrowing: a refusal is filed under who tried
         actor = self._narrowed(actor, request)
@@ -43,9 +44,9 @@ class ScopeRequired(BasePermission):
         return True
 
     @staticmethod
-    def _service(principal: ServicePrincipal, view: Any, scope: str, other: str) -> Actor:
+    def _service(principal: ServicePrincipal, view: Any, scope: str, others: set[str]) -> Actor:
         actor = principal.credential.actor
-        if not getattr(view, "services_allowed", True) or not {scope, other} & actor.scopes:
+        if not getattr(view, "services_allowed", True) or not {scope, *others} & actor.scopes:
             raise ScopeMissing(extensions={"required_scope": scope})
         return actor
 

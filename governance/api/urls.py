@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from governance.api import contracts, ledger, ledger_tree, policies, readiness, records, shutdowns
+from governance.api import contracts, evidence, ledger, ledger_tree, policies, readiness, records, shutdowns
 
 app_name = "governance"
 urlpatterns = [
@@ -42,5 +42,8 @@ urlpatterns = [
     path("ledger/checkpoints", ledger_tree.CheckpointListApi.as_view(), name="ledger_checkpoint_list"),
     path("ledger/checkpoints/<int:size>", ledger_tree.CheckpointApi.as_view(), name="ledger_checkpoint"),
     path("ledger/consistency", ledger_tree.ConsistencyApi.as_view(), name="ledger_consistency"),
+    path("evidence", evidence.EvidenceListApi.as_view(), name="evidence_list"),
+    path("evidence/<uuid:bundle_id>", evidence.EvidenceApi.as_view(), name="evidence"),
+    path("evidence/<uuid:bundle_id>/download", evidence.EvidenceDownloadApi.as_view(), name="evidence_download"),
     path("ledger/public-key", ledger_tree.PublicKeyApi.as_view(), name="ledger_public_key"),
 ]

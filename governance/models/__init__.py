@@ -8,6 +8,7 @@ from governance.models.contract import (
     ReadinessDecision,
 )
 from governance.models.decision import EnforcementDecision, Snapshot
+from governance.models.evidence import EvidenceBundle
 from governance.models.ledger_entry import LedgerEntry
 from governance.models.ledger_tree import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
 from governance.models.organization import (
@@ -31,6 +32,7 @@ __all__ = [
     "ContractGroupObjectPermission",
     "ContractUserObjectPermission",
     "EnforcementDecision",
+    "EvidenceBundle",
     "GovernanceViolation",
     "LedgerCheckpoint",
     "LedgerEntry",

@@ -3,13 +3,18 @@
 S1 the lifecycle, S2 the failure classes, S3 the lease rules. The HTTP target counts what reaches it.
 """
 
+import io
 import json
 import subprocess
 import sys
 import threading
 import time
+import venv
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -226,3 +231,53 @@ def test_waiting_answers_as_soon_as_a_person_decides(world: World) -> None:
         timer.join()
     assert answer.json()["state"] == "preflight-denied"
     assert time.monotonic() - began < 15
+
+
+def verified(folder: Path, data: bytes, key: str) -> "subprocess.CompletedProcess[str]":
+    """By the verifier out of the bundle itself, in a fresh venv that has `cryptography` and nothing else."""
+    import cffi
+    import cryptography
+
+    python = folder / "venv" / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / "venv", with_pip=False, symlinks=True)
+        (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
+        packages = Path(cryptography.__file__).parent, Path(cffi.__file__).parent
+        for found in [*packages, *packages[0].parent.glob("_cffi_backend*")]:
+            (site / found.name).symlink_to(found)
+    (folder / "bundle.zip").write_bytes(data)
+    with zipfile.ZipFile(io.BytesIO(data)) as opened:
+        (folder / "verify.py").write_bytes(opened.read("verify.py"))
+    command = [str(python), "-I", str(folder / "verify.py"), str(folder / "bundle.zip"), "--public-key", key]
+    return subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False)
+
+
+def evidence(world: World, path: str, key: str) -> bytes:
+    asked = world.call("POST", f"{path}/evidence", key)
+    assert asked.status_code == 202, asked.text
+    deadline = time.monotonic() + 60
+    while (found := world.call("GET", f"{path}/evidence", key).json())["state"] != "ready":
+        assert time.monotonic() < deadline, found
+        assert found["state"] != "failed", found
+        time.sleep(0.3)
+    return world.call("GET", f"{path}/evidence", key, Accept="application/zip").content
+
+
+def test_evidence_of_the_demo_verifies_offline_in_a_venv_with_the_verifier_alone(world: World, tmp_path: Path) -> None:
+    attempt = world.ask("allow").json()["id"]
+    envelope = world.demo["event_example"] | {"event_id": str(uuid4()), "case_id": str(uuid4())}
+    assert world.call("POST", "/events", "workflows", envelope).status_code == 202
+    run = world.call("GET", f"/workflow-instances?case_id={envelope['case_id']}", "workflows").json()["results"][0][
+        "id"
+    ]
+    key = world.call("GET", "/ledger/public-key", "ledger").json()["keys"][0]["verifier_key"]
+    for path, name in ((f"/attempts/{attempt}", "caller"), (f"/workflow-instances/{run}", "workflows")):
+        data = evidence(world, path, name)
+        said = verified(tmp_path, data, key)
+        assert (said.returncode, said.stdout[:6]) == (0, "valid:"), said.stdout + said.stderr
+    changed = bytearray(data)
+    changed[len(data) // 3] ^= 4
+    folder = tmp_path / "bundle.zip"
+    folder.write_bytes(changed)
+    again = [str(tmp_path / "venv" / "bin" / "python"), "-I", str(tmp_path / "verify.py"), str(folder)]
+    assert subprocess.run(again, env={}, capture_output=True, check=False).returncode == 1

@@ -13,7 +13,9 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 from unfold.decorators import display
 
+from governance.admin.evidence import evidence_act
 from governance.admin.records import choice_filter
+from governance.states import EvidenceKind
 from workflows.admin import run_acts
 from workflows.admin.bulk_pages import BulkPages
 from workflows.admin.links import link, run_link
@@ -102,7 +104,7 @@ class WorkflowInstanceAdmin(BulkPages):
     list_before_template = "admin/workflows/run_list.html"
     change_form_outer_before_template = "admin/workflows/run_head.html"
     change_form_outer_after_template = "admin/workflows/run.html"
-    acts = run_acts.ACTS
+    acts = [*run_acts.ACTS, evidence_act(EvidenceKind.INSTANCE)]
 
     class Media:
         css = {"all": ["workflows/graph.css", "workflows/definitions.css", "workflows/runs.css"]}

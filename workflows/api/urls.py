@@ -1,6 +1,6 @@
 """Routes of this app under /api/v1/."""
 
-from workflows.api import bulk, definitions, event_types, events, instances
+from workflows.api import bulk, definitions, event_types, events, evidence, instances
 
 app_name = "workflows"
 urlpatterns = [
@@ -9,4 +9,5 @@ urlpatterns = [
     *events.urlpatterns,
     *bulk.urlpatterns,
     *instances.urlpatterns,
+    *evidence.urlpatterns,
 ]

@@ -1,0 +1,78 @@
+"""What a bundle is made of, as the apps that own the rows hand it over: plain JSON values, oldest first."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+Row = dict[str, Any]
+_SAFE_INTEGER = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the bundle is about: an attempt or a workflow instance."""
+
+    kind: str
+    id: UUID
+    title: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "id": str(self.id)}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who stands behind a reference. A person's `opening` is gone once their reference was destroyed."""
+
+    kind: str
+    reference: str
+    name: str = ""
+    opening: dict[str, str] | None = None
+
+    def as_json(self) -> Row:
+        if self.kind == "person":
+            opening = None if self.opening is None else {**self.opening, "name": self.name}
+            return {"kind": self.kind, "reference": self.reference, "opening": opening}
+        return {"kind": self.kind, "reference": self.reference, "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Rows by the file they go into. `record` are the ids whose ledger entries belong to the subject."""
+
+    subject: Subject
+    organization_id: UUID
+    record: frozenset[UUID]
+    decisions: tuple[UUID, ...]
+    attempts: list[Row] = field(default_factory=list)
+    transitions: list[Row] = field(default_factory=list)
+    reviews: list[Row] = field(default_factory=list)
+    votes: list[Row] = field(default_factory=list)
+    intents: list[Row] = field(default_factory=list)
+    receipts: list[Row] = field(default_factory=list)
+    quarantine: list[Row] = field(default_factory=list)
+    instance: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
+    interventions: list[Row] = field(default_factory=list)
+    snapshots: tuple[str, ...] = ()
+    """Further snapshots that it needs, by their address."""
+    picture: str = ""
+    """Inline SVG of what happened, where there is a graph; `picture_style` is its CSS."""
+    picture_style: str = ""
+
+
+def plain(value: Any) -> Any:
+    """As it can stand in canonical JSON: moments in UTC with microseconds, ids and overlong integers as text."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, bool) or value is None or isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        return value if -_SAFE_INTEGER <= value <= _SAFE_INTEGER else str(value)
+    return str(value)

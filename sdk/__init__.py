@@ -1,0 +1,1 @@
+"""What third parties use without Holdpoint. `holdpoint_verify.py` stands alone: copy the one file."""
