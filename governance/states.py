@@ -93,3 +93,18 @@ class ViolationKind(StrEnum):
     OWN_WORK_APPROVED = "own_work_approved"
     STALE_LEASE = "stale_lease"
     SECOND_PERSON_MISSING = "second_person_missing"
+
+
+class WitnessResult(StrEnum):
+    STORED = "stored"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class ReadDoor(StrEnum):
+    API = "api"
+    CONSOLE = "console"
+
+
+LEDGER_INCONSISTENT = "ledger_inconsistent"
+"""The reason code and the target of the global shutdown that the program engages itself: deny mode."""

@@ -7,6 +7,7 @@ DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
 LEDGER_KEY_CREATE = True
+LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default=(home() / "witness" / "heads.jsonl").as_uri())
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
 HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
 WHITENOISE_USE_FINDERS = True

@@ -14,6 +14,7 @@ DEMO_ALLOWED = True
 DEMO_BASE_URL = "http://testserver"
 DEPLOYMENT_REGION = "US"
 LEDGER_KEY = b64encode(b"a key of thirty-two bytes, tests").decode()
+LEDGER_WITNESSES = ""
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True

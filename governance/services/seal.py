@@ -12,10 +12,12 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.ledger.append import ledger_append
+from governance.ledger.epoch import epoch_lines
 from governance.ledger.keys import SealingKey
 from governance.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
 from governance.merkle.checkpoint import public_bytes
 from governance.models import LedgerCheckpoint, LedgerKey
+from governance.selectors.epoch import epoch_current
 from reasoncodes.actors import SYSTEM
 
 LOCK = 0x7365616C  # any constant that nobody else uses
@@ -136,10 +138,11 @@ def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey
             cursor.execute(NODES, [list(column) for column in zip(*inner, strict=True)])
     moved = bool(head.size) and moment.cluster != head.cluster
     root = frontier_root(frontier)
+    body = Checkpoint(key.name, size, root, epoch_lines(epoch_current()))
     checkpoint = LedgerCheckpoint(
         size=size,
         root=root,
-        text=checkpoint_sign(Checkpoint(key.name, size, root), name=key.name, key=key.private),
+        text=checkpoint_sign(body, name=key.name, key=key.private),
         key_id=key.id,
         frontier=b"".join(frontier),
         cursor_txid=moment.xmin - 1 if moved else entries[-1].txid,
