@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from governance.api import contracts, ledger, ledger_tree, policies, readiness, records, shutdowns
+from governance.api import (
+    contracts,
+    ledger,
+    ledger_tree,
+    policies,
+    read_audit,
+    readiness,
+    records,
+    shutdowns,
+    witnesses,
+)
 
 app_name = "governance"
 urlpatterns = [
@@ -43,4 +53,6 @@ urlpatterns = [
     path("ledger/checkpoints/<int:size>", ledger_tree.CheckpointApi.as_view(), name="ledger_checkpoint"),
     path("ledger/consistency", ledger_tree.ConsistencyApi.as_view(), name="ledger_consistency"),
     path("ledger/public-key", ledger_tree.PublicKeyApi.as_view(), name="ledger_public_key"),
+    path("ledger/witnesses", witnesses.WitnessListApi.as_view(), name="ledger_witness_list"),
+    path("read-audit", read_audit.ReadAuditApi.as_view(), name="read_audit_list"),
 ]

@@ -26,6 +26,12 @@ SELECT min(at) FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
         SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
 """
 
+# Only transactions that write hold sealing up, in whatever database of the server they are.
+WRITERS = """
+SELECT pid, extract(epoch FROM now() - xact_start)::bigint, coalesce(datname, '') FROM pg_stat_activity
+WHERE backend_xid IS NOT NULL AND xact_start < now() - interval '1 second' ORDER BY xact_start LIMIT 1
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
@@ -95,3 +101,13 @@ def sealer_lag(*, at: datetime) -> float:
         cursor.execute(UNSEALED, [UUID(int=0)])
         (oldest,) = cursor.fetchone()
     return 0.0 if oldest is None else max(0.0, (at - oldest).total_seconds())
+
+
+def oldest_writer() -> str:
+    """The transaction that has been writing longest, in words: nothing behind it is final. Empty when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(WRITERS)
+        found = cursor.fetchone()
+    if found is None:
+        return ""
+    return f"; the oldest transaction that writes is {found[1]} s old (process {found[0]}, database {found[2]})"

@@ -78,9 +78,11 @@ def tampered(*statements: str | tuple[str, list[Any]]) -> None:
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"ALTER TABLE governance_ledger{table} DISABLE TRIGGER USER")
-        for statement in statements:
-            sql, parameters = (statement, []) if isinstance(statement, str) else statement
-            cursor.execute(sql, parameters)
-        for table in tables:
-            for trigger in ("append_only_rows", "append_only_table"):
-                cursor.execute(f"ALTER TABLE governance_ledger{table} ENABLE ALWAYS TRIGGER {trigger}")
+        try:
+            for statement in statements:
+                sql, parameters = (statement, []) if isinstance(statement, str) else statement
+                cursor.execute(sql, parameters)
+        finally:
+            for table in tables:
+                for trigger in ("append_only_rows", "append_only_table"):
+                    cursor.execute(f"ALTER TABLE governance_ledger{table} ENABLE ALWAYS TRIGGER {trigger}")
