@@ -1,40 +1,7 @@
-"""Tells a worker, after the commit, that there is something to do. The row is the truth: a lost ring costs time."""
+"""The bell, and the name of the task that executes an attempt."""
 
-from uuid import UUID
+from governance.doorbell import ring, ring_once
 
-import structlog
-from celery import current_app
-from django.db import transaction
+__all__ = ["DISPATCH", "ring", "ring_once"]
 
 DISPATCH = "attempts.tasks.execution.attempt_dispatch"
-log = structlog.get_logger("holdpoint.doorbell")
-
-
-def ring(task: str, row_id: UUID) -> None:
-    """By name and id, after the commit; a broker that is away is logged and made up for by the tick."""
-
-    def send() -> None:
-        try:
-            current_app.send_task(task, args=[str(row_id)], retry=False, expires=60)
-        except Exception as error:
-            log.warning("doorbell_unheard", task=task, exc_info=error)
-
-    transaction.on_commit(send)
-
-
-def ring_once(task: str) -> None:
-    """Without an id, for work that finds its rows itself: once per transaction, however often it is asked for."""
-    waiting = [function for _, function, *_ in transaction.get_connection().run_on_commit]
-    if not any(getattr(function, "task", None) == task for function in waiting):
-        transaction.on_commit(_Bell(task))
-
-
-class _Bell:
-    def __init__(self, task: str) -> None:
-        self.task = task
-
-    def __call__(self) -> None:
-        try:
-            current_app.send_task(self.task, retry=False, expires=60)
-        except Exception as error:
-            log.warning("doorbell_unheard", task=self.task, exc_info=error)

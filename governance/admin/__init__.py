@@ -7,10 +7,12 @@ from governance.admin import (
     organizations,
     people,
     policies,
+    read_audit,
     reason_codes,
     records,
     service_accounts,
     shutdowns,
+    witnesses,
 )
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "organizations",
     "people",
     "policies",
+    "read_audit",
     "reason_codes",
     "records",
     "service_accounts",
     "shutdowns",
+    "witnesses",
 ]

@@ -1,11 +1,12 @@
 """The proof of the record in the console: a check on demand with its progress, witnesses, epochs."""
 
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
@@ -42,7 +43,16 @@ class LedgerVerificationAdmin(InstallationAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         ask = self.admin_site.admin_view(require_POST(self.ask_view))
-        return [path("ask/", ask, name=self.url_name("ask")), *super().get_urls()]
+        follow = self.admin_site.admin_view(self.progress_view)
+        return [
+            path("ask/", ask, name=self.url_name("ask")),
+            path("<uuid:object_id>/progress/", follow, name=self.url_name("progress")),
+            *super().get_urls(),
+        ]
+
+    def progress_view(self, request: HttpRequest, object_id: UUID) -> JsonResponse:
+        context = self.page_context(request, obj := self.object_or_404(request, object_id))
+        return JsonResponse({"done": obj.done, "total": obj.total} | {k: context[k] for k in ("share", "waiting")})
 
     def ask_view(self, request: HttpRequest) -> HttpResponse:
         """Starts a check in the background, or shows the one that is under way."""

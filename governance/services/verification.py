@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.doorbell import ring
 from governance.ledger.append import actor_reference
 from governance.models import LedgerVerification
 from governance.services.divergence import PublicKeys
@@ -14,15 +15,19 @@ from governance.witnesses import Witness
 from reasoncodes.actors import Actor
 
 PATIENCE = timedelta(minutes=2)
+TASK = "governance.tasks.ledger_verify"
 
 
 def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
     """One at a time: the one that is under way is the answer, unless nobody has touched it for a while."""
     with transaction.atomic():
         waiting = LedgerVerification.objects.select_for_update().filter(finished_at=None, touched_at__gt=at - PATIENCE)
-        return waiting.first() or LedgerVerification.objects.create(
-            asked_by_ref=actor_reference(actor), asked_at=at, touched_at=at
-        )
+        found = waiting.first()
+        if found is None:
+            who = actor_reference(actor)
+            found = LedgerVerification.objects.create(asked_by_ref=who, asked_at=at, touched_at=at)
+            ring(TASK, found.id)
+        return found
 
 
 def verification_work(

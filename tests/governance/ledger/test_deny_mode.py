@@ -203,6 +203,21 @@ def test_confirming_names_the_loss_begins_an_epoch_and_goes_on(
     assert ask(cast.api("attempts:create"), 2, connector="external", runtime_mode="client_driven").status_code == 201
 
 
+def test_the_console_confirms_with_a_reason_and_only_for_administrators(cast: Cast, shorter: int) -> None:
+    ledger_check()
+    denial = ledger_denial()
+    assert denial is not None
+    act = f"/admin/governance/shutdown/{denial.id}/act/confirm/"
+    assert cast.console(cast.operator).post(act, {"reason_code": "restored_backup"}).status_code in {403, 404}
+    administrator = cast.console(cast.administrator)
+    assert f"the record has {shorter}" in administrator.get(act).content.decode()
+    assert administrator.post(act, {"reason_code": ""}).status_code == 200
+    assert ledger_denial() is not None
+    assert administrator.post(act, {"reason_code": "restored_backup", "note": ""}).status_code == 302
+    assert ledger_denial() is None
+    assert epoch_current() == 2
+
+
 def test_a_lease_of_the_epoch_before_is_refused(cast: Cast, witness: FileWitness, ready: UUID) -> None:
     executor = cast.api("attempts:execute")
     token = executor.post(f"/api/v1/attempts/{ready}/lease", {}, format="json").json()["lease_token"]
