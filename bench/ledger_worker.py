@@ -1,4 +1,4 @@
-"""One process of the ledger's benchmark: appends at a given rate, or seals as the clock does. Django is set up before."""
+"""One process of the ledger's benchmark: appends at a given rate, or seals as the clock does."""
 
 import json
 import sys

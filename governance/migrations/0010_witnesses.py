@@ -140,5 +140,9 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.AddIndex(
+            model_name="ledgercheckpoint",
+            index=models.Index(fields=["key", "size"], name="checkpoint_key_sizes"),
+        ),
         *[protect_table(f"governance_{name}") for name in ("witnessreceipt", "ledgerepoch", "readaccess")],
     ]

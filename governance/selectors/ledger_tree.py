@@ -61,6 +61,23 @@ def ledger_keys() -> list[LedgerKey]:
     return list(LedgerKey.objects.order_by("first_used_at"))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """A key, and the smallest and largest head that it signed; another one may have signed some in between."""
+
+    key: LedgerKey
+    first_size: int | None
+    last_size: int | None
+
+
+def ledger_key_ranges() -> list[KeyRange]:
+    found = []
+    for key in ledger_keys():
+        sizes = LedgerCheckpoint.objects.filter(key_id=key.id).values_list("size", flat=True)
+        found.append(KeyRange(key, sizes.order_by("size").first(), sizes.order_by("-size").first()))
+    return found
+
+
 def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
     """That the entry is in the head of this size (the newest unless told). Somebody else's entry does not exist."""
     entry = tenant_get(LedgerEntry, entry_id)

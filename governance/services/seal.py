@@ -81,7 +81,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
         entries = _entries(head, moment)
         if not entries:
             return None
-        if head.key != key.id and not LedgerKey.objects.filter(id=key.id).exists():
+        if head.key != key.id:
             _adopt(key, replaces=head.key, at=at)
         return _write(head, moment, entries, key, at)
 
@@ -155,9 +155,10 @@ def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey
 
 
 def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
-    """A key that signs for the first time says so on the record; that entry is sealed by it next time."""
+    """Another key than before says so on the record, also one that comes back; the entry is sealed by it next time."""
     public = public_bytes(key.private.public_key())
-    LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
+    if not LedgerKey.objects.filter(id=key.id).exists():
+        LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
     payload: dict[str, Any] = {"key": key.id, "verifier_key": key.verifier, "replaces": replaces}
     ledger_append(
         action="ledger.key_adopted",
