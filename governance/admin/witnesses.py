@@ -25,7 +25,7 @@ RESULT_LABELS = {"stored": "success", "failed": "warning", "refused": "danger"}
 
 
 class InstallationAdmin(ConsoleAdmin):
-    """Rows of the installation, not of an organization: for administrators, and to look at for auditors."""
+    """Rows of the installation, not of an organization: they name entries by id only, so every auditor may look."""
 
     view_permission = AUDIT
 
@@ -50,13 +50,16 @@ class LedgerVerificationAdmin(InstallationAdmin):
             *super().get_urls(),
         ]
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | {"may_ask": self._operates(request)})
+
     def progress_view(self, request: HttpRequest, object_id: UUID) -> JsonResponse:
         context = self.page_context(request, obj := self.object_or_404(request, object_id))
         return JsonResponse({"done": obj.done, "total": obj.total} | {k: context[k] for k in ("share", "waiting")})
 
     def ask_view(self, request: HttpRequest) -> HttpResponse:
         """Starts a check in the background, or shows the one that is under way."""
-        if not self.has_view_permission(request):
+        if not self._operates(request):
             raise PermissionDenied
         asked = verification_ask(actor=console_actor(request, permission=AUDIT), at=timezone.now())
         messages.success(request, "The check runs in the background; this page shows how far it is.")
