@@ -26,10 +26,12 @@ SELECT min(at) FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
         SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
 """
 
-# Only transactions that write hold sealing up, in whatever database of the server they are.
+# Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
 WRITERS = """
-SELECT pid, extract(epoch FROM now() - xact_start)::bigint, coalesce(datname, '') FROM pg_stat_activity
-WHERE backend_xid IS NOT NULL AND xact_start < now() - interval '1 second' ORDER BY xact_start LIMIT 1
+SELECT l.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, coalesce(a.datname, '?') FROM pg_locks l
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.pid <> pg_backend_pid()
+ORDER BY age(l.transactionid) DESC LIMIT 1
 """
 
 
@@ -127,4 +129,5 @@ def oldest_writer() -> str:
         found = cursor.fetchone()
     if found is None:
         return ""
-    return f"; the oldest transaction that writes is {found[1]} s old (process {found[0]}, database {found[2]})"
+    age = f"{found[1]} s old" if found[1] is not None else "of another role"
+    return f"; the oldest transaction that writes is {age} (process {found[0]}, database {found[2]})"

@@ -87,12 +87,21 @@ def paused_until(*, witness: str) -> datetime | None:
 class Tree:
     """The stored tree as it stands now, asked for single roots."""
 
+    size: int
+    root: bytes
+    epoch: int
+    begins: Sequence[EpochBegin]
+
     def __init__(self) -> None:
+        self.refresh()
+
+    def refresh(self) -> None:
+        """As it stands at this moment: it grows while witnesses are read."""
         latest = checkpoint_latest()
         self.size = latest.size if latest else 0
         self.root = bytes(latest.root) if latest else b""
         self.epoch = epoch_current()
-        self.begins: Sequence[EpochBegin] = epoch_begins()
+        self.begins = epoch_begins()
 
     @cached_property
     def keys(self) -> list[tuple[str, Ed25519PublicKey]]:

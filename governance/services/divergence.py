@@ -17,7 +17,7 @@ from governance.gate import gate_shut
 from governance.ledger.append import ledger_append
 from governance.ledger.epoch import confirmed_loss, epoch_of, kept_of
 from governance.merkle import Checkpoint, checkpoint_verify
-from governance.merkle.checkpoint import CheckpointInvalid
+from governance.merkle.checkpoint import CheckpointInvalid, checkpoint_read
 from governance.models import Shutdown
 from governance.selectors import shutdown_preview
 from governance.selectors.epoch import ledger_denial
@@ -62,7 +62,15 @@ class Finding:
 
 
 def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
-    """None when the record continues the head, or when a person has confirmed that it does not."""
+    """None when the record continues the head, or when a person has confirmed that it does not. Judged twice: a head
+    that another process has just sealed and pushed is longer than what was read before."""
+    if _judged(witness, head, tree) is None:
+        return None
+    tree.refresh()
+    return _judged(witness, head, tree)
+
+
+def _judged(witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
     epoch = epoch_of(head)
     kept = kept_of(epoch, tree.begins)
     ours: bytes | None = None
@@ -92,25 +100,37 @@ def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
 
 
 def divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[Finding]:
-    """Against the newest heads of each witness only. One that is away, or gives what nobody signed, finds nothing."""
+    """Against the newest head of each witness only. One that is away, or gives what nobody signed, finds nothing."""
     tree = Tree()
     known = [*tree.keys, *keys]
     found: list[Finding] = []
     for witness in witnesses:
-        try:
-            texts = witness.newest()
-        except WitnessFailed as failure:
-            log.warning("witness_unreadable", witness=witness.name, code=failure.code)
-            continue
-        for text in texts:
-            try:
-                head = checkpoint_verify(text, keys=known)
-            except CheckpointInvalid:
-                log.error("witness_head_unsigned", witness=witness.name)
-                continue
-            finding = head_judge(witness=witness.name, head=head, tree=tree)
-            found += [finding] if finding else []
+        head = _newest(witness, known)
+        finding = head_judge(witness=witness.name, head=head, tree=tree) if head else None
+        found += [finding] if finding else []
     return sorted(found, key=lambda one: (one.epoch, one.size), reverse=True)
+
+
+def _newest(witness: Witness, keys: PublicKeys) -> Checkpoint | None:
+    """The largest of the newest epoch that a known key signed."""
+    try:
+        texts = witness.newest()
+    except WitnessFailed as failure:
+        log.warning("witness_unreadable", witness=witness.name, code=failure.code)
+        return None
+    heads = []
+    for text in texts:
+        try:
+            head = checkpoint_read(text)[0]
+        except CheckpointInvalid:
+            continue
+        heads.append(((epoch_of(head), head.size), text))
+    for _, text in sorted(heads, reverse=True):
+        try:
+            return checkpoint_verify(text, keys=keys)
+        except CheckpointInvalid:
+            log.error("witness_head_unsigned", witness=witness.name)
+    return None
 
 
 def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: PublicKeys) -> Shutdown | None:

@@ -32,9 +32,10 @@ log = structlog.get_logger("holdpoint.ledger")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What all witnesses together say: the tree is theirs up to `kept`, and their heads go up to `lost_to`."""
+    """What all witnesses together say: the tree is theirs up to `kept` (None: all of it), and what they hold goes up to
+    `lost_to`."""
 
-    kept: int
+    kept: int | None
     lost_to: int
     epoch: int
     heads: int
@@ -83,7 +84,7 @@ def loss_measure(*, witnesses: Iterable[Witness], keys: PublicKeys) -> Loss:
     """Reads every head of every witness that can be read."""
     tree = Tree()
     known = [*tree.keys, *keys]
-    fitting, strange, largest, epoch, count = array("q"), tree.size + 1, tree.size, tree.epoch, 0
+    fitting, strange, largest, epoch, count = array("q"), tree.size + 1, 0, tree.epoch, 0
     for witness in witnesses:
         for head in _heads(witness, known):
             count += 1
@@ -94,7 +95,7 @@ def loss_measure(*, witnesses: Iterable[Witness], keys: PublicKeys) -> Loss:
                 fitting.append(head.size)
             elif head.size <= tree.size and finding is not None:
                 strange = min(strange, head.size)
-    kept = tree.size if strange > tree.size else max((size for size in fitting if size < strange), default=0)
+    kept = None if strange > tree.size else max((size for size in fitting if size < strange), default=0)
     return Loss(kept=kept, lost_to=largest, epoch=epoch, heads=count)
 
 
@@ -115,7 +116,7 @@ def _epoch(loss: Loss, denial: Shutdown | None, actor: Actor, reason_code: str, 
     tree = Tree()
     epoch = LedgerEpoch(
         number=max([loss.epoch, tree.epoch, *(one["epoch"] for one in findings)]) + 1,
-        kept=min(loss.kept, tree.size),
+        kept=tree.size if loss.kept is None else loss.kept,
         lost_to=max([loss.lost_to, tree.size, *(one["size"] for one in findings)]),
         reason_code=reason_code,
         actor_ref=actor_reference(actor),

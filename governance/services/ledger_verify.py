@@ -21,7 +21,10 @@ from governance.witnesses import Witness
 
 UNSEALED = f"SELECT count(*) FROM governance_ledgerentry e WHERE {NO_LEAF}"  # noqa: S608
 PASSED_OVER = f"SELECT e.id FROM governance_ledgerentry e WHERE {NO_LEAF} AND (e.txid, e.id) <= (%s, %s) LIMIT 100"  # noqa: S608
-BEYOND = "SELECT count(*) FROM governance_ledgerleaf WHERE position >= %s"
+BEYOND = """
+SELECT count(*) FROM governance_ledgerleaf
+WHERE position >= (SELECT coalesce(max(size), 0) FROM governance_ledgercheckpoint)
+"""
 GUARDS = """
 SELECT c.relname, count(t.oid) FILTER (WHERE t.tgenabled = 'A')
 FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname IN ('append_only_rows', 'append_only_table')
@@ -99,7 +102,7 @@ def ledger_verify(
         verified.entries = part.end
         progress(part.end, total)
     _check_upper(upper, total, verified.found)
-    _check_rest(newest, total, verified)
+    _check_rest(newest, verified)
     _check_epochs(verified)
     _check_guards(verified.found)
     for witness in witnesses:
@@ -141,12 +144,12 @@ def _check_upper(upper: Upper, total: int, faults: Faults) -> None:
         faults.add(f"node {level}/{index} is missing")
 
 
-def _check_rest(newest: LedgerCheckpoint | None, total: int, verified: Verified) -> None:
+def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
     """What is outside the newest head: entries that wait, entries that the sealer went past, leaves nobody signed."""
     with connection.cursor() as cursor:
         cursor.execute(UNSEALED)
         (verified.unsealed,) = cursor.fetchone()
-        cursor.execute(BEYOND, [total])
+        cursor.execute(BEYOND)
         (beyond,) = cursor.fetchone()
         if beyond:
             verified.found.add(f"{beyond} leaves are beyond the newest head", places=beyond)

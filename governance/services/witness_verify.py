@@ -40,6 +40,7 @@ def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wit
     checked, tree = WitnessChecked(witness.name), Tree()
     known = [*tree.keys, *keys]
     held: set[bytes] = set()
+    told = WitnessReceipt.objects.filter(witness=witness.name).order_by("-id").first()
     try:
         for text in witness.heads():
             try:
@@ -54,7 +55,8 @@ def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wit
         checked.unreadable = failure.code
         faults.add(f"witness {witness.name}: it cannot be read ({failure.code})")
         return checked
-    _check_receipts(checked, witness.name, held, faults)
+    if told is not None:
+        _check_receipts(checked, told, held, faults)
     return checked
 
 
@@ -69,10 +71,10 @@ def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults
     checked.lost += kept is not None and head.size > kept
 
 
-def _check_receipts(checked: WitnessChecked, name: str, held: set[bytes], faults: Faults) -> None:
-    """What the witness said it had stored, it must still have."""
-    rows = WitnessReceipt.objects.filter(witness=name, result=WitnessResult.STORED).order_by("size")
-    for size, root in rows.values_list("size", "root").iterator(chunk_size=5000):
+def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, held: set[bytes], faults: Faults) -> None:
+    """What the witness had said it stored (`told` is its last word before it was read), it must still have."""
+    rows = WitnessReceipt.objects.filter(witness=checked.name, result=WitnessResult.STORED, id__lte=told.id)
+    for size, root in rows.order_by("size").values_list("size", "root").iterator(chunk_size=5000):
         checked.receipts += 1
         if bytes(root) not in held:
-            faults.add(f"witness {name}: the head of {size} entries that it stored is not there any more")
+            faults.add(f"witness {checked.name}: the head of {size} entries that it stored is not there any more")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from governance.witnesses.base import WitnessFailed
 
-TAIL_BYTES = 64 * 1024
+TAIL_BYTES = 16 * 1024
 
 
 class FileWitness:
