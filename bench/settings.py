@@ -4,3 +4,4 @@ from config.settings.local import *  # noqa: F403
 
 ROOT_URLCONF = "bench.urls"
 WHITENOISE_AUTOREFRESH = False  # as in production: looking for files anew would slow the reference down
+LEDGER_WITNESSES = ""  # the folder outlives the databases

@@ -88,6 +88,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             "items": [
                 _item("Ledger", "menu_book", "governance_ledgerentry"),
                 _item("Evidence", "folder_zip", "governance_evidencebundle"),
+                _item("Verification", "verified", "governance_ledgerverification"),
+                _item("Witnesses", "visibility", "governance_witnessreceipt"),
+                _item("Read audit", "menu_book", "governance_readaccess"),
                 _item("Violations", "report", "governance_governanceviolation"),
                 _item("Reason codes", "label", "reasoncodes_reasoncode"),
                 _item("Regions", "public", "governance_regionprofile"),

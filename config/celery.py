@@ -3,7 +3,7 @@
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_init
 
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -15,6 +15,8 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
     "ledger-seal": ("governance.tasks.ledger_seal", 1.0),
     "evidence-resume": ("governance.tasks.evidence_resume", 2.0),
+    "witnesses-push": ("governance.tasks.witnesses_push", 2.0),
+    "ledger-check": ("governance.tasks.ledger_check", 30.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
@@ -39,3 +41,11 @@ def use_our_logging(**_: Any) -> None:
     from config.logs import configure_logging
 
     configure_logging(level=settings.LOG_LEVEL)
+
+
+@worker_init.connect
+def check_the_ledger_first(**_: Any) -> None:
+    """Before the first task, in the parent: nothing is sealed or sent on top of a record that lost its tail."""
+    from config.startup import ledger_checked
+
+    ledger_checked()

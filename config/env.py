@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def database_settings(url: str) -> dict[str, Any]:
     usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": 5}
     options = usual | found.get("OPTIONS", {})
     return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options}
+
+
+def database_mark(settings: dict[str, Any]) -> str:
+    """Tells one database from another by its address; the same for every role and after a restore."""
+    parts = [settings.get(name) for name in ("HOST", "PORT", "NAME")] + [settings.get("OPTIONS", {}).get("host")]
+    where = "|".join(str(part or "") for part in parts)
+    return sha256(where.encode()).hexdigest()[:12]
 
 
 def is_production() -> bool:

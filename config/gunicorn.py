@@ -28,6 +28,13 @@ def pre_request(worker: Any, request: Any) -> None:
     request._expected_100_continue = False
 
 
+def post_worker_init(worker: Any) -> None:
+    """Before the first request: a database that was restored from an older backup must not take one."""
+    from config.startup import ledger_checked
+
+    ledger_checked()
+
+
 def child_exit(server: Any, worker: Any) -> None:
     """Forget the live gauges of a worker that ended."""
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):

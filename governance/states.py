@@ -110,3 +110,18 @@ EVIDENCE_MOVES: frozenset[tuple[str, str]] = frozenset(
 class EvidenceKind(StrEnum):
     ATTEMPT = "attempt"
     INSTANCE = "instance"
+
+
+class WitnessResult(StrEnum):
+    STORED = "stored"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class ReadDoor(StrEnum):
+    API = "api"
+    CONSOLE = "console"
+
+
+LEDGER_INCONSISTENT = "ledger_inconsistent"
+"""The reason code and the target of the global shutdown that the program engages itself: deny mode."""

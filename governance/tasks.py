@@ -3,31 +3,32 @@
 from uuid import UUID
 
 from celery import shared_task
-from django.conf import settings
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from governance.ledger.keys import SealingKey, key_read
+from governance.deny_mode import ledger_guard
+from governance.ledger.configured import known_keys, sealing_key
+from governance.selectors.epoch import ledger_denial
 from governance.selectors.evidence import bundles_due
+from governance.selectors.witness import heads_due
 from governance.services import evidence_build as evidence
-from governance.services import seal
+from governance.services import seal, verification
+from governance.services.witness_push import witness_push
+from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
 
 
-def sealing_key() -> SealingKey:
-    """From the environment or a file, as the settings say; see docs/operations.md."""
-    return key_read(
-        name=settings.LEDGER_NAME,
-        text=settings.LEDGER_KEY,
-        file=str(settings.LEDGER_KEY_FILE),
-        create=settings.LEDGER_KEY_CREATE,
-    )
+@shared_task
+def ledger_check() -> None:
+    ledger_guard()
 
 
 @shared_task
 def ledger_seal() -> None:
+    """Nothing is sealed in deny mode: it would sign a second history."""
     with every_tenant():
-        seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
+        if ledger_denial() is None:
+            seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
 
 
 @shared_task
@@ -42,3 +43,24 @@ def evidence_resume() -> None:
     with every_tenant():
         for bundle_id in bundles_due():
             evidence.evidence_build(bundle_id=bundle_id, now=timezone.now, storage=storages["evidence"])
+
+
+@shared_task
+def witnesses_push() -> None:
+    """Asked before told: a head of another history must not become the newest that a witness holds."""
+    due = [witness for witness in witnesses_configured() if heads_due(witness=witness.name, limit=1)]
+    if due and ledger_guard():
+        with every_tenant():
+            for witness in due:
+                witness_push(at=timezone.now(), witness=witness)
+
+
+@shared_task
+def ledger_verify(verification_id: str) -> None:
+    with every_tenant():
+        verification.verification_work(
+            verification_id=UUID(verification_id),
+            now=timezone.now,
+            witnesses=witnesses_configured(),
+            keys=known_keys(),
+        )

@@ -38,6 +38,11 @@ _DENIAL = [
         "Shutdown engaged",
         "A kill switch covers this organization, contract, connector or region.",
     ),
+    (
+        "ledger_inconsistent",
+        "Ledger inconsistent",
+        "The record is shorter than, or differs from, what a witness holds. Nothing goes on until a person confirms.",
+    ),
     ("contract_suspended", "Contract suspended", "An operator suspended the contract."),
     ("contract_retired", "Contract retired", "This version of the contract has ended."),
     (
@@ -138,6 +143,18 @@ _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
 _INTERVENTION = [
     ("operator_shutdown", "Operator shutdown", "An operator engaged a shutdown.", True),
     ("operator_release", "Operator release", "An operator released a shutdown.", True),
+    (
+        "ledger_inconsistent",
+        "Ledger inconsistent",
+        "The record is shorter than, or differs from, what a witness holds.",
+        False,
+    ),
+    (
+        "restored_backup",
+        "Restored from a backup",
+        "The database was restored; what came after the backup is gone.",
+        False,
+    ),
     ("superseded", "Superseded", "A newer instance or version took its place.", False),
 ]
 _STARTERS = [

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
-from attempts.adapters.guard import AddressRefused, Wire, guarded_client, url_check
 from attempts.adapters.signature import signature_headers
 from attempts.adapters.targets import http_private_hosts, http_target
+from governance.guard import AddressRefused, Wire, guarded_client, url_check
 
 READ_LIMIT_BYTES = 64 * 1024
 RETRYABLE_STATUSES = frozenset({429, *range(500, 600)})

@@ -37,6 +37,7 @@ def cancel(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: 
 
 @admin.register(Attempt)
 class AttemptAdmin(ConsoleAdmin):
+    read_subject = "attempt"
     list_display = ["id", "state_shown", "workflow_slug", "operation", "risk_tier", "reason_code", "created_at"]
     list_filter = [
         choice_filter("state", {state.value: state.value for state in AttemptState}),

@@ -22,6 +22,7 @@ LABELS = {
 
 @admin.register(Review)
 class ReviewAdmin(ConsoleAdmin):
+    read_subject = "review"
     list_display = ["about", "kind", "status_shown", "tier", "progress", "expires_at", "claimed_by"]
     list_filter = [
         choice_filter("status", {status.value: status.value for status in ReviewStatus}),

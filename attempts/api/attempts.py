@@ -29,6 +29,8 @@ from attempts.services.intake_rows import Intake
 from attempts.states import AttemptState
 from attempts.waiting import Sleeper, wait_seconds
 from governance.api.authentication import ServicePrincipal
+from governance.api.read_audit import PURPOSE
+from governance.api.read_audit import opened as read_opened
 from governance.api.records import DecisionOut
 from governance.ledger.actions import wording
 from governance.roles import OPERATE, VIEW, ApiScope
@@ -118,6 +120,13 @@ class ReadView(ApiView):
     required_scopes = {"GET": READ}
     people_permissions = {"GET": VIEW}
 
+    def opened(self, request: Request, attempt_id: UUID) -> Attempt:
+        """The attempt, once it is on record that it was opened."""
+        attempt = attempt_get(attempt_id=attempt_id)
+        found = {"subject_id": attempt.id, "organization_id": attempt.organization_id}
+        read_opened(self, request, subject_kind="attempt", **found)
+        return attempt
+
 
 class AttemptListApi(ReadView):
     @extend_schema(operation_id="attempts_list", parameters=[AttemptFilter], responses=AttemptOut(many=True))
@@ -128,12 +137,12 @@ class AttemptListApi(ReadView):
 class AttemptApi(ReadView):
     """`Prefer: wait=30` answers when the attempt is decided or ends, at the latest after that time."""
 
-    @extend_schema(operation_id="attempts_read", responses=AttemptDetailOut)
+    @extend_schema(operation_id="attempts_read", parameters=[PURPOSE], responses=AttemptDetailOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
         seconds = wait_seconds(request.headers.get("Prefer", ""))
         with Sleeper(attempt_id, seconds) as sleeper:
-            attempt = attempt_get(attempt_id=attempt_id)
+            attempt = self.opened(request, attempt_id)
             if attempt.state in WAITS_IN and sleeper.sleep():
                 attempt = attempt_get(attempt_id=attempt_id)
         response = Response(AttemptDetailOut(attempt).data)
@@ -153,10 +162,10 @@ class TimelineEntryOut(serializers.Serializer[Any]):
 
 
 class AttemptTimelineApi(ReadView):
-    @extend_schema(operation_id="attempts_timeline", responses=TimelineEntryOut(many=True))
+    @extend_schema(operation_id="attempts_timeline", parameters=[PURPOSE], responses=TimelineEntryOut(many=True))
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        entries = attempt_timeline(attempt=attempt_get(attempt_id=attempt_id))
+        entries = attempt_timeline(attempt=self.opened(request, attempt_id))
         people = people_behind(commitments={entry.actor_ref for entry in entries if entry.actor_kind == "person"})
         return Response(
             [
@@ -175,10 +184,10 @@ class AttemptTimelineApi(ReadView):
 
 
 class AttemptDecisionApi(ReadView):
-    @extend_schema(operation_id="attempts_decision", responses=DecisionOut)
+    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=DecisionOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        return Response(DecisionOut(attempt_decision(attempt=attempt_get(attempt_id=attempt_id))).data)
+        return Response(DecisionOut(attempt_decision(attempt=self.opened(request, attempt_id))).data)
 
 
 class ObstacleOut(serializers.Serializer[Any]):
@@ -193,10 +202,10 @@ class ExplainOut(serializers.Serializer[Any]):
 
 
 class AttemptExplainApi(ReadView):
-    @extend_schema(operation_id="attempts_explain", responses=ExplainOut)
+    @extend_schema(operation_id="attempts_explain", parameters=[PURPOSE], responses=ExplainOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        attempt = attempt_get(attempt_id=attempt_id)
+        attempt = self.opened(request, attempt_id)
         obstacles = attempt_obstacles(attempt=attempt, at=timezone.now())
         return Response({"state": attempt.state, "obstacles": [ObstacleOut(row).data for row in obstacles]})
 
@@ -220,10 +229,10 @@ class ReceiptOut(serializers.ModelSerializer[Receipt]):
 
 
 class AttemptReceiptsApi(ReadView):
-    @extend_schema(operation_id="attempts_receipts", responses=ReceiptOut(many=True))
+    @extend_schema(operation_id="attempts_receipts", parameters=[PURPOSE], responses=ReceiptOut(many=True))
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        return self.page(request, attempt_receipts(attempt=attempt_get(attempt_id=attempt_id)), ReceiptOut)
+        return self.page(request, attempt_receipts(attempt=self.opened(request, attempt_id)), ReceiptOut)
 
 
 class AttemptCancelApi(ApiView):

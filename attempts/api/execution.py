@@ -28,6 +28,7 @@ from attempts.services.lease import LARGEST_BATCH, Granted
 from attempts.services.lease_token import lease_token_make
 from attempts.states import QuarantineCategory
 from governance.roles import ApiScope
+from governance.selectors.epoch import epoch_mark
 from governance.states import AdapterName
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
@@ -117,9 +118,9 @@ class ReportedOut(serializers.Serializer[Any]):
     next_eligible_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again, if it is.")
 
 
-def lease_json(granted: Granted) -> dict[str, Any]:
+def lease_json(granted: Granted, epoch: str) -> dict[str, Any]:
     attempt = granted.attempt
-    token = lease_token_make(attempt_id=attempt.id, fence=attempt.lease_token)
+    token = lease_token_make(attempt_id=attempt.id, fence=attempt.lease_token, epoch=epoch)
     return {
         "lease_token": token,
         "lease_expires_at": attempt.lease_expires_at,
@@ -142,7 +143,7 @@ def example(name: str, **value: Any) -> OpenApiExample:
     return OpenApiExample(name, value=value, request_only=True)
 
 
-TOKEN = "0199a1c2-0000-7000-8000-000000000000:1:signature"  # noqa: S105  an example
+TOKEN = "0199a1c2-0000-7000-8000-000000000000:1:1:signature"  # noqa: S105  an example
 
 
 class ExecutorView(ApiView):
@@ -161,7 +162,8 @@ class AttemptLeaseManyApi(ExecutorView):
         granted = executor_lease_many(
             actor=self.actor(request), at=timezone.now(), connector=fields.get("connector"), limit=fields["limit"]
         )
-        return Response(LeaseManyOut({"results": [lease_json(one) for one in granted]}).data)
+        epoch = epoch_mark() if granted else ""
+        return Response(LeaseManyOut({"results": [lease_json(one, epoch) for one in granted]}).data)
 
 
 class AttemptLeaseApi(ExecutorView):
@@ -169,7 +171,7 @@ class AttemptLeaseApi(ExecutorView):
     def post(self, request: Request, attempt_id: UUID) -> Response:
         self.body(request, NothingIn)
         granted = executor_lease(actor=self.actor(request), at=timezone.now(), attempt_id=attempt_id)
-        return Response(LeaseOut(lease_json(granted)).data)
+        return Response(LeaseOut(lease_json(granted, epoch_mark())).data)
 
 
 class AttemptHeartbeatApi(ExecutorView):

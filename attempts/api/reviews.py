@@ -18,6 +18,7 @@ from attempts.services.review_claim import review_claim, review_release
 from attempts.services.review_delegate import LONGEST_HOURS, review_delegate
 from attempts.services.review_vote import review_vote
 from attempts.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.api.read_audit import PURPOSE, opened
 from governance.roles import VIEW, ApiScope
 from reasoncodes.api.conventions import ApiView, EmptyQuery, StrictSerializer
 
@@ -101,10 +102,13 @@ class ReviewListApi(ReadView):
 
 
 class ReviewApi(ReadView):
-    @extend_schema(operation_id="reviews_read", responses=CardOut)
+    @extend_schema(operation_id="reviews_read", parameters=[PURPOSE], responses=CardOut)
     def get(self, request: Request, review_id: UUID) -> Response:
         self.query(request)
-        return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
+        card = review_card(actor=self.actor(request), review_id=review_id)
+        found = {"subject_id": card.review.id, "organization_id": card.review.organization_id}
+        opened(self, request, subject_kind="review", **found)
+        return Response(CardOut(card).data)
 
 
 class ReviewClaimApi(DecidingView):

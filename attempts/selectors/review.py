@@ -109,8 +109,8 @@ def release_blocked(*, attempt: Attempt) -> str | None:
     facts = intake_facts(organization=organization, slug=attempt.workflow_slug, version=str(attempt.contract_version))
     if facts is None or organization.status != Organization.Status.ACTIVE:
         return "attempt_creation_disabled"
-    if any(not shutdown["drill"] for shutdown in facts.shutdowns):
-        return "shutdown_engaged"
+    if facts.stopped_by is not None:
+        return facts.stopped_by
     if facts.contract.state == ContractState.OPEN:
         return None
     if facts.contract.closed_reason_code == "readiness_revoked":

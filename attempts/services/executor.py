@@ -19,6 +19,7 @@ from attempts.services.recheck import Recheck
 from attempts.states import AttemptState, QuarantineCategory, RuntimeMode
 from governance.errors import MetadataBoundary
 from governance.selectors import tenant_get
+from governance.selectors.epoch import epoch_mark
 from governance.states import AdapterName
 from reasoncodes.actors import Actor
 from reasoncodes.codes import Scope
@@ -34,7 +35,7 @@ class Presented:
     token: str
 
     def report(self, actor: Actor) -> Report:
-        fence = lease_token_read(token=self.token, attempt_id=self.attempt_id)
+        fence = lease_token_read(token=self.token, attempt_id=self.attempt_id, epoch=epoch_mark())
         return Report(self.attempt_id, fence, executor_name(actor))
 
 

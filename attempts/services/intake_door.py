@@ -6,10 +6,14 @@ from uuid import UUID
 from attempts.services.idempotency import KEY_RECORDS
 from governance.models import Organization
 from governance.selectors import Arrival, Credential, IntakeFacts, intake_arrival, intake_facts, intake_own_arrival
-from governance.states import ContractState
+from governance.states import LEDGER_INCONSISTENT, ContractState
 from reasoncodes.errors import AttemptCreationDisabled, CredentialMissing, ScopeMissing
 
 SCOPE = "attempts:create"
+STOPPED = {
+    "shutdown_engaged": "A shutdown covers this contract.",
+    LEDGER_INCONSISTENT: "The record does not fit what its witnesses hold; an administrator must confirm what is lost.",
+}
 
 
 def intake_knock(
@@ -48,8 +52,8 @@ def intake_pass_ours(*, contract_id: UUID) -> None:
 def _open_only(facts: IntakeFacts | None) -> IntakeFacts:
     if facts is None or facts.contract.state != ContractState.OPEN:
         raise AttemptCreationDisabled
-    if any(not shutdown["drill"] for shutdown in facts.shutdowns):
-        raise AttemptCreationDisabled("A shutdown covers this contract.", reason_code="shutdown_engaged")
+    if facts.shutdowns and (reason := facts.stopped_by):
+        raise AttemptCreationDisabled(STOPPED[reason], reason_code=reason)
     return facts
 
 

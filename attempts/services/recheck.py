@@ -69,9 +69,8 @@ class Rechecks:
             return Recheck(Go.HOLD, contract.closed_reason_code or "contract_suspended")
         if attempt.organization.status != Organization.Status.ACTIVE:
             return Recheck(Go.HOLD, "attempt_creation_disabled")
-        if any(not shutdown["drill"] for shutdown in facts.shutdowns):
-            return Recheck(Go.HOLD, "shutdown_engaged")
-        return None
+        stopped = facts.stopped_by
+        return Recheck(Go.HOLD, stopped) if stopped else None
 
     def _read(self, attempt: Attempt) -> IntakeFacts | None:
         key = (attempt.organization_id, attempt.workflow_slug, attempt.contract_version)

@@ -211,6 +211,10 @@ LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
 LEDGER_KEY_CREATE = False
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
+# Who else keeps the signed heads; see governance/witnesses/configured.py.
+LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
+WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
+WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)

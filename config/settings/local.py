@@ -1,12 +1,17 @@
 """`make run` and `manage.py` on a developer's machine: embedded servers, loopback only, demo allowed."""
 
-from config.env import env, home
+from config.env import database_mark, env, home
 from config.settings.base import *  # noqa: F403
 
 DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
 LEDGER_KEY_CREATE = True
+# A file per database: another one in the same folder is not a shorter record of this one.
+LEDGER_WITNESSES = env.str(
+    "HOLDPOINT_WITNESSES",
+    default=(home() / "witness" / f"{database_mark(DATABASES['default'])}.jsonl").as_uri(),  # noqa: F405
+)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
 HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
 WHITENOISE_USE_FINDERS = True

@@ -19,6 +19,7 @@ DEMO_BASE_URL = "http://testserver"
 DEPLOYMENT_REGION = "US"
 LEDGER_KEY = b64encode(b"a key of thirty-two bytes, tests").decode()
 STORAGES["evidence"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}  # noqa: F405
+LEDGER_WITNESSES = ""
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True

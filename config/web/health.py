@@ -15,7 +15,11 @@ from config.celery import app as celery_app
 from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
 from governance.selectors import sealer_lag
+from governance.selectors.epoch import ledger_denial
+from governance.selectors.ledger_tree import oldest_writer
+from governance.selectors.witness import witness_standing
 from governance.valkey import valkey
+from governance.witnesses import witnesses_configured
 
 log = structlog.get_logger("holdpoint.health")
 
@@ -52,17 +56,37 @@ def check_beat() -> None:
 def check_sealer() -> None:
     lag = sealer_lag(at=timezone.now())
     if lag > settings.SEALER_LAG_LIMIT_SECONDS:
-        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed")
+        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{oldest_writer()}")
 
 
-CHECKS: dict[str, Callable[[], None]] = {
+def check_ledger() -> None:
+    """Deny mode: nothing is taken in or sent until a person has confirmed what is lost."""
+    denial = ledger_denial()
+    if denial is not None:
+        found = " ".join(str(finding["words"]) for finding in denial.preview.get("findings", [])[:3])
+        raise NotReady(f"the record does not fit its witnesses, and everything is stopped. {found}")
+
+
+def check_witnesses() -> str | None:
+    """Never failing: the record goes on without them. What is behind is said."""
+    now = timezone.now()
+    limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
+    standings = [witness_standing(witness=witness.name) for witness in witnesses_configured()]
+    late = [one for one in standings if one.alarming(at=now, **limits)]
+    said = [f"{one.witness} is {one.behind} heads and {one.lag(at=now):.0f} s behind" for one in late]
+    return "; ".join(said) or None
+
+
+CHECKS: dict[str, Callable[[], str | None]] = {
     "database": check_database,
     "broker": check_broker,
     "streams": check_streams,
     "beat": check_beat,
     "sealer": check_sealer,
+    "ledger": check_ledger,
+    "witnesses": check_witnesses,
 }
-ASK_THE_DATABASE = {"sealer"}  # not asked when that fails: each would wait for it once more
+ASK_THE_DATABASE = {"sealer", "ledger", "witnesses"}  # not asked when that fails: each would wait for it once more
 
 
 def run_check(name: str) -> dict[str, Any]:
@@ -70,7 +94,8 @@ def run_check(name: str) -> dict[str, Any]:
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok"}
     try:
-        CHECKS[name]()
+        note = CHECKS[name]()
+        result |= {"note": note} if note else {}
     except NotReady as finding:
         result = {"status": "failing", "detail": str(finding)}
     except Exception as error:

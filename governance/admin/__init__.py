@@ -8,10 +8,12 @@ from governance.admin import (
     organizations,
     people,
     policies,
+    read_audit,
     reason_codes,
     records,
     service_accounts,
     shutdowns,
+    witnesses,
 )
 
 __all__ = [
@@ -22,8 +24,10 @@ __all__ = [
     "organizations",
     "people",
     "policies",
+    "read_audit",
     "reason_codes",
     "records",
     "service_accounts",
     "shutdowns",
+    "witnesses",
 ]

@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
@@ -20,6 +21,8 @@ from governance.admin.forms import ConsoleForm
 from governance.models import Organization
 from governance.roles import AUDIT, OPERATE, VIEW
 from governance.selectors import organizations_where
+from governance.services.read_audit import read_recorded
+from governance.states import ReadDoor
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import DomainError, FieldError
 from reasoncodes.tenancy import every_tenant
@@ -80,6 +83,8 @@ class ConsoleAdmin(ModelAdmin):
     add_act: ClassVar[Act | None] = None
     """Adding as an act: a form whose refusals are shown beside what was typed, and one service that makes the row."""
     view_permission = VIEW
+    read_subject: ClassVar[str] = ""
+    """What the read audit calls a row whose page is opened; nothing: opening it is not recorded."""
     addable = False
     editable = False
     paginator = BoundedPaginator
@@ -167,8 +172,21 @@ class ConsoleAdmin(ModelAdmin):
         obj = self.get_object(request, object_id)
         context = extra_context or {}
         if obj is not None and self.has_view_permission(request, obj):
+            self._record_reading(request, obj)
             context |= {"act_links": self._links(request, obj)} | self.page_context(request, obj)
         return super().change_view(request, object_id, form_url, context)
+
+    def _record_reading(self, request: HttpRequest, obj: Any) -> None:
+        if self.read_subject:
+            read_recorded(
+                actor=console_actor(request, permission=self.view_permission),
+                organization_id=obj.organization_id,
+                subject_kind=self.read_subject,
+                subject_id=obj.pk,
+                purpose="console",
+                at=timezone.now(),
+                door=ReadDoor.CONSOLE,
+            )
 
     def _links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
         return self.page_links(request, obj) + [

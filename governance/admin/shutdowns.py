@@ -13,12 +13,15 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
-from governance.admin.forms import NOTE_LENGTH, ConsoleForm, SuggestInput, intervention_choices
+from governance.admin.forms import NOTE_LENGTH, ConsoleForm, ReasonForm, SuggestInput, intervention_choices
+from governance.ledger.configured import known_keys
 from governance.models import Organization, Shutdown
 from governance.regions import load_profiles
 from governance.selectors import contract_list, people_behind, shutdown_preview
+from governance.services.epoch import epoch_begin
 from governance.services.shutdown import INSTALLATION_WIDE, shutdown_engage, shutdown_release
-from governance.states import AdapterName, ShutdownScope
+from governance.states import LEDGER_INCONSISTENT, AdapterName, ShutdownScope
+from governance.witnesses import witnesses_configured
 from reasoncodes.errors import DomainError
 
 SCOPE_WORDS = {
@@ -139,6 +142,28 @@ def release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
     return {"warning": "You engaged this shutdown. A second person has to release it." if same else ""}
 
 
+def is_denial(obj: Shutdown) -> bool:
+    """Deny mode: engaged by the program, ended by confirming what is lost."""
+    return obj.scope == ShutdownScope.GLOBAL and obj.target == LEDGER_INCONSISTENT
+
+
+def findings_words(obj: Shutdown) -> str:
+    return " ".join(str(found["words"]) for found in obj.preview.get("findings", [])[:5])
+
+
+def confirm(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+    epoch = epoch_begin(
+        actor=console_actor(request),
+        at=timezone.now(),
+        witnesses=witnesses_configured(),
+        keys=known_keys(),
+        installation=request.user.is_superuser,
+        **data,
+    )
+    lost = f"Entries {epoch.kept} to {epoch.lost_to - 1} are on record as lost. " if epoch.lost_to > epoch.kept else ""
+    return f"{lost}Epoch {epoch.number} has begun; attempts are taken again from the next request on."
+
+
 @admin.register(Shutdown)
 class ShutdownAdmin(ConsoleAdmin):
     addable = True
@@ -146,7 +171,7 @@ class ShutdownAdmin(ConsoleAdmin):
     list_filter = ["state", "scope", "drill"]
     search_fields = ["target", "=id"]
     fields = ["what", "state_shown", "organization", "reason_code", "note", "stopped", "engaged_by", "engaged_at"]
-    fields += ["released_by", "released_at", "release_note"]
+    fields += ["found", "released_by", "released_at", "release_note"]
     readonly_fields = fields
     list_before_template = "admin/holdpoint/shutdown_list.html"
     acts = [
@@ -156,9 +181,22 @@ class ShutdownAdmin(ConsoleAdmin):
             "Attempts in its scope are taken again from the next request on. Whoever engaged it cannot release it.",
             release,
             ReleaseForm,
-            available=lambda obj: obj.state == "engaged",
+            available=lambda obj: obj.state == "engaged" and not is_denial(obj),
             context=release_context,
-        )
+        ),
+        Act(
+            "confirm",
+            "Confirm the loss and go on",
+            "The record does not continue what its witnesses hold: it was restored from a backup, cut, or changed. "
+            "Find out which before you confirm. Confirming records the lost range, begins a new epoch (all leases that "
+            "are out are refused) and takes attempts again from the next request on. It cannot be undone.",
+            confirm,
+            ReasonForm,
+            available=lambda obj: obj.state == "engaged" and is_denial(obj),
+            context=lambda request, obj: {"warning": findings_words(obj)},
+            danger=True,
+            button="Confirm the loss",
+        ),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shutdown]:
@@ -178,6 +216,10 @@ class ShutdownAdmin(ConsoleAdmin):
         named = ", ".join(obj.preview.get("named", [])[:5])
         count = obj.preview.get("contracts", 0)
         return f"{count} ({named})" if named else str(count)
+
+    @admin.display(description="What was found", empty_value="-")
+    def found(self, obj: Shutdown) -> str | None:
+        return findings_words(obj) or None
 
     @admin.display(description="Engaged by")
     def engaged_by(self, obj: Shutdown) -> str:

@@ -18,8 +18,8 @@ from governance.selectors import (
     checkpoint_list,
     consistency,
     entry_proof,
-    ledger_keys,
 )
+from governance.selectors.ledger_tree import ledger_key_ranges
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
 
@@ -64,6 +64,8 @@ class LedgerKeyOut(serializers.Serializer[Any]):
     key_id = serializers.CharField()
     verifier_key = serializers.CharField(help_text="name+id+base64, as C2SP writes it.")
     first_used_at = serializers.DateTimeField()
+    first_tree_size = serializers.IntegerField(allow_null=True, help_text="Of the first head that it signed.")
+    last_tree_size = serializers.IntegerField(allow_null=True, help_text="Of the newest head that it signed.")
 
 
 class EntryProofApi(ApiView):
@@ -111,10 +113,14 @@ class PublicKeyApi(ApiView):
         self.query(request)
         rows = [
             {
-                "key_id": key.id,
-                "verifier_key": verifier_key(key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))),
-                "first_used_at": key.first_used_at,
+                "key_id": one.key.id,
+                "verifier_key": verifier_key(
+                    one.key.name, Ed25519PublicKey.from_public_bytes(bytes(one.key.public_key))
+                ),
+                "first_used_at": one.key.first_used_at,
+                "first_tree_size": one.first_size,
+                "last_tree_size": one.last_size,
             }
-            for key in ledger_keys()
+            for one in ledger_key_ranges()
         ]
         return Response({"keys": LedgerKeyOut(rows, many=True).data})

@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from governance.api import contracts, evidence, ledger, ledger_tree, policies, readiness, records, shutdowns
+from governance.api import (
+    contracts,
+    evidence,
+    ledger,
+    ledger_tree,
+    policies,
+    read_audit,
+    readiness,
+    records,
+    shutdowns,
+    witnesses,
+)
 
 app_name = "governance"
 urlpatterns = [
@@ -46,4 +57,6 @@ urlpatterns = [
     path("evidence/<uuid:bundle_id>", evidence.EvidenceApi.as_view(), name="evidence"),
     path("evidence/<uuid:bundle_id>/download", evidence.EvidenceDownloadApi.as_view(), name="evidence_download"),
     path("ledger/public-key", ledger_tree.PublicKeyApi.as_view(), name="ledger_public_key"),
+    path("ledger/witnesses", witnesses.WitnessListApi.as_view(), name="ledger_witness_list"),
+    path("read-audit", read_audit.ReadAuditApi.as_view(), name="read_audit_list"),
 ]

@@ -19,11 +19,13 @@ from governance.models.organization import (
     RoleGroup,
 )
 from governance.models.policy import Policy
+from governance.models.read_access import ReadAccess
 from governance.models.region_profile import RegionProfile
 from governance.models.service_account import ApiKey, ServiceAccount
 from governance.models.shutdown import Note, Shutdown
 from governance.models.user import PersonReference, User
 from governance.models.violation import GovernanceViolation
+from governance.models.witness import LedgerEpoch, LedgerVerification, WitnessReceipt
 
 __all__ = [
     "ApiKey",
@@ -36,9 +38,11 @@ __all__ = [
     "GovernanceViolation",
     "LedgerCheckpoint",
     "LedgerEntry",
+    "LedgerEpoch",
     "LedgerKey",
     "LedgerLeaf",
     "LedgerNode",
+    "LedgerVerification",
     "Note",
     "Organization",
     "OrganizationGroupObjectPermission",
@@ -46,6 +50,7 @@ __all__ = [
     "PersonReference",
     "Policy",
     "Product",
+    "ReadAccess",
     "ReadinessDecision",
     "RegionProfile",
     "RoleGroup",
@@ -53,4 +58,5 @@ __all__ = [
     "Shutdown",
     "Snapshot",
     "User",
+    "WitnessReceipt",
 ]

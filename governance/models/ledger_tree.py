@@ -64,6 +64,7 @@ class LedgerCheckpoint(AppendOnlyModel):
 
     class Meta:
         ordering = ["-size"]
+        indexes = [models.Index(fields=["key", "size"], name="checkpoint_key_sizes")]
 
     def __str__(self) -> str:
         return f"{self.size} entries"

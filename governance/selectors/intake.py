@@ -18,6 +18,7 @@ from governance.models import ApiKey, Contract, Organization, ServiceAccount
 from governance.rows import stored_row
 from governance.selectors.identity import Credential
 from governance.statement import Rows, fetch
+from governance.states import LEDGER_INCONSISTENT
 from reasoncodes.actors import Actor, ActorKind
 
 
@@ -29,6 +30,14 @@ class IntakeFacts:
     policy_sha256: str
     policy_version: int | None
     shutdowns: tuple[dict[str, Any], ...]
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The reason code of the shutdown that stops the contract; a drill stops nothing."""
+        engaged = [shutdown for shutdown in self.shutdowns if not shutdown["drill"]]
+        if any(shutdown["scope"] == "global" and shutdown["target"] == LEDGER_INCONSISTENT for shutdown in engaged):
+            return LEDGER_INCONSISTENT
+        return "shutdown_engaged" if engaged else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,14 @@ SELECT min(at) FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
         SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
 """
 
+# Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
+WRITERS = """
+SELECT l.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, coalesce(a.datname, '?') FROM pg_locks l
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.pid <> pg_backend_pid()
+ORDER BY age(l.transactionid) DESC LIMIT 1
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
@@ -53,6 +61,23 @@ def checkpoint_latest() -> LedgerCheckpoint | None:
 
 def ledger_keys() -> list[LedgerKey]:
     return list(LedgerKey.objects.order_by("first_used_at"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """A key, and the smallest and largest head that it signed; another one may have signed some in between."""
+
+    key: LedgerKey
+    first_size: int | None
+    last_size: int | None
+
+
+def ledger_key_ranges() -> list[KeyRange]:
+    found = []
+    for key in ledger_keys():
+        sizes = LedgerCheckpoint.objects.filter(key_id=key.id).values_list("size", flat=True)
+        found.append(KeyRange(key, sizes.order_by("size").first(), sizes.order_by("-size").first()))
+    return found
 
 
 def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
@@ -95,3 +120,14 @@ def sealer_lag(*, at: datetime) -> float:
         cursor.execute(UNSEALED, [UUID(int=0)])
         (oldest,) = cursor.fetchone()
     return 0.0 if oldest is None else max(0.0, (at - oldest).total_seconds())
+
+
+def oldest_writer() -> str:
+    """The transaction that has been writing longest, in words: nothing behind it is final. Empty when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(WRITERS)
+        found = cursor.fetchone()
+    if found is None:
+        return ""
+    age = f"{found[1]} s old" if found[1] is not None else "of another role"
+    return f"; the oldest transaction that writes is {age} (process {found[0]}, database {found[2]})"

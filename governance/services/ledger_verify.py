@@ -1,142 +1,184 @@
-"""Checks the whole record: every entry's hash, every leaf, every signed head. Reads only; names what does not fit."""
+"""Checks the whole record: entries, tree, signed heads, epochs, triggers, and what witnesses hold. Reads only."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.apps import apps
 from django.db import connection
 
-from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
-from governance.merkle import checkpoint_verify, extend, frontier_root, leaf_hash
-from governance.merkle.checkpoint import CheckpointInvalid
-from governance.models import LedgerCheckpoint, LedgerKey
-from governance.services.seal import NO_LEAF
+from governance.merkle import frontier_root, node_hash
+from governance.models import LedgerCheckpoint, LedgerEntry
+from governance.models.append_only import append_only_tables
+from governance.selectors.epoch import epoch_list
+from governance.services.divergence import PublicKeys
+from governance.services.seal import MOMENT, NO_LEAF
+from governance.services.verify_range import CHUNK, LEVELS, NODES, Checked, Faults, check_range
+from governance.services.witness_verify import WitnessChecked, witness_verify
+from governance.witnesses import Witness
 
-CHUNK = 20_000
-MOST_NAMED = 100
-HEADER = tuple(EntryHeader.__slots__)
-ROWS = f"""
-SELECT l.position, l.hash, {", ".join(f"e.{name}" for name in HEADER)}, e.payload, e.nonce, e.payload_sha256, e.sha256
-FROM governance_ledgerleaf l LEFT JOIN governance_ledgerentry e ON e.id = l.entry_id
-WHERE l.position >= %s AND l.position < %s ORDER BY l.position
-"""  # noqa: S608
 UNSEALED = f"SELECT count(*) FROM governance_ledgerentry e WHERE {NO_LEAF}"  # noqa: S608
+PASSED_OVER = f"SELECT e.id FROM governance_ledgerentry e WHERE {NO_LEAF} AND (e.txid, e.id) <= (%s, %s) LIMIT 100"  # noqa: S608
+BEYOND = """
+SELECT count(*) FROM governance_ledgerleaf
+WHERE position >= (SELECT coalesce(max(size), 0) FROM governance_ledgercheckpoint)
+"""
+GUARDS = """
+SELECT c.relname, count(t.oid) FILTER (WHERE t.tgenabled = 'A')
+FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname IN ('append_only_rows', 'append_only_table')
+WHERE c.relname = ANY(%s) AND c.relnamespace = current_schema()::regnamespace GROUP BY c.relname
+"""
+EPOCH_ACTIONS = ("ledger.divergence_confirmed", "ledger.epoch_begun")
+Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
 class Verified:
-    """`wrong` names at most MOST_NAMED places; `faults` counts them all."""
+    """`notes` say what is known and confirmed, such as a loss; they are no faults."""
 
     entries: int = 0
     heads: int = 0
     unsealed: int = 0
-    faults: int = 0
-    wrong: list[str] = field(default_factory=list)
+    found: Faults = field(default_factory=Faults)
+    notes: list[str] = field(default_factory=list)
+    witnesses: list[WitnessChecked] = field(default_factory=list)
 
-    def fault(self, text: str) -> None:
-        self.faults += 1
-        if len(self.wrong) < MOST_NAMED:
-            self.wrong.append(text)
+    @property
+    def faults(self) -> int:
+        return self.found.count
+
+    @property
+    def wrong(self) -> list[str]:
+        return self.found.wrong
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "valid": not self.faults,
+            "entries": self.entries,
+            "heads": self.heads,
+            "unsealed": self.unsealed,
+            "faults": self.faults,
+            "wrong": self.wrong,
+            "notes": self.notes,
+            "witnesses": [one.as_json() for one in self.witnesses],
+        }
 
 
-def ledger_verify(*, processes: int = 1, progress: Callable[[int, int], None] = lambda done, total: None) -> Verified:
-    """`progress(done, total)` in entries."""
-    verified = Verified()
-    heads = list(LedgerCheckpoint.objects.order_by("size"))
-    keys = {
-        key.id: (key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()
-    }
-    total = heads[-1].size if heads else 0
-    frontier: list[bytes] = []
-    waiting, size = iter(heads), 0
-    head = next(waiting, None)
-    for start, hashes, wrong in _chunks(total, processes):
-        for text in wrong:
-            verified.fault(text)
-        while head is not None and head.size <= start + len(hashes):
-            part = hashes[size - start : head.size - start]
-            _, frontier = extend(size=size, frontier=frontier, leaves=part)
-            size = head.size
-            _check_head(head, frontier_root(frontier), keys, verified)
-            head = next(waiting, None)
-        _, frontier = extend(size=size, frontier=frontier, leaves=hashes[size - start :])
-        size = start + len(hashes)
-        progress(size, total)
-    verified.entries = size
-    if head is not None:
-        verified.fault(f"the head of {head.size} entries is signed, and only {size} are there")
-    with connection.cursor() as cursor:
-        cursor.execute(UNSEALED)
-        (verified.unsealed,) = cursor.fetchone()
+@dataclass(slots=True)
+class Upper:
+    """The tree above the ranges, put together as they come in."""
+
+    stack: list[bytes] = field(default_factory=list)
+    nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    def add(self, root: bytes, number: int) -> None:
+        level, index = LEVELS, number
+        while index & 1:
+            root = node_hash(self.stack.pop(), root)
+            level, index = level + 1, index >> 1
+            self.nodes[level, index] = root
+        self.stack.append(root)
+
+
+def ledger_verify(
+    *,
+    processes: int = 1,
+    progress: Progress = lambda done, total: None,
+    witnesses: Iterable[Witness] = (),
+    keys: PublicKeys = (),
+) -> Verified:
+    """`progress(done, total)` in entries. `keys` are known besides those of the database, for witnesses."""
+    verified, upper = Verified(), Upper()
+    newest = LedgerCheckpoint.objects.order_by("-size").first()
+    total = newest.size if newest else 0
+    epoch = 0
+    for part in _parts(total, processes):
+        verified.found.merge(part.faults)
+        epoch = _check_heads(part, upper, epoch, verified)
+        if part.end - part.start == CHUNK:
+            upper.add(part.frontier[0], part.start // CHUNK)
+        verified.entries = part.end
+        progress(part.end, total)
+    _check_upper(upper, total, verified.found)
+    _check_rest(newest, verified)
+    _check_epochs(verified)
+    _check_guards(verified.found)
+    for witness in witnesses:
+        verified.witnesses.append(witness_verify(witness=witness, keys=keys, faults=verified.found))
     return verified
 
 
-def _check_head(
-    head: LedgerCheckpoint, root: bytes, keys: dict[str, tuple[str, Ed25519PublicKey]], verified: Verified
-) -> None:
-    verified.heads += 1
-    try:
-        signed = checkpoint_verify(head.text, keys=list(keys.values()))
-    except CheckpointInvalid as error:
-        verified.fault(f"head of {head.size} entries: {error}")
-        return
-    if (signed.size, signed.root) != (head.size, bytes(head.root)):
-        verified.fault(f"head of {head.size} entries: the row is not what was signed")
-    if signed.root != root:
-        verified.fault(f"head of {head.size} entries: the entries give another root than the one that was signed")
-
-
-def _chunks(total: int, processes: int) -> Iterator[tuple[int, list[bytes], list[str]]]:
+def _parts(total: int, processes: int) -> Iterator[Checked]:
     starts = range(0, total, CHUNK)
+    ends = [min(start + CHUNK, total) for start in starts]
     if processes < 2 or total <= CHUNK:
-        for start in starts:
-            yield start, *check_range(start, min(start + CHUNK, total))
+        yield from map(check_range, starts, ends)
         return
     connection.close()
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        ends = [min(start + CHUNK, total) for start in starts]
-        for start, found in zip(starts, pool.map(check_range, starts, ends), strict=True):
-            yield start, *found
+        yield from pool.map(check_range, starts, ends)
 
 
-def check_range(start: int, end: int) -> tuple[list[bytes], list[str]]:
-    """Leaf hashes as the entries give them, and what is wrong. A missing leaf leaves a hole that no root survives."""
-    hashes: list[bytes] = []
-    wrong: list[str] = []
-    expected = start
+def _check_heads(part: Checked, upper: Upper, epoch: int, verified: Verified) -> int:
+    verified.heads += part.seen
+    for head in part.heads:
+        if frontier_root([*upper.stack, *head.parts]) != head.root:
+            text = f"head of {head.size} entries: the entries give another root than the one that was signed"
+            verified.found.add(text)
+        if head.epoch < epoch:
+            verified.found.add(f"head of {head.size} entries: it is of an epoch that was over")
+        epoch = max(epoch, head.epoch)
+    return epoch
+
+
+def _check_upper(upper: Upper, total: int, faults: Faults) -> None:
+    missing = dict(upper.nodes)
     with connection.cursor() as cursor:
-        cursor.execute(ROWS, [start, end])
-        for row in cursor:
-            position, stored, *entry = row
-            _missing(expected, position, hashes, wrong)
-            expected = position + 1
-            hashes.append(_leaf(position, bytes(stored), entry, wrong))
-    _missing(expected, end, hashes, wrong)
-    return hashes, wrong
+        cursor.execute(NODES, [LEVELS + 1, max(LEVELS + 1, total.bit_length()), 0, total])
+        for level, index, digest in cursor:
+            if missing.pop((level, index), b"") != bytes(digest):
+                faults.add(f"node {level}/{index} is not what its leaves give")
+    for level, index in missing:
+        faults.add(f"node {level}/{index} is missing")
 
 
-def _missing(start: int, end: int, hashes: list[bytes], wrong: list[str]) -> None:
-    if start < end:
-        wrong.append(f"leaf {start} is missing" if end - start == 1 else f"leaves {start} to {end - 1} are missing")
-        hashes.extend([bytes(32)] * (end - start))
+def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
+    """What is outside the newest head: entries that wait, entries that the sealer went past, leaves nobody signed."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNSEALED)
+        (verified.unsealed,) = cursor.fetchone()
+        cursor.execute(BEYOND)
+        (beyond,) = cursor.fetchone()
+        if beyond:
+            verified.found.add(f"{beyond} leaves are beyond the newest head", places=beyond)
+        cursor.execute(MOMENT)
+        cluster, _ = cursor.fetchone()
+        if newest is not None and newest.cluster == cluster:
+            cursor.execute(PASSED_OVER, [newest.cursor_txid, newest.cursor_id])
+            for (entry,) in cursor.fetchall():
+                verified.found.add(f"entry {entry} was put in where the sealer had been")
 
 
-def _leaf(position: int, stored: bytes, entry: list[Any], wrong: list[str]) -> bytes:
-    *header, payload, nonce, payload_sha256, sha256 = entry
-    payload = json.loads(payload) if isinstance(payload, str) else payload
-    if header[0] is None:
-        wrong.append(f"leaf {position}: its entry is gone")
-        return stored
-    facts = EntryHeader(*header)
-    if payload is not None and payload_hash(payload=payload, nonce=bytes(nonce)) != bytes(payload_sha256):
-        wrong.append(f"leaf {position}: the payload of entry {facts.id} was changed")
-    found = entry_hash(header=facts, payload_sha256=bytes(payload_sha256))
-    if found != bytes(sha256):
-        wrong.append(f"leaf {position}: entry {facts.id} was changed")
-    if leaf_hash(found) != stored:
-        wrong.append(f"leaf {position}: it is not the leaf of entry {facts.id}")
-    return leaf_hash(found)
+def _check_epochs(verified: Verified) -> None:
+    """Each epoch stands in the ledger too; what was confirmed as lost is always said."""
+    for row in epoch_list():
+        entries = LedgerEntry.objects.filter(action__in=EPOCH_ACTIONS, at=row.begun_at)
+        told = [entry.payload for entry in entries if entry.payload is not None]
+        facts = {"epoch": row.number, "kept": row.kept, "lost_to": row.lost_to}
+        if not any(facts.items() <= payload.items() for payload in told):
+            verified.found.add(f"epoch {row.number} is not in the ledger as it stands in its table")
+        if row.lost_to > row.kept:
+            lost = f"entries {row.kept} to {row.lost_to - 1} that were signed before epoch {row.number} are lost"
+            verified.notes.append(f"{lost}, confirmed at {row.begun_at:%Y-%m-%d %H:%M:%S} UTC ({row.reason_code})")
+
+
+def _check_guards(faults: Faults) -> None:
+    """The triggers that refuse changes are there and fire in every mode."""
+    tables: Sequence[str] = append_only_tables(list(apps.get_models()))
+    with connection.cursor() as cursor:
+        cursor.execute(GUARDS, [list(tables)])
+        for table, active in cursor.fetchall():
+            if active != 2:
+                faults.add(f"table {table}: its triggers against changes are not both in force")

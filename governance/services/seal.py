@@ -12,10 +12,12 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.ledger.append import ledger_append
+from governance.ledger.epoch import epoch_lines
 from governance.ledger.keys import SealingKey
 from governance.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
 from governance.merkle.checkpoint import public_bytes
 from governance.models import LedgerCheckpoint, LedgerKey
+from governance.selectors.epoch import epoch_current
 from reasoncodes.actors import SYSTEM
 
 LOCK = 0x7365616C  # any constant that nobody else uses
@@ -79,7 +81,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
         entries = _entries(head, moment)
         if not entries:
             return None
-        if head.key != key.id and not LedgerKey.objects.filter(id=key.id).exists():
+        if head.key != key.id:
             _adopt(key, replaces=head.key, at=at)
         return _write(head, moment, entries, key, at)
 
@@ -136,10 +138,11 @@ def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey
             cursor.execute(NODES, [list(column) for column in zip(*inner, strict=True)])
     moved = bool(head.size) and moment.cluster != head.cluster
     root = frontier_root(frontier)
+    body = Checkpoint(key.name, size, root, epoch_lines(epoch_current()))
     checkpoint = LedgerCheckpoint(
         size=size,
         root=root,
-        text=checkpoint_sign(Checkpoint(key.name, size, root), name=key.name, key=key.private),
+        text=checkpoint_sign(body, name=key.name, key=key.private),
         key_id=key.id,
         frontier=b"".join(frontier),
         cursor_txid=moment.xmin - 1 if moved else entries[-1].txid,
@@ -152,9 +155,10 @@ def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey
 
 
 def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
-    """A key that signs for the first time says so on the record; that entry is sealed by it next time."""
+    """Another key than before says so on the record, also one that comes back; the entry is sealed by it next time."""
     public = public_bytes(key.private.public_key())
-    LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
+    if not LedgerKey.objects.filter(id=key.id).exists():
+        LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
     payload: dict[str, Any] = {"key": key.id, "verifier_key": key.verifier, "replaces": replaces}
     ledger_append(
         action="ledger.key_adopted",

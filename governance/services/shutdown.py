@@ -15,7 +15,7 @@ from governance.regions import load_profiles
 from governance.selectors import shutdown_preview, tenant_get
 from governance.services.note import note_create
 from governance.services.violation import violations_recorded
-from governance.states import AdapterName, ShutdownScope
+from governance.states import LEDGER_INCONSISTENT, AdapterName, ShutdownScope
 from reasoncodes.actors import Actor
 from reasoncodes.codes import Scope
 from reasoncodes.errors import FieldError, InvalidInput, NotFound, WrongState
@@ -68,6 +68,8 @@ def shutdown_release(
         shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
         if not (installation or actor.may_act_in(shutdown.organization_id)):
             raise NotFound
+        if shutdown.target == LEDGER_INCONSISTENT and shutdown.scope == ShutdownScope.GLOBAL:
+            raise WrongState("The record differs from its witnesses: this ends when the loss is confirmed.")
         if not shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor):
             raise SecondPersonNeeded(
                 subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id

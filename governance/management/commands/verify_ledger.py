@@ -3,13 +3,14 @@
 import json
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import Progress
 
+from governance.ledger.configured import known_keys
 from governance.services.ledger_verify import Verified, ledger_verify
+from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
 
 
@@ -18,42 +19,40 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per core")
+        parser.add_argument("--witnesses", action="store_true", help="read back every head that witnesses hold")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         quiet = options["json"] or not self.stderr.isatty()
+        witnesses = witnesses_configured() if options["witnesses"] else []
+        if options["witnesses"] and not witnesses:
+            raise CommandError("No witness is configured (HOLDPOINT_WITNESSES).", returncode=2)
         with every_tenant(), Progress(disable=quiet) as bar:
             task = bar.add_task("Verifying the ledger")
 
             def progress(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total)
 
-            verified = self._verify(options["processes"], progress)
+            verified = ledger_verify(
+                processes=options["processes"], progress=progress, witnesses=witnesses, keys=known_keys()
+            )
         self._say(verified, as_json=options["json"])
         if verified.faults:
             raise CommandError("The record is not what was sealed.", returncode=1)
 
-    @staticmethod
-    def _verify(processes: int, progress: Callable[[int, int], None]) -> Verified:
-        return ledger_verify(processes=processes, progress=progress)
-
     def _say(self, verified: Verified, *, as_json: bool) -> None:
         if as_json:
-            facts = {
-                "valid": not verified.faults,
-                "entries": verified.entries,
-                "heads": verified.heads,
-                "unsealed": verified.unsealed,
-                "faults": verified.faults,
-                "wrong": verified.wrong,
-            }
-            self.stdout.write(json.dumps(facts, indent=2))
+            self.stdout.write(json.dumps(verified.as_json(), indent=2))
             return
         for text in verified.wrong:
             self.stdout.write(self.style.ERROR(text))
         more = verified.faults - len(verified.wrong)
-        if more:
+        if more > 0:
             self.stdout.write(f"and {more} more")
+        for text in verified.notes:
+            self.stdout.write(self.style.WARNING(text))
+        for witness in verified.witnesses:
+            self.stdout.write(f"Witness {witness.words}.")
         self.stdout.write(
             f"{verified.entries} entries under {verified.heads} signed heads checked, {verified.faults} faults; "
             f"{verified.unsealed} entries wait to be sealed."

@@ -1,13 +1,10 @@
 """Proofs over the API, the verifying command, and what a third party can check with them alone."""
 
-import json
 import time
-from io import StringIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -19,6 +16,7 @@ from governance.tasks import ledger_seal as seal_task
 from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
+from tests.governance.ledger.record import verify
 from tests.governance.ledger.sealing import seal_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,18 +86,6 @@ def test_what_cannot_be_proven_is_refused(cast: Cast) -> None:
     assert cast.api("attempts:create").get("/api/v1/ledger/checkpoints").status_code == 403
 
 
-def verify() -> dict[str, Any]:
-    """What the command prints; its exit code says the same."""
-    out, code = StringIO(), 0
-    try:
-        call_command("verify_ledger", "--json", "--processes", "1", stdout=out)
-    except CommandError as error:
-        code = error.returncode
-    found: dict[str, Any] = json.loads(out.getvalue())
-    assert code == (0 if found["valid"] else 1)
-    return found
-
-
 def tampered(sql: str, *params: Any, table: str = "governance_ledgerentry") -> None:
     """As the owner of the tables could: triggers off, change, triggers on."""
     with connection.cursor() as cursor:
@@ -136,19 +122,6 @@ def test_a_changed_entry_is_named(cast: Cast, sql: str, words: str) -> None:
     found = verify()
     assert not found["valid"]
     assert any(words in text for text in found["wrong"])
-
-
-@pytest.mark.tampers
-def test_a_tail_cut_with_its_heads_is_not_seen_by_the_log_alone(cast: Cast) -> None:
-    """Written down honestly: this is what witnesses are for."""
-    append(cast, 3)
-    seal_all()
-    with every_tenant():
-        first = LedgerEntry.objects.count()
-    append(cast, 3)
-    seal_all()
-    tampered("DELETE FROM governance_ledgercheckpoint WHERE size > %s", first, table="governance_ledgercheckpoint")
-    assert verify()["valid"], "only witnesses know that there was more"
 
 
 def test_the_task_seals_with_the_configured_key(cast: Cast) -> None:

@@ -1,0 +1,122 @@
+"""The proof of the record in the console: a check on demand with its progress, witnesses, epochs."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+from unfold.decorators import display
+
+from governance.admin.base import ConsoleAdmin, console_actor
+from governance.models import LedgerVerification, WitnessReceipt
+from governance.roles import AUDIT
+from governance.selectors import checkpoint_latest, ledger_keys, people_behind, sealer_lag
+from governance.selectors.epoch import epoch_current, epoch_list, ledger_denial
+from governance.selectors.witness import witness_standing
+from governance.services.verification import PATIENCE, verification_ask
+from governance.witnesses import witnesses_configured
+
+RESULT_LABELS = {"stored": "success", "failed": "warning", "refused": "danger"}
+
+
+class InstallationAdmin(ConsoleAdmin):
+    """Rows of the installation, not of an organization: they name entries by id only, so every auditor may look."""
+
+    view_permission = AUDIT
+
+    def organization_id_of(self, obj: Any) -> None:
+        return None
+
+
+@admin.register(LedgerVerification)
+class LedgerVerificationAdmin(InstallationAdmin):
+    list_display = ["asked_at", "state", "done", "faults", "asked_by", "finished_at"]
+    fields = ["asked_at", "asked_by", "state", "done", "total", "finished_at"]
+    readonly_fields = fields
+    change_form_outer_after_template = "admin/holdpoint/verification.html"
+    list_before_template = "admin/holdpoint/verification_list.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        ask = self.admin_site.admin_view(require_POST(self.ask_view))
+        follow = self.admin_site.admin_view(self.progress_view)
+        return [
+            path("ask/", ask, name=self.url_name("ask")),
+            path("<uuid:object_id>/progress/", follow, name=self.url_name("progress")),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | {"may_ask": self._operates(request)})
+
+    def progress_view(self, request: HttpRequest, object_id: UUID) -> JsonResponse:
+        context = self.page_context(request, obj := self.object_or_404(request, object_id))
+        return JsonResponse({"done": obj.done, "total": obj.total} | {k: context[k] for k in ("share", "waiting")})
+
+    def ask_view(self, request: HttpRequest) -> HttpResponse:
+        """Starts a check in the background, or shows the one that is under way."""
+        if not self._operates(request):
+            raise PermissionDenied
+        asked = verification_ask(actor=console_actor(request, permission=AUDIT), at=timezone.now())
+        messages.success(request, "The check runs in the background; this page shows how far it is.")
+        return HttpResponseRedirect(self.page_url("change", asked.id))
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        share = int(100 * obj.done / obj.total) if obj.total else 0
+        return {"share": share, "found": obj.found, "waiting": obj.finished_at is None and not self._stale(obj)}
+
+    @staticmethod
+    def _stale(obj: LedgerVerification) -> bool:
+        return obj.finished_at is None and obj.touched_at < timezone.now() - PATIENCE
+
+    @display(description="State", label={"fits": "success", "does not fit": "danger", "stopped": "warning"})
+    def state(self, obj: LedgerVerification) -> str:
+        if obj.finished_at is None:
+            return "stopped" if self._stale(obj) else "under way"
+        return "fits" if obj.found.get("valid") else "does not fit"
+
+    @admin.display(description="Faults")
+    def faults(self, obj: LedgerVerification) -> str:
+        return str(obj.found.get("faults", ""))
+
+    @admin.display(description="Asked by")
+    def asked_by(self, obj: LedgerVerification) -> str:
+        return people_behind(commitments={obj.asked_by_ref}).get(obj.asked_by_ref, "erased")
+
+
+@admin.register(WitnessReceipt)
+class WitnessReceiptAdmin(InstallationAdmin):
+    """The answers of witnesses; above the list, how far each is."""
+
+    list_display = ["at", "witness", "size", "result_shown", "detail"]
+    search_fields = ["=witness"]
+    ordering = ["-id"]
+    fields = ["at", "witness", "size", "result_shown", "detail"]
+    readonly_fields = fields
+    list_before_template = "admin/holdpoint/witness_list.html"
+
+    @display(description="Answer", label=RESULT_LABELS)
+    def result_shown(self, obj: WitnessReceipt) -> str:
+        return obj.result
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | self._standing())
+
+    @staticmethod
+    def _standing() -> dict[str, Any]:
+        now = timezone.now()
+        limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
+        standings = [witness_standing(witness=one.name) for one in witnesses_configured()]
+        return {
+            "denial": ledger_denial(),
+            "witnesses": [(one, round(one.lag(at=now)), one.alarming(at=now, **limits)) for one in standings],
+            "head": checkpoint_latest(),
+            "lag": sealer_lag(at=now),
+            "keys": ledger_keys(),
+            "epoch": epoch_current(),
+            "epochs": epoch_list(),
+        }

@@ -1,0 +1,23 @@
+// Follows a verification: how far it is every two seconds, the whole page when it has finished.
+const EVERY = 2000;
+const section = document.querySelector("[data-verification]");
+
+async function follow() {
+  const said = section.querySelector("[data-said]");
+  try {
+    const answer = await fetch(section.dataset.verification, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const found = await answer.json();
+    if (!found.waiting) {
+      location.reload();
+      return;
+    }
+    section.querySelector("[data-bar]").value = found.share;
+    said.textContent = `${found.done.toLocaleString("en")} of ${found.total.toLocaleString("en")} entries`;
+  } catch {
+    said.textContent = "The progress could not be read just now; trying again.";
+  }
+  setTimeout(follow, EVERY);
+}
+
+if (section) setTimeout(follow, EVERY);
