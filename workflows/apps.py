@@ -19,8 +19,10 @@ class WorkflowsConfig(AppConfig):
     def ready(self) -> None:
         from attempts.handlers import on_attempt_moved, on_review_ended, on_step_ready
         from governance.ledger.actions import register_actions
+        from governance.subjects import register_export, register_kind
         from workflows.kinds.registry import discover
         from workflows.ledger import ACTIONS
+        from workflows.selectors.retention import LEFT_OUT, RUN, export_tables
         from workflows.services.nudge import attempt_moved, review_ended
         from workflows.services.step_ready import step_ready
 
@@ -28,6 +30,8 @@ class WorkflowsConfig(AppConfig):
             step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
         register_actions(ACTIONS)
+        register_kind(RUN)
+        register_export(export_tables(), left_out=LEFT_OUT)
         post_migrate.connect(adopt_templates, sender=self)
         on_attempt_moved(attempt_moved)
         on_review_ended(review_ended)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from config.env import BASE_DIR, database_settings, env, redis_scheme_url, secret_key, server_url
+from config.env import BASE_DIR, database_settings, env, home, redis_scheme_url, secret_key, server_url
 from config.logs import logging_settings
 
 DEBUG = False
@@ -190,6 +190,21 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "frame-ancestors": ["'none'"],
     }
 }
+
+# Archives of exports; HOLDPOINT_EXPORTS_DIR, or another backend in the deployment's own settings.
+STORAGES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "exports": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": env.str("HOLDPOINT_EXPORTS_DIR", default=str(home() / "exports")),
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+}
+EXPORT_DAYS = env.int("HOLDPOINT_EXPORT_DAYS", default=14)
 
 # What seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database.
 LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")

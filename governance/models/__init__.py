@@ -7,9 +7,12 @@ from governance.models.contract import (
     ContractUserObjectPermission,
     ReadinessDecision,
 )
+from governance.models.data_request import DeletionRequest, ExportRequest
 from governance.models.decision import EnforcementDecision, Snapshot
+from governance.models.erasure import ErasedPayload, ErasureItem, ErasureOrder
 from governance.models.ledger_entry import LedgerEntry
 from governance.models.ledger_tree import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
+from governance.models.legal_hold import ContextReference, LegalHold
 from governance.models.organization import (
     Organization,
     OrganizationGroupObjectPermission,
@@ -26,17 +29,24 @@ from governance.models.violation import GovernanceViolation
 
 __all__ = [
     "ApiKey",
+    "ContextReference",
     "Contract",
     "ContractDocument",
     "ContractGroupObjectPermission",
     "ContractUserObjectPermission",
+    "DeletionRequest",
     "EnforcementDecision",
+    "ErasedPayload",
+    "ErasureItem",
+    "ErasureOrder",
+    "ExportRequest",
     "GovernanceViolation",
     "LedgerCheckpoint",
     "LedgerEntry",
     "LedgerKey",
     "LedgerLeaf",
     "LedgerNode",
+    "LegalHold",
     "Note",
     "Organization",
     "OrganizationGroupObjectPermission",

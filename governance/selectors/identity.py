@@ -107,6 +107,12 @@ def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
+def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
+    """Whether one of these people is in the role now."""
+    members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
+    return members.filter(group__user__reference__commitment__in=commitments).exists()
+
+
 def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool:
     """For work that runs later than its order: an active person with this permission, in one query. An installation
     administrator has it, as in the console."""

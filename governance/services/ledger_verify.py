@@ -14,6 +14,7 @@ from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
 from governance.merkle import checkpoint_verify, extend, frontier_root, leaf_hash
 from governance.merkle.checkpoint import CheckpointInvalid
 from governance.models import LedgerCheckpoint, LedgerKey
+from governance.services.erasure_verify import erasures_verify
 from governance.services.seal import NO_LEAF
 
 CHUNK = 20_000
@@ -34,6 +35,7 @@ class Verified:
     entries: int = 0
     heads: int = 0
     unsealed: int = 0
+    erased: int = 0  # payloads, by order
     faults: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -72,6 +74,10 @@ def ledger_verify(*, processes: int = 1, progress: Callable[[int, int], None] = 
     with connection.cursor() as cursor:
         cursor.execute(UNSEALED)
         (verified.unsealed,) = cursor.fetchone()
+    erasures = erasures_verify()
+    verified.erased = erasures.count
+    for text in erasures.wrong:
+        verified.fault(text)
     return verified
 
 

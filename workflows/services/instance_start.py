@@ -9,6 +9,7 @@ from django.db import connection
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
 from governance.models import Organization, Product
+from governance.services.decision import retention_stamp
 from governance.throttling import Limit, throttle_take
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
@@ -95,6 +96,11 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
+        retention_until=retention_stamp(
+            regions=definition.organization.regions if definition.organization else [],
+            contract_sha256=definition.contract.snapshot_sha256 if definition.contract else "",
+            at=at,
+        ),
     )
 
 

@@ -44,6 +44,7 @@ class Command(BaseCommand):
                 "entries": verified.entries,
                 "heads": verified.heads,
                 "unsealed": verified.unsealed,
+                "erased": verified.erased,
                 "faults": verified.faults,
                 "wrong": verified.wrong,
             }
@@ -56,5 +57,5 @@ class Command(BaseCommand):
             self.stdout.write(f"and {more} more")
         self.stdout.write(
             f"{verified.entries} entries under {verified.heads} signed heads checked, {verified.faults} faults; "
-            f"{verified.unsealed} entries wait to be sealed."
+            f"{verified.unsealed} entries wait to be sealed; {verified.erased} payloads were erased by order."
         )
