@@ -1,7 +1,7 @@
 """The one narrow door through which the record may be erased: SQL of the functions and triggers, for migrations.
 
-An append-only row may turn into exactly its erased form for an item of an unfinished order that a person gave, while no legal
-hold covers it. Whoever places a hold takes the lock that every erasure shares, so neither overtakes the other.
+An append-only row may turn into exactly its erased form for an item of an unfinished order that a person gave, while no
+legal hold covers it. Whoever places a hold takes the lock that every erasure shares, so neither overtakes the other.
 """
 
 import json

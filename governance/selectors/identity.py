@@ -96,6 +96,16 @@ def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
     return organization
 
 
+def organization_by_slug(*, slug: str | None) -> list[UUID]:
+    """The ids of the organization with this slug, or of all of them."""
+    rows = Organization.objects.order_by("slug")
+    return list((rows if slug is None else rows.filter(slug=slug)).values_list("id", flat=True))
+
+
+def user_by_name(*, username: str) -> User | None:
+    return User.objects.filter(username=username).first()
+
+
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
     """Usernames for the commitments whose references still exist; erased ones are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
