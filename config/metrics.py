@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client import multiprocess as prometheus_multiprocess
 
 HTTP_REQUESTS = Counter("holdpoint_http_requests_total", "Requests answered.", ["method", "route", "status"])
@@ -18,4 +18,15 @@ def render_metrics() -> bytes:
     Path(folder).mkdir(parents=True, exist_ok=True)
     registry = CollectorRegistry()
     prometheus_multiprocess.MultiProcessCollector(registry)
+    return generate_latest(registry)
+
+
+def render_overdue(overdue: dict[str, int]) -> bytes:
+    """What the database says now, the same whichever process is asked."""
+    registry = CollectorRegistry()
+    gauge = Gauge(
+        "holdpoint_requests_overdue", "Exports and deletions past their due date.", ["kind"], registry=registry
+    )
+    for kind, count in overdue.items():
+        gauge.labels(kind).set(count)
     return generate_latest(registry)

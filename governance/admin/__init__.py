@@ -3,7 +3,11 @@
 from governance.admin import (
     beat,
     contracts,
+    deletions,
+    erasures,
+    exports,
     ledger,
+    legal_holds,
     organizations,
     people,
     policies,
@@ -16,7 +20,11 @@ from governance.admin import (
 __all__ = [
     "beat",
     "contracts",
+    "deletions",
+    "erasures",
+    "exports",
     "ledger",
+    "legal_holds",
     "organizations",
     "people",
     "policies",

@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from governance.api import contracts, ledger, ledger_tree, policies, readiness, records, shutdowns
+from governance.api import (
+    contracts,
+    deletions,
+    exports,
+    ledger,
+    ledger_tree,
+    legal_holds,
+    policies,
+    readiness,
+    records,
+    shutdowns,
+)
 
 app_name = "governance"
 urlpatterns = [
@@ -36,6 +47,16 @@ urlpatterns = [
     path("decisions/<uuid:decision_id>", records.DecisionApi.as_view(), name="decision"),
     path("violations", records.ViolationListApi.as_view(), name="violation_list"),
     path("regions", records.RegionListApi.as_view(), name="region_list"),
+    path("legal-holds", legal_holds.LegalHoldListApi.as_view(), name="legal_hold_list"),
+    path("legal-holds/<uuid:hold_id>", legal_holds.LegalHoldApi.as_view(), name="legal_hold"),
+    path("legal-holds/<uuid:hold_id>/release", legal_holds.LegalHoldReleaseApi.as_view(), name="legal_hold_release"),
+    path("exports", exports.ExportListApi.as_view(), name="export_list"),
+    path("exports/<uuid:export_id>", exports.ExportApi.as_view(), name="export"),
+    path("exports/<uuid:export_id>/download", exports.ExportDownloadApi.as_view(), name="export_download"),
+    path("deletions", deletions.DeletionListApi.as_view(), name="deletion_list"),
+    path("deletions/<uuid:deletion_id>", deletions.DeletionApi.as_view(), name="deletion"),
+    path("deletions/<uuid:deletion_id>/accept", deletions.DeletionAcceptApi.as_view(), name="deletion_accept"),
+    path("deletions/<uuid:deletion_id>/refuse", deletions.DeletionRefuseApi.as_view(), name="deletion_refuse"),
     path("ledger/entries", ledger.LedgerEntryListApi.as_view(), name="ledger_entry_list"),
     path("ledger/entries/<uuid:entry_id>", ledger.LedgerEntryApi.as_view(), name="ledger_entry"),
     path("ledger/entries/<uuid:entry_id>/proof", ledger_tree.EntryProofApi.as_view(), name="ledger_entry_proof"),

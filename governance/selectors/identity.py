@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from guardian.shortcuts import get_objects_for_user
 
@@ -134,6 +135,13 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     )
     people = User.objects.filter(id=user_id, is_active=True)
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def person_stays(*, user_id: UUID) -> None:
+    """Locks the person's row (FOR SHARE) until the end of the transaction: whoever ends their access waits for what
+    they are just saying, and what they say next is read after it. A statement before the reads that it protects."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM governance_user WHERE id = %s FOR SHARE", [user_id])
 
 
 def author_of(*, actor: Actor) -> UUID | None:

@@ -93,7 +93,7 @@ def test_the_ledger_verifies_after_a_purge_and_says_how_many_payloads_went() -> 
     with every_tenant():
         verified = ledger_verify()
         item = ErasureItem.objects.get(order=order)
-        gone = LedgerEntry.objects.filter(payload=None).count()
+        gone = LedgerEntry.objects.filter(payload__isnull=True).count()
     assert (verified.faults, verified.wrong) == (0, [])
     assert verified.erased == item.entries == gone > 0
     out = StringIO()
@@ -106,7 +106,7 @@ def test_the_ledger_verifies_after_a_purge_and_says_how_many_payloads_went() -> 
 @pytest.mark.tampers
 def test_a_payload_that_went_without_an_order_is_named() -> None:
     clinic = Clinic(Cast())
-    first = clinic.denied(1)
+    clinic.denied(1)
     second = clinic.denied(2, moment=RECENT)
     work(clinic.order())
     seal_all()
@@ -127,7 +127,6 @@ def test_a_payload_that_went_without_an_order_is_named() -> None:
     with every_tenant():
         (wrong,) = ledger_verify().wrong
     assert "other payloads are gone than the ledger says" in wrong
-    assert first
 
 
 def test_a_purged_decision_replays_as_purged_and_not_as_different(clinic: Clinic) -> None:
@@ -156,7 +155,6 @@ def test_a_decision_whose_request_is_missing_without_an_order_differs(clinic: Cl
 
 
 def test_another_tenants_records_are_untouched(clinic: Clinic) -> None:
-    other = Clinic.__new__(Clinic)
     clinic.denied(1)
     cast = clinic.cast
     with every_tenant():
@@ -171,7 +169,6 @@ def test_another_tenants_records_are_untouched(clinic: Clinic) -> None:
     work(clinic.order())
     with every_tenant():
         assert list(LedgerEntry.objects.filter(organization=cast.other).values_list("id", "payload")) == before
-    assert other is not None
 
 
 def test_nothing_over_means_nothing_ordered(clinic: Clinic) -> None:
