@@ -44,7 +44,7 @@ def _subjects(rows: QuerySet[WorkflowInstance]) -> list[Subject]:
     unresolved = opened.filter(state=AttemptState.QUARANTINED).filter(
         Q(quarantine_case=None) | Q(quarantine_case__resolution="")
     )
-    log = WorkflowEvent.objects.filter(instance_id__in=[OuterRef("id"), OuterRef("superseded_by_id")])
+    log = WorkflowEvent.objects.filter(Q(instance_id=OuterRef("id")) | Q(instance_id=OuterRef("superseded_by_id")))
     last = log.order_by().values("organization_id").annotate(last=Max("received_at")).values("last")
     rows = (
         rows.filter(erased_at=None)
