@@ -13,13 +13,14 @@ from governance.retention import Subject
 
 @dataclass(frozen=True, slots=True)
 class SubjectKind:
-    """`door` is the database's function that erases one. `due` finds those whose stamp is over, oldest first, `about`
-    those that a reference is about, `get` one by its id, `unstamped` counts those without a stamp."""
+    """`door` is the database's function that erases one. `due` finds those whose stamp is over, the next ones by id
+    after the given one, `about` those that a reference is about, `get` one by its id; `unstamped` counts those
+    without a stamp."""
 
     name: str
     title: str
     door: str
-    due: Callable[[UUID, datetime, int], list[Subject]]
+    due: Callable[[UUID, datetime, UUID, int], list[Subject]]
     about: Callable[[UUID, str], list[Subject]]
     get: Callable[[UUID, UUID], Subject | None]
     unstamped: Callable[[UUID, int], int]

@@ -73,10 +73,10 @@ def _subject(
     )
 
 
-def _due(organization_id: UUID, at: datetime, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
     rows = Attempt.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
-    ids = rows.order_by("id").values("id")[:limit]
-    return _subjects(Attempt.objects.filter(id__in=ids)) if limit > 0 else []
+    ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
+    return _subjects(Attempt.objects.filter(id__in=ids)) if ids else []
 
 
 def _get(organization_id: UUID, row_id: UUID) -> Subject | None:

@@ -24,7 +24,12 @@ from reasoncodes.errors import DomainError
 
 PER_PAGE = 50
 KINDS = {"purge": "Purge: retention is over", "deletion": "Deletion: somebody asked for it"}
-PAGES = {"attempt": "attempts_attempt", "run": "workflows_workflowinstance", "person": "governance_user"}
+PAGES = {
+    "attempt": "attempts_attempt",
+    "run": "workflows_workflowinstance",
+    "event": "workflows_workflowevent",
+    "person": "governance_user",
+}
 
 
 @admin.register(ErasureOrder)

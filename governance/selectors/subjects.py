@@ -70,7 +70,7 @@ def person_subject(*, user: User) -> Subject | None:
     )
 
 
-def _due(organization_id: UUID, at: datetime, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
     return []  # people are erased when somebody asks for it, never because time has passed
 
 

@@ -1,6 +1,7 @@
 """Purge of what retention no longer demands: a preview for whoever asks, an order by a person, never by the clock."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -20,11 +21,15 @@ from reasoncodes.errors import InvalidInput, NotFound
 from reasoncodes.selectors import reason_code_require
 
 MOST = 10_000
+MOST_LOOKED_AT = 100_000
+PAGE = 1000
+FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is over in one organization, by kind; `blocked` by reason. `more`: more than one order may have."""
+    """What is over in one organization, by kind; `blocked` by reason. `more`: not everything was looked at, because
+    an order has at most MOST items and a preview its end."""
 
     organization: Organization
     over: dict[str, int] = field(default_factory=dict)
@@ -51,16 +56,29 @@ def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | 
 
 
 def _preview(organization: Organization, at: datetime) -> Preview:
+    preview = Preview(organization)
     holds = holds_active(organization_id=organization.id)
-    due: list[Subject] = []
-    for kind in subject_kinds():
-        due += kind.due(organization.id, at, MOST + 1 - len(due))
-    free, blocked = blockers_counted(due[:MOST], holds=holds, at=at)
-    over: dict[str, int] = {}
-    for subject in free:
-        over[subject.kind] = over.get(subject.kind, 0) + 1
+    looked_at = 0
+    for kind, page in _due(organization, at):
+        free, blocked = blockers_counted(page, holds=holds, at=at)
+        preview.subjects.extend(free)
+        preview.over[kind] = preview.over.get(kind, 0) + len(free)
+        for code, count in blocked.items():
+            preview.blocked[code] = preview.blocked.get(code, 0) + count
+        looked_at += len(page)
+        if len(preview.subjects) > MOST - PAGE or looked_at >= MOST_LOOKED_AT:
+            return replace(preview, more=True)
     unstamped = sum(kind.unstamped(organization.id, MOST) for kind in subject_kinds())
-    return Preview(organization, over, blocked, unstamped, len(due) > MOST, free)
+    over = {kind: count for kind, count in preview.over.items() if count}
+    return replace(preview, unstamped=unstamped, over=over)
+
+
+def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[Subject]]]:
+    for kind in subject_kinds():
+        after = FIRST
+        while page := kind.due(organization.id, at, after, PAGE):
+            yield kind.name, page
+            after = max(one.id for one in page)
 
 
 @violations_recorded

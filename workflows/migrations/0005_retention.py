@@ -70,6 +70,36 @@ BEGIN
     RETURN '';
 END
 """
+# An event that found no run. Its retention is not stamped: the application says until when, by the region's profile.
+EVENT = """
+DECLARE
+    item governance_erasureitem;
+    event workflows_workflowevent;
+BEGIN
+    item := holdpoint_erasure_take(wanted, 'event');
+    SELECT * INTO event FROM workflows_workflowevent WHERE id = item.subject_id
+        AND organization_id = item.organization_id AND instance_id IS NULL;
+    IF event.id IS NULL OR event.envelope = '{}' THEN
+        RETURN 'nothing_to_erase';
+    END IF;
+    UPDATE governance_erasureitem SET
+        refs = array_remove(ARRAY[event.case_id::text, 'case/' || event.case_id::text], NULL),
+        related = ARRAY[event.id]
+    WHERE id = item.id RETURNING * INTO item;
+    IF holdpoint_held(item) THEN
+        RETURN 'legal_hold';
+    END IF;
+    IF item.not_before IS NULL OR greatest(item.not_before, event.received_at) > statement_timestamp() THEN
+        RETURN 'retention_not_over';
+    END IF;
+    PERFORM set_config('holdpoint.erasure', item.id::text, true);
+    UPDATE governance_erasureitem SET entries = holdpoint_erase_payloads(item) WHERE id = item.id;
+    UPDATE workflows_workflowevent SET envelope = '{}', facts = '{}', case_id = NULL, correlation_id = NULL
+        WHERE id = event.id;
+    PERFORM set_config('holdpoint.erasure', '', true);
+    RETURN '';
+END
+"""
 
 
 class Migration(migrations.Migration):
@@ -93,7 +123,7 @@ class Migration(migrations.Migration):
         ),
         erasable(
             "workflows_workflowevent",
-            belongs="($1).instance_id = ($2).subject_id OR (($1).organization_id = ($2).organization_id "
+            belongs="($1).instance_id = ($2).subject_id OR ($1).id = ($2).subject_id OR (($1).organization_id = ($2).organization_id "
             "AND ($1).case_id::text = ANY(($2).refs))",
             erased={"envelope": {}, "facts": {}, "case_id": None, "correlation_id": None},
         ),
@@ -114,4 +144,5 @@ class Migration(migrations.Migration):
             },
         ),
         door("workflows_erase", DOOR),
+        door("workflows_erase_event", EVENT),
     ]

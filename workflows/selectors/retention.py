@@ -11,8 +11,10 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from attempts.models import Attempt, Review
 from attempts.selectors.retention import ledger_about as attempts_ledger_about
 from attempts.states import FINAL_STATES, AttemptState
-from governance.models import ErasedPayload, LedgerEntry
+from governance.models import ErasedPayload, LedgerEntry, Organization
+from governance.regions import years_later
 from governance.retention import Subject
+from governance.selectors.retention import terms_for
 from governance.subjects import ExportTable, SubjectKind
 from workflows.models import (
     BulkIntervention,
@@ -81,9 +83,9 @@ def _subject(row: Any, attempts: list[UUID]) -> Subject:
     )
 
 
-def _due(organization_id: UUID, at: datetime, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
     rows = WorkflowInstance.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
-    ids = list(rows.order_by("id").values_list("id", flat=True)[: max(limit, 0)])
+    ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
     return _subjects(WorkflowInstance.objects.filter(id__in=ids)) if ids else []
 
 
@@ -104,6 +106,59 @@ RUN = SubjectKind(
     about=lambda organization_id, reference: _subjects(instances_about(organization_id, reference)),
     get=_get,
     unstamped=_unstamped,
+)
+
+
+def _kept_events(organization_id: UUID) -> QuerySet[WorkflowEvent]:
+    return WorkflowEvent.objects.filter(organization_id=organization_id, instance=None).exclude(envelope={})
+
+
+def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> list[Subject]:
+    """Not stamped: kept as long as the organization's regions say, from the day they came."""
+    years = terms_for(organization=Organization.objects.get(id=organization_id)).terms.retention_years
+    return [
+        Subject(
+            kind="event",
+            id=row_id,
+            created_at=received_at,
+            last_activity_at=received_at,
+            retention_until=years_later(received_at, years=years),
+            finished=True,
+            unresolved=False,
+            references=frozenset({str(case_id), f"{CASE}{case_id}"}) if case_id else frozenset(),
+        )
+        for row_id, received_at, case_id in rows.order_by("id").values_list("id", "received_at", "case_id")
+    ]
+
+
+def _events_due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+    """Those that are not over yet are left out: whatever follows them is not over either."""
+    rows = _kept_events(organization_id).filter(id__gt=after)
+    ids = list(rows.order_by("id").values_list("id", flat=True)[:limit])
+    found = _event_subjects(organization_id, WorkflowEvent.objects.filter(id__in=ids)) if ids else []
+    return [one for one in found if one.retention_until is not None and one.retention_until <= at]
+
+
+def _events_about(organization_id: UUID, reference: str) -> list[Subject]:
+    try:
+        rows = _kept_events(organization_id).filter(case_id=UUID(reference.removeprefix(CASE)))
+    except ValueError:
+        return []
+    # Those of a case that had a run go with it.
+    runs = WorkflowInstance.objects.filter(organization_id=organization_id, case_id=OuterRef("case_id"))
+    return _event_subjects(organization_id, rows.exclude(Exists(runs)))
+
+
+EVENT = SubjectKind(
+    name="event",
+    title="Events without a run",
+    door="workflows_erase_event",
+    due=_events_due,
+    about=_events_about,
+    get=lambda organization_id, row_id: next(
+        iter(_event_subjects(organization_id, _kept_events(organization_id).filter(id=row_id))), None
+    ),
+    unstamped=lambda organization_id, limit: 0,
 )
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from attempts.models import IdempotencyRecord
 from governance.models import EnforcementDecision, ErasureItem, LedgerEntry
 from governance.selectors import snapshot_load
+from governance.services import purge
 from governance.services.decision import decision_replay
 from governance.services.ledger_verify import ledger_verify
 from governance.services.purge import purge_order, purge_preview
@@ -169,6 +170,17 @@ def test_another_tenants_records_are_untouched(clinic: Clinic) -> None:
     work(clinic.order())
     with every_tenant():
         assert list(LedgerEntry.objects.filter(organization=cast.other).values_list("id", "payload")) == before
+
+
+def test_what_is_held_does_not_hide_what_comes_after_it(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge, "PAGE", 2)
+    for number in range(1, 8):
+        clinic.denied(number)
+    for number in range(1, 5):
+        clinic.hold("context", f"ctx-{number:04}")
+    with every_tenant():
+        (preview,) = purge_preview(actor=clinic.operator, at=timezone.now())
+    assert (preview.over, preview.blocked, preview.more) == ({"attempt": 3}, {"legal_hold": 4}, False)
 
 
 def test_nothing_over_means_nothing_ordered(clinic: Clinic) -> None:

@@ -2,16 +2,17 @@
 
 from datetime import timedelta
 from io import StringIO
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.core.management import call_command
 from django.utils import timezone
 
 from attempts.models import QuarantineCase
 from attempts.services.quarantine_resolve import Order, quarantine_accept
-from governance.models import ErasureItem
+from governance.models import ContextReference, ErasureItem, LegalHold
 from governance.services.deletion import deletion_accept, deletion_request
 from governance.services.erasure import erasure_order
+from governance.services.legal_hold import legal_hold_release
 from governance.services.purge import purge_preview
 from governance.states import ErasureKind
 from governance.subjects import subject_kind
@@ -19,8 +20,8 @@ from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import LONG_AGO, Clinic, at_time, attempt, results, work
 from tests.governance.support import everything_stored
-from tests.workflows.world import World, brief
-from workflows.models import WorkflowInstance
+from tests.workflows.world import FAILED, World, brief
+from workflows.models import WorkflowEvent, WorkflowInstance
 from workflows.services.replay import instance_replay
 
 
@@ -107,6 +108,28 @@ def test_a_case_is_deleted_by_its_reference_and_by_its_patients(cast: Cast) -> N
     assert [state for state, _ in results(work(accepted.order))] == ["done", "done"]
     assert str(run.case_id) not in everything_stored()
     assert world.fresh(run).erased_at is not None
+
+
+def test_an_event_that_found_no_run_is_erased_too(cast: Cast) -> None:
+    world, case = World(cast, brief()), uuid4()
+    with at_time(LONG_AGO):
+        world.send(world.envelope("ai_review.failed", FAILED, case_id=case))
+    world.send(world.envelope("ai_review.failed", FAILED, case_id=uuid4()))
+    clinic = Clinic(cast)
+    assert str(case) in everything_stored()
+    order = clinic.order()
+    clinic.hold("context", f"case/{case}")
+    assert results(work(order)) == [("refused", "legal_hold")]
+    with every_tenant():
+        hold = LegalHold.objects.get()
+        legal_hold_release(actor=clinic.second, at=timezone.now(), hold_id=hold.id, reason_code="hold_ended")
+    assert results(work(clinic.order())) == [("done", "")]
+    with every_tenant():
+        ContextReference.objects.all().delete()
+        kept = list(WorkflowEvent.objects.order_by("id").values_list("envelope", "case_id"))
+    assert kept[0] == ({}, None)
+    assert kept[1][1] is not None
+    assert str(case) not in everything_stored()
 
 
 def test_unresolved_quarantine_never_ages_out(cast: Cast) -> None:
