@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.core.files.storage import storages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
@@ -13,12 +14,12 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.retention_forms import ExportForm
-from governance.api.exports import export_response
+from governance.archive_response import archive_response
 from governance.models import ExportRequest
 from governance.roles import AUDIT
 from governance.selectors import people_behind
 from governance.selectors.retention import export_list
-from governance.services.export import export_request
+from governance.services.export import export_open, export_request
 from governance.states import ExportState
 from reasoncodes.errors import DomainError
 
@@ -112,6 +113,7 @@ class ExportRequestAdmin(ConsoleAdmin):
         if not actor.may_act_in(row.organization_id):
             raise PermissionDenied
         try:
-            return export_response(export_id=row.id, actor=actor)
+            opened, stream = export_open(actor=actor, at=timezone.now(), export_id=row.id, storage=storages["exports"])
         except DomainError as refusal:
             return HttpResponse(refusal.detail, status=refusal.status, content_type="text/plain")
+        return archive_response(row=opened, stream=stream)

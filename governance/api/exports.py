@@ -1,11 +1,9 @@
 """`/exports`: everything about one context reference, or of the organization, as an archive."""
 
-from base64 import b64encode
 from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import storages
-from django.http import FileResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -14,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.api.legal_holds import ReasonIn
+from governance.archive_response import archive_response
 from governance.models import ExportRequest
 from governance.roles import ApiScope
 from governance.selectors import organization_of
@@ -102,17 +101,7 @@ class ExportDownloadApi(ApiView):
     def get(self, request: Request, export_id: UUID) -> Any:
         """That it was taken, and by whom, is on the ledger."""
         self.query(request)
-        return export_response(export_id=export_id, actor=self.actor(request))
-
-
-def export_response(*, export_id: UUID, actor: Any) -> FileResponse:
-    row, stream = export_open(actor=actor, at=timezone.now(), export_id=export_id, storage=storages["exports"])
-    response = FileResponse(stream, as_attachment=True, filename=f"holdpoint-export-{row.id}.zip")
-    response["Content-Type"] = "application/zip"
-    response["Cache-Control"] = "no-store"
-    response["Repr-Digest"] = f"sha-256=:{_base64(row.sha256)}:"
-    return response
-
-
-def _base64(hexadecimal: str) -> str:
-    return b64encode(bytes.fromhex(hexadecimal)).decode()
+        row, stream = export_open(
+            actor=self.actor(request), at=timezone.now(), export_id=export_id, storage=storages["exports"]
+        )
+        return archive_response(row=row, stream=stream)
