@@ -64,7 +64,7 @@ def deletion_request(
 def _commitment(actor: Actor, organization: Organization, context_ref: str, person_id: UUID | None) -> str:
     if context_ref:
         return context_commitment(organization_id=organization.id, reference=context_ref, pointer="/context_ref")
-    user = User.objects.filter(id=person_id).first()
+    user = User.objects.filter(id=person_id).first() if person_id else None
     places = person_organizations(user=user) if user else set()
     # A person's reference is one for all organizations: whoever asks must act in each where the person did.
     if user is None or organization.id not in places or not all(actor.may_act_in(place) for place in places):

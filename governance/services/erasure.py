@@ -4,7 +4,7 @@ What may be erased the database's own function decides at the act, under the loc
 killed, to be run twice and to be run by several at once: an item is done with the erasure that it tells of.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from uuid import UUID
@@ -174,7 +174,7 @@ def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> 
     return True
 
 
-def entries_digest(ids: Sequence[UUID]) -> str:
+def entries_digest(ids: Iterable[UUID]) -> str:
     """Over the ids of the erased entries in their order: the ledger says which ones an order erased, and no others."""
     return sha256("\n".join(str(one) for one in ids).encode()).hexdigest()
 

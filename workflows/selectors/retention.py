@@ -60,7 +60,7 @@ def _subjects(rows: QuerySet[WorkflowInstance]) -> list[Subject]:
     steps = WorkflowStep.objects.filter(instance__in=rows.values("id"), governed_attempt__isnull=False)
     attempts: dict[UUID, list[UUID]] = {}
     for instance_id, attempt_id in steps.values_list("instance_id", "governed_attempt"):
-        attempts.setdefault(instance_id, []).append(attempt_id)
+        attempts.setdefault(instance_id, []).extend([attempt_id] if attempt_id else [])
     return [_subject(row, attempts.get(row.id, [])) for row in rows.order_by("-id")]
 
 
