@@ -38,13 +38,14 @@ from reasoncodes.tenancy import every_tenant
 
 
 def person_organizations(*, user: User) -> set[UUID]:
-    """Where the person has a role, or acted."""
+    """Where the person has a role, acted, or had access until it was ended."""
     with every_tenant():
         known = PersonReference.objects.filter(user=user).first()
         roles = RoleGroup.objects.filter(group__user=user).values_list("organization_id", flat=True)
         acted = LedgerEntry.objects.filter(actor_ref=known.commitment) if known else LedgerEntry.objects.none()
-        places = acted.exclude(organization=None).order_by().values_list("organization_id", flat=True).distinct()
-        return {one for one in {*roles, *places} if one is not None}
+        left = LedgerEntry.objects.filter(subject_type="person", subject_id=user.id)
+        places = (acted | left).exclude(organization=None).order_by().values_list("organization_id", flat=True)
+        return {one for one in {*roles, *places.distinct()} if one is not None}
 
 
 def person_subject(*, user: User) -> Subject | None:

@@ -204,7 +204,7 @@ def export_tables() -> Iterable[ExportTable]:
         ExportTable(OutboxEvent, about=Of("instance")),
         ExportTable(WorkflowIntervention, through, about=Of("instance")),
         ExportTable(WorkflowDefinition),
-        ExportTable(WorkflowDefinitionRevision, "definition__organization_id"),
+        ExportTable(WorkflowDefinitionRevision, "workflow_definition__organization_id"),
         ExportTable(BulkIntervention),
         ExportTable(BulkItem, "bulk__organization_id", about=Of("instance")),
     ]

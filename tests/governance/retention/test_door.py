@@ -126,6 +126,7 @@ def test_the_function_refuses_an_older_snapshot() -> None:
             cursor.execute("SELECT attempts_erase(%s)", [item.id])
 
 
+@pytest.mark.tampers  # the order is not told, so nothing says yet that the decision was purged
 def test_the_applications_role_erases_by_the_function_alone(role: str) -> None:
     """With the rights of the application: no UPDATE on the record, yet an order is worked off."""
     clinic = Clinic(Cast())
