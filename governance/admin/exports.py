@@ -45,6 +45,7 @@ class ExportRequestAdmin(ConsoleAdmin):
         "about",
         "state_shown",
         "reason_code",
+        "note",
         "who",
         "organization",
         "requested_at",

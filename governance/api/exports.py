@@ -28,6 +28,8 @@ class ExportOut(serializers.ModelSerializer[ExportRequest]):
         source="reference", default=None, allow_null=True, help_text="null: the whole organization, or destroyed."
     )
 
+    note = serializers.CharField(source="note.text", default=None, allow_null=True)
+
     class Meta:
         model = ExportRequest
         fields = [
@@ -37,6 +39,7 @@ class ExportOut(serializers.ModelSerializer[ExportRequest]):
             "commitment",
             "state",
             "reason_code",
+            "note",
             "requested_by_kind",
             "requested_by_ref",
             "requested_at",

@@ -307,6 +307,16 @@ class Migration(migrations.Migration):
                 ("ready_at", models.DateTimeField(null=True)),
                 ("expires_at", models.DateTimeField(null=True)),
                 (
+                    "note",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="governance.note",
+                    ),
+                ),
+                (
                     "organization",
                     models.ForeignKey(
                         db_index=False,

@@ -31,6 +31,7 @@ class ExportRequest(StateMachineModel):
         editable=False,
     )
     reason_code = models.CharField(max_length=64)
+    note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     requested_by_kind = models.CharField(max_length=8)
     requested_by_ref = models.CharField(max_length=64)
     requested_at = models.DateTimeField()

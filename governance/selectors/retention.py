@@ -113,7 +113,9 @@ def erased_by(*, subject_id: UUID) -> UUID | None:
 
 
 def export_list(*, state: str | None = None) -> QuerySet[ExportRequest]:
-    rows = ExportRequest.objects.select_related("organization").order_by("-id").annotate(reference=reference_of())
+    rows = (
+        ExportRequest.objects.select_related("organization", "note").order_by("-id").annotate(reference=reference_of())
+    )
     return rows if state is None else rows.filter(state=state)
 
 

@@ -21,6 +21,7 @@ from governance.selectors import tenant_get
 from governance.selectors.retention import terms_for
 from governance.services.context_reference import context_commitment
 from governance.services.export_archive import Extent, archive_write
+from governance.services.note import note_create
 from governance.states import ExportState
 from reasoncodes.actors import CLOCK, SYSTEM, Actor
 from reasoncodes.codes import Scope
@@ -52,6 +53,7 @@ def export_request(
             organization=organization,
             commitment=commitment,
             reason_code=reason_code,
+            note=note_create(organization_id=organization.id, text=note),
             requested_by_kind=actor.kind.value,
             requested_by_ref=actor_reference(actor),
             requested_at=at,
@@ -59,7 +61,8 @@ def export_request(
             resume_at=at + PATIENCE,
         )
         row.save(force_insert=True)
-        _record(row, "export.requested", actor=actor, at=at, due_at=row.due_at.isoformat())
+        said = {"note_sha256": row.note.sha256 if row.note else None}
+        _record(row, "export.requested", actor=actor, at=at, due_at=row.due_at.isoformat(), **said)
         ring(TASK, row.id)
     return row
 

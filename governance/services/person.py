@@ -11,6 +11,7 @@ from governance.gate import gate_shut
 from governance.ledger.append import ledger_append, person_commitment
 from governance.models import User
 from governance.selectors.subjects import person_organizations
+from governance.services.note import note_create
 from reasoncodes.actors import Actor
 from reasoncodes.codes import Scope
 from reasoncodes.errors import AlreadyExists, FieldError, InvalidInput, NotFound, WrongState
@@ -65,6 +66,7 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
             raise NotFound
         if not user.is_active:
             raise WrongState("This person has no access already.")
+        stored = note_create(organization_id=None, text=note)
         user.groups.clear()
         user.is_active = False
         user.set_unusable_password()  # the hash signs the sessions: all of them end
@@ -77,7 +79,10 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
                 subject_id=user.id,
                 actor=actor,
                 at=at,
-                payload={"person": person_commitment(user_id=user.id)},
+                payload={
+                    "person": person_commitment(user_id=user.id),
+                    "note_sha256": stored.sha256 if stored else None,
+                },
                 reason_code=reason_code,
             )
     return user

@@ -40,8 +40,10 @@ class Command(BaseCommand):
         with every_tenant():
             ids = self._organizations(options["organization"])
             if not options["order"]:
-                for preview in purge_preview(actor=SYSTEM, at=timezone.now(), organization_ids=ids):
+                previews = purge_preview(actor=SYSTEM, at=timezone.now(), organization_ids=ids)
+                for preview in previews:
                     self._say(preview)
+                self._say_regions(previews)
                 self.stdout.write("Nothing was changed. A person orders it: --order --as NAME --reason-code CODE.")
                 return
             actor = self._person(options)
@@ -78,6 +80,12 @@ class Command(BaseCommand):
             self.stdout.write(f"  {preview.unstamped} without a stamp: kept")
         if preview.more:
             self.stdout.write("  and more: order again when this one is done")
+
+    def _say_regions(self, previews: list[Preview]) -> None:
+        for regions in sorted({preview.regions for preview in previews}):
+            found = [preview for preview in previews if preview.regions == regions]
+            over, blocked = sum(one.total for one in found), sum(sum(one.blocked.values()) for one in found)
+            self.stdout.write(f"Region {regions}: {over} over and free, {blocked} blocked.")
 
     def _order(self, actor: Actor, preview: Preview, options: dict[str, Any]) -> None:
         try:
