@@ -1,7 +1,7 @@
 """Legal holds: placed with a reason, released by a second person with a reason. They beat purge and deletion.
 
-The insert takes the lock that every erasure shares (a trigger sees to it), so a hold either comes first and is seen, or
-waits until what was being erased is erased.
+Placing takes the lock that every erasure shares (a trigger sees to it as well), so a hold either comes first and is
+seen, or waits until what was being erased is erased.
 """
 
 from datetime import datetime
@@ -17,7 +17,7 @@ from governance.roles import OWNER_OF_HOLDS
 from governance.selectors import tenant_get
 from governance.selectors.identity import commitment_has_role
 from governance.selectors.retention import terms_for
-from governance.services.context_reference import context_commitment
+from governance.services.context_reference import context_commitment, hold_lock
 from governance.services.note import note_create, reference_check
 from governance.services.violation import violations_recorded
 from governance.states import HoldScope
@@ -43,6 +43,7 @@ def legal_hold_place(
     if not actor.may_act_in(organization_id):
         raise NotFound
     with transaction.atomic():
+        hold_lock(organization_id=organization_id)  # before the reference is looked up: nobody destroys it meanwhile
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         reference_check(reference=authority_ref, pointer="/authority_ref")
         hold = LegalHold(

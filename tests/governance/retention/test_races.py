@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from governance.models import ErasureItem, LegalHold
+from governance.models import ContextReference, ErasureItem, LegalHold
 from governance.services.deletion import deletion_accept, deletion_request
 from governance.services.erasure import erase_one, erasure_work
 from reasoncodes.tenancy import every_tenant
@@ -48,14 +48,21 @@ def test_an_erasure_waits_for_a_hold_that_is_being_placed(clinic: Clinic) -> Non
 
 
 def test_it_is_the_lock_that_makes_it_wait(clinic: Clinic) -> None:
-    """The same without the lock of the hold: the erasure does not see it, and erases what is held."""
+    """The same without the lock: the erasure does not see the hold that is being placed, and erases what is held."""
     first = clinic.denied()
     order = clinic.order()
     inserted, erased = threading.Event(), threading.Event()
 
     def place() -> None:
-        with transaction.atomic():
-            clinic.hold()
+        with transaction.atomic(), every_tenant():
+            LegalHold(
+                organization=clinic.organization,
+                scope="organization",
+                reason_code="litigation",
+                placed_by_kind="person",
+                placed_by_ref="x",
+                placed_at=timezone.now(),
+            ).save(force_insert=True)
             inserted.set()
             assert erased.wait(20)
 
@@ -162,6 +169,25 @@ def test_a_hold_and_a_deletion_leave_no_half_erased_reference(clinic: Clinic, ho
     row = attempt(first)
     assert (request.state, row.erased_at is not None) in {("done", True), ("refused", False)}
     assert (row.patient_context_ref == "") == (request.state == "done")
+
+
+def test_a_hold_on_a_reference_that_is_being_forgotten_still_means_it(clinic: Clinic) -> None:
+    """It comes after the erasure and before its end: the link stays, or what comes later would not be held."""
+    clinic.denied()
+    with every_tenant():
+        request = deletion_request(
+            actor=clinic.operator, at=timezone.now(), organization=clinic.organization, context_ref="ctx-0001"
+        )
+        accepted = deletion_accept(
+            actor=clinic.second, at=timezone.now(), deletion_id=request.id, reason_code="data_subject_request"
+        )
+        order = accepted.order
+        assert order is not None
+        erase_one(order, ErasureItem.objects.get(order=order).id, timezone.now())
+    hold = clinic.hold("context", "ctx-0001")
+    work(order)
+    with every_tenant():
+        assert ContextReference.objects.get(reference="ctx-0001").commitment == hold.target
 
 
 def test_two_workers_erase_each_item_once(clinic: Clinic) -> None:
