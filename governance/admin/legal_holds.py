@@ -92,7 +92,7 @@ class LegalHoldAdmin(ConsoleAdmin):
     @admin.display(description="Which")
     def target_shown(self, obj: Any) -> str:
         if obj.scope == HoldScope.PERSON:
-            return people_behind(commitments={obj.target}).get(obj.target, "a person (reference erased)")
+            return obj.person or "a person (reference erased)"
         if obj.scope == HoldScope.CONTEXT:
             return obj.reference or "a context (reference erased)"
         return obj.target or "everything"

@@ -44,9 +44,9 @@ def person_of(field: str) -> Subquery:
 
 
 def legal_hold_list(*, state: str | None = None, scope: str | None = None) -> QuerySet[LegalHold]:
-    """Newest first, each with `reference` (of a context that was not destroyed)."""
+    """Newest first, each with `reference` or `person` (of what was not destroyed)."""
     rows = LegalHold.objects.select_related("organization", "note").order_by("-id")
-    rows = rows.annotate(reference=reference_of("target"))
+    rows = rows.annotate(reference=reference_of("target"), person=person_of("target"))
     given = {"state": state, "scope": scope}
     return rows.filter(**{name: value for name, value in given.items() if value is not None})
 

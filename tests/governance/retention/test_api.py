@@ -8,10 +8,12 @@ import pytest
 from django.core.files.storage import storages
 from django.test import override_settings
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from governance import tasks
 from governance.models import DeletionRequest, ExportRequest, GovernanceViolation
 from reasoncodes.tenancy import every_tenant
+from tests.attempts.execution.support import contract
 from tests.cast import Cast
 from tests.governance.retention.support import Clinic
 
@@ -76,8 +78,6 @@ def test_a_reference_that_looks_like_a_person_does_not_enter(cast: Cast) -> None
 
 
 def test_compliance_must_be_one_of_the_two_where_a_contract_says_so(cast: Cast) -> None:
-    from tests.attempts.execution.support import contract
-
     contract(cast, changes={"regional_compliance": {"legal_hold": "compliance_releases"}})
     first = cast.session(cast.operator).post(HOLDS, HOLD).json()["id"]
     bob = cast.person("bob", "operator")
@@ -98,8 +98,6 @@ MATRIX = [
 
 @pytest.mark.parametrize(("address", "method", "body", "expected"), MATRIX)
 def test_who_may_do_what(cast: Cast, address: str, method: str, body: Any, expected: dict[str, int]) -> None:
-    from rest_framework.test import APIClient
-
     for who, status in expected.items():
         client = APIClient() if who == "anonymous" else cast.session(getattr(cast, who))
         assert getattr(client, method)(address, body).status_code == status, who

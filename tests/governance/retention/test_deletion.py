@@ -8,11 +8,20 @@ import pytest
 from django.utils import timezone
 
 from governance.errors import ErasureBlocked, SecondPersonNeeded
-from governance.models import ContextReference, DeletionRequest, GovernanceViolation, LedgerEntry, PersonReference, User
+from governance.models import (
+    ContextReference,
+    DeletionRequest,
+    GovernanceViolation,
+    LedgerEntry,
+    LegalHold,
+    PersonReference,
+    User,
+)
 from governance.selectors import people_behind
 from governance.selectors.retention import requests_overdue
 from governance.services.deletion import deletion_accept, deletion_refuse, deletion_request
 from governance.services.ledger_verify import ledger_verify
+from governance.services.legal_hold import legal_hold_release
 from governance.services.person import person_deactivate
 from reasoncodes.actors import SYSTEM
 from reasoncodes.errors import AlreadyExists, InvalidInput, NotFound, WrongState
@@ -179,9 +188,6 @@ def leaver(clinic: Clinic) -> User:
     with at_time(LONG_AGO):
         user = clinic.cast.person("lena", "operator")
         clinic.hold("contract", "never", actor=clinic.cast.actor(user, [clinic.organization]))
-        from governance.models import LegalHold
-        from governance.services.legal_hold import legal_hold_release
-
         with every_tenant():
             hold = LegalHold.objects.get()
             legal_hold_release(actor=clinic.second, at=timezone.now(), hold_id=hold.id, reason_code="hold_ended")

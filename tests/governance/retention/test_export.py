@@ -16,8 +16,9 @@ from django.utils import timezone
 
 from governance.models import ExportRequest, LedgerEntry
 from governance.services.export import TRIES, export_build, export_open, export_request, exports_due, exports_expire
-from governance.services.export_archive import PAGE, Extent
+from governance.services.export_archive import PAGE, Extent, archive_write
 from governance.subjects import export_left_out, export_tables
+from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import TenantManager, every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import RECENT, Clinic, actions
@@ -142,8 +143,6 @@ def test_secrets_are_not_in_it(clinic: Clinic, storage: FileSystemStorage) -> No
 
 
 def test_the_same_rows_give_the_same_bytes(clinic: Clinic, storage: FileSystemStorage) -> None:
-    from governance.services.export_archive import archive_write
-
     clinic.denied(1)
     made = []
     with every_tenant():
@@ -165,8 +164,6 @@ def test_pages_lose_and_repeat_nothing(clinic: Clinic, storage: FileSystemStorag
         first = LedgerEntry.objects.filter(organization=clinic.organization).first()
         assert first is not None
         rows = []
-        from reasoncodes.ids import uuid7
-
         for _ in range(PAGE + 3):
             row = LedgerEntry(**{field.attname: getattr(first, field.attname) for field in first._meta.fields})
             row.id = uuid7()
