@@ -97,6 +97,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             ],
         },
         {
+            "title": "Keep and erase",
+            "items": [
+                _item("Legal holds", "lock", "governance_legalhold"),
+                _item("Erasures", "ink_eraser", "governance_erasureorder"),
+                _item("Exports", "archive", "governance_exportrequest"),
+                _item("Deletions", "person_remove", "governance_deletionrequest"),
+            ],
+        },
+        {
             "title": "Who",
             "items": [
                 _item("Organizations", "domain", "governance_organization"),

@@ -81,10 +81,26 @@ def redis_scheme_url(url: str, *, scheme: str) -> str:
 
 
 def evidence_storage() -> dict[str, Any]:
-    """Where evidence bundles are kept: any Django storage by its path and options (JSON), else files below the home."""
-    backend = env.str("HOLDPOINT_EVIDENCE_STORAGE", default="")
+    """Where evidence bundles are kept."""
+    return _storage(
+        backend=env.str("HOLDPOINT_EVIDENCE_STORAGE", default=""),
+        options=env.json("HOLDPOINT_EVIDENCE_OPTIONS", default={}),
+        folder=env.str("HOLDPOINT_EVIDENCE_DIR", default=str(home() / "evidence")),
+    )
+
+
+def exports_storage() -> dict[str, Any]:
+    """Where archives of exports are kept."""
+    return _storage(
+        backend=env.str("HOLDPOINT_EXPORTS_STORAGE", default=""),
+        options=env.json("HOLDPOINT_EXPORTS_OPTIONS", default={}),
+        folder=env.str("HOLDPOINT_EXPORTS_DIR", default=str(home() / "exports")),
+    )
+
+
+def _storage(*, backend: str, options: Any, folder: str) -> dict[str, Any]:
+    """Any Django storage by its path and options (JSON), else files that only their owner can read."""
     if backend:
-        return {"BACKEND": backend, "OPTIONS": env.json("HOLDPOINT_EVIDENCE_OPTIONS", default={})}
-    folder = env.str("HOLDPOINT_EVIDENCE_DIR", default=str(home() / "evidence"))
-    options = {"location": folder, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
-    return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+        return {"BACKEND": backend, "OPTIONS": options}
+    files = {"location": folder, "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": files}

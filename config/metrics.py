@@ -54,3 +54,14 @@ def counted() -> bytes:
     registry = CollectorRegistry()
     prometheus_multiprocess.MultiProcessCollector(registry)
     return generate_latest(registry)
+
+
+def render_overdue(overdue: dict[str, int]) -> bytes:
+    """What the database says now, the same whichever process is asked."""
+    registry = CollectorRegistry()
+    gauge = Gauge(
+        "holdpoint_requests_overdue", "Exports and deletions past their due date.", ["kind"], registry=registry
+    )
+    for kind, count in overdue.items():
+        gauge.labels(kind).set(count)
+    return generate_latest(registry)

@@ -14,12 +14,19 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         from governance.ledger.append import ledger_append
         from governance.ledger.usage import reason_code_usage_count
+        from governance.selectors.subjects import LEFT_OUT, PERSON, export_tables
+        from governance.services.deletion import deletion_finish
+        from governance.services.erasure import on_erasure_finished
         from governance.services.note import text_check
+        from governance.subjects import register_export, register_kind
         from reasoncodes.registry import register_recorder, register_text_check, register_usage_counter
 
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
+        register_kind(PERSON)
+        register_export(export_tables(), left_out=LEFT_OUT)
+        on_erasure_finished(deletion_finish)
         post_migrate.connect(adopt_region_profiles, sender=self)
 
 

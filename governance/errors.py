@@ -82,9 +82,9 @@ class OwnWork(RuleBroken):
 
 
 class SecondPersonNeeded(RuleBroken):
-    """A shutdown is released by somebody else than whoever engaged it.
+    """What one person began here, a second one has to end: releasing a shutdown or a legal hold, deciding a deletion.
 
-    Ask a second operator to look at it and to release it.
+    Ask a second operator to look at it. A contract may also demand that one of the two is from global-compliance.
     """
 
     code = "second-person-needed"
@@ -164,3 +164,38 @@ class NotSealedYet(DomainError):
     status = 409
     title = "Not sealed yet"
     default_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "2"}
+
+
+class ErasureBlocked(DomainError):
+    """Something stands in the way of this erasure: a legal hold, retention, an open quarantine case, unfinished work.
+
+    `errors` names each with a count. A hold beats everything until a second person releases it; quarantine never ages
+    out. Refuse the request with the reason that applies, or wait.
+    """
+
+    code = "erasure-blocked"
+    status = 409
+    title = "Erasure is blocked"
+
+
+class ExportNotReady(DomainError):
+    """The archive of this export is not there yet.
+
+    It is built in the background; `state`, `done` and `total` say how far it is. Ask again after `Retry-After`.
+    """
+
+    code = "export-not-ready"
+    status = 409
+    title = "Export is not ready"
+    default_headers = {"Retry-After": "5"}
+
+
+class ExportGone(DomainError):
+    """The archive of this export has expired and was removed.
+
+    Its SHA-256 stays on the ledger. Ask for a new export.
+    """
+
+    code = "export-gone"
+    status = 410
+    title = "Export has expired"

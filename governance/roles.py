@@ -12,6 +12,7 @@ DECIDE_READINESS = "decide_readiness"
 
 OPERATOR = "operator"
 AUDITOR = "auditor"
+OWNER_OF_HOLDS = "owner:global-compliance"
 REVIEWER_TIERS = ("customer_clinician", "sa_qa")
 
 PERMISSIONS_OF_ROLE: dict[str, tuple[str, ...]] = {

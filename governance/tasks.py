@@ -1,9 +1,11 @@
 """Doors of the worker and the clock to the record."""
 
+from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
-from django.core.files.storage import storages
+from django.conf import settings
+from django.core.files.storage import Storage, storages
 from django.utils import timezone
 
 from governance.deny_mode import ledger_guard
@@ -11,8 +13,8 @@ from governance.ledger.configured import known_keys, sealing_key
 from governance.selectors.epoch import ledger_denial
 from governance.selectors.evidence import bundles_due
 from governance.selectors.witness import heads_due
+from governance.services import erasure, export, seal, verification
 from governance.services import evidence_build as evidence
-from governance.services import seal, verification
 from governance.services.witness_push import witness_push
 from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
@@ -64,3 +66,46 @@ def ledger_verify(verification_id: str) -> None:
             witnesses=witnesses_configured(),
             keys=known_keys(),
         )
+
+
+def exports_storage() -> Storage:
+    return storages["exports"]
+
+
+@shared_task
+def erasure_work(order_id: str) -> None:
+    with every_tenant():
+        erasure.erasure_work(order_id=UUID(order_id), now=timezone.now)
+
+
+@shared_task
+def erasures_resume() -> None:
+    """Goes on with what people ordered; it orders nothing."""
+    with every_tenant():
+        for order_id in erasure.erasures_due():
+            erasure.erasure_work(order_id=order_id, now=timezone.now)
+
+
+@shared_task
+def export_build(export_id: str) -> None:
+    with every_tenant():
+        export.export_build(
+            export_id=UUID(export_id),
+            now=timezone.now,
+            storage=exports_storage(),
+            keep_for=timedelta(days=settings.EXPORT_DAYS),
+        )
+
+
+@shared_task
+def exports_resume() -> None:
+    with every_tenant():
+        due = export.exports_due(at=timezone.now())
+    for export_id in due:
+        export_build(str(export_id))
+
+
+@shared_task
+def exports_expire() -> None:
+    with every_tenant():
+        export.exports_expire(at=timezone.now(), storage=exports_storage())

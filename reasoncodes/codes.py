@@ -140,6 +140,36 @@ _HALT = [
 ]
 # A step's request that the hold point refuses halts its workflow with the refusal's own code.
 _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
+_CLOCK = [SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An archive passed its last day.")]
+# Why a deletion or a purge is refused; the last two are a person's judgement.
+_ERASURE_REFUSALS = [
+    SystemCode(Scope.DENIAL, "legal_hold", "Legal hold", "A legal hold covers it; a hold beats purge and deletion."),
+    SystemCode(
+        Scope.DENIAL, "retention_not_over", "Retention is not over", "The regional profile demands that it is kept."
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "quarantine_unresolved",
+        "Quarantine unresolved",
+        "Nobody has said yet what happened; that never ages out.",
+    ),
+    SystemCode(Scope.DENIAL, "not_finished", "Not finished", "It is still under way, or the person still active."),
+    SystemCode(Scope.DENIAL, "nothing_to_erase", "Nothing to erase", "Nothing is left that could be erased."),
+    SystemCode(
+        Scope.DENIAL,
+        "statutory_duty",
+        "Statutory duty",
+        "Another law demands that it is kept; the note names it.",
+        True,
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "request_not_verified",
+        "Request not verified",
+        "It could not be shown who asks, or that they may.",
+        True,
+    ),
+]
 _INTERVENTION = [
     ("operator_shutdown", "Operator shutdown", "An operator engaged a shutdown.", True),
     ("operator_release", "Operator release", "An operator released a shutdown.", True),
@@ -211,11 +241,41 @@ _STARTERS = [
         "The source system was corrected.",
         emitted=False,
     ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "litigation",
+        "Litigation",
+        "A dispute, pending or expected, needs the record.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.INTERVENTION, "regulator_request", "Regulator's request", "An authority asks for it.", emitted=False
+    ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "hold_ended",
+        "Hold no longer needed",
+        "What the hold was placed for is over.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.INTERVENTION, "retention_over", "Retention is over", "The record is no longer needed.", emitted=False
+    ),
+    SystemCode(
+        Scope.INTERVENTION,
+        "data_subject_request",
+        "Data subject's request",
+        "The person whom the data is about asks for it.",
+        emitted=False,
+    ),
+    SystemCode(Scope.INTERVENTION, "person_left", "Person left", "The person no longer works here.", emitted=False),
     SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "A drill, not an emergency.", emitted=False),
 ]
 
 SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
+    *_ERASURE_REFUSALS,
+    *_CLOCK,
     *(SystemCode(Scope.QUARANTINE, *row) for row in _QUARANTINE),
     *(SystemCode(Scope.STEP_FAILURE, *row) for row in _STEP_FAILURE),
     *(SystemCode(Scope.HALT, *row) for row in _HALT),

@@ -61,7 +61,8 @@ def make_contract(
 def approve(cast: Cast, contract: Contract, *areas: str, verdict: ReadinessVerdict = ReadinessVerdict.APPROVE) -> None:
     """Each area by somebody who is a member of every owning group (all ten areas when none is named)."""
     if not areas and verdict is ReadinessVerdict.APPROVE:
-        return _approve_all(cast, contract)
+        _approve_all(cast, contract)
+        return
     with every_tenant():
         for area in AREAS:
             if not areas or area.name in areas:

@@ -21,9 +21,11 @@ class WorkflowsConfig(AppConfig):
         from governance.collectors import register_collector
         from governance.ledger.actions import register_actions
         from governance.states import EvidenceKind
+        from governance.subjects import register_export, register_kind
         from workflows.kinds.registry import discover
         from workflows.ledger import ACTIONS
         from workflows.selectors.evidence import InstanceCollector
+        from workflows.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
         from workflows.services.nudge import attempt_moved, review_ended
         from workflows.services.step_ready import step_ready
 
@@ -32,6 +34,9 @@ class WorkflowsConfig(AppConfig):
 
         register_actions(ACTIONS)
         register_collector(EvidenceKind.INSTANCE, InstanceCollector())
+        register_kind(RUN)
+        register_kind(EVENT)
+        register_export(export_tables(), left_out=LEFT_OUT)
         post_migrate.connect(adopt_templates, sender=self)
         on_attempt_moved(attempt_moved)
         on_review_ended(review_ended)

@@ -73,6 +73,8 @@ class AttemptAdmin(ConsoleAdmin):
         "compensates",
         "created_at",
         "ended_at",
+        "retention_until",
+        "erased_at",
     ]
     readonly_fields = fields
     change_form_outer_after_template = "admin/holdpoint/attempt.html"

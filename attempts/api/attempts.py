@@ -90,6 +90,8 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
             "next_eligible_at",
             "created_at",
             "ended_at",
+            "retention_until",
+            "erased_at",
         ]
 
 

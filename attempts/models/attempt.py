@@ -1,5 +1,6 @@
 """One governed execution: who asked for what under which contract, and how far it came."""
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django_fsm import FSMField, transition
@@ -52,6 +53,10 @@ class Attempt(StateMachineModel):
     queued_until = models.DateTimeField(null=True, help_text="Waits for a place in a cap until then.")
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+    retention_until = models.DateTimeField(
+        null=True, help_text="Stamped at admission by the regional profile; empty: unknown, so kept."
+    )
+    erased_at = models.DateTimeField(null=True)
 
     objects = TenantManager()
 
@@ -76,6 +81,7 @@ class Attempt(StateMachineModel):
                 condition=Q(queued_until__isnull=False),
                 name="attempt_queue_order",
             ),
+            BrinIndex(fields=["retention_until"], name="attempt_retention"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),

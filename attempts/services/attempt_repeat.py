@@ -18,6 +18,8 @@ def attempt_replay(*, attempt: Attempt, intake: Intake) -> Answer:
         raise NotEligible("Only the service that asked first may ask again.")
     if attempt.state not in rules["eligible_states"]:
         raise NotEligible(f"The contract allows a replay from: {', '.join(rules['eligible_states']) or 'no state'}.")
+    if attempt.erased_at is not None:
+        raise NotEligible("The request was erased by order, so it cannot be repeated.")
     if attempt.operation == "":
         raise NotEligible("Parts of the request were withheld by the boundary, so it cannot be repeated.")
     return attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id))

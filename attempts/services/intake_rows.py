@@ -120,6 +120,7 @@ def attempt_build(
         compensates_id=intake.compensates,
         origin_step=intake.origin_step,
         created_at=intake.at,
+        retention_until=computed.retention_until(intake.at),
     )
 
 

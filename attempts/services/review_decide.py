@@ -21,6 +21,7 @@ from attempts.services.review_end import record_review, review_end_expired
 from attempts.states import FULFILLING, VERDICTS_OF, ReviewKind, VoteVerdict
 from governance.ledger.append import actor_reference, person_commitment
 from governance.models import Note
+from governance.selectors.identity import person_stays
 from governance.services.note import note_create, reference_check
 from governance.services.violation import violations_recorded
 from reasoncodes.actors import Actor, ActorKind
@@ -84,6 +85,8 @@ def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: R
         if expired:
             review_end_expired(held)
         person = actor.id if actor.kind is ActorKind.PERSON else None
+        if person is not None:
+            person_stays(user_id=person)
         standing = standing_of(review=held.review, attempt=held.attempt, person=person, now=now)
         refusal = (
             refusal_of(review=held.review, attempt=held.attempt, standing=standing, now=now, expired=expired)

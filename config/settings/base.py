@@ -7,6 +7,7 @@ from config.env import (
     database_settings,
     env,
     evidence_storage,
+    exports_storage,
     redis_scheme_url,
     secret_key,
     server_url,
@@ -114,6 +115,7 @@ STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     "evidence": evidence_storage(),
+    "exports": exports_storage(),
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API has its own limit
@@ -204,6 +206,9 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "frame-ancestors": ["'none'"],
     }
 }
+
+# Archives of exports are removed after so many days.
+EXPORT_DAYS = env.int("HOLDPOINT_EXPORT_DAYS", default=14)
 
 # What seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database.
 LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")

@@ -17,9 +17,11 @@ from config.middleware.database import drop_stale_connection, note_outage
 from governance.selectors import sealer_lag
 from governance.selectors.epoch import ledger_denial
 from governance.selectors.ledger_tree import oldest_writer
+from governance.selectors.retention import requests_overdue
 from governance.selectors.witness import witness_standing
 from governance.valkey import valkey
 from governance.witnesses import witnesses_configured
+from reasoncodes.tenancy import every_tenant
 
 log = structlog.get_logger("holdpoint.health")
 
@@ -117,6 +119,15 @@ def run_checks() -> dict[str, dict[str, Any]]:
     return results
 
 
+def notes(results: dict[str, dict[str, Any]]) -> list[str]:
+    """What an operator should know and what makes nothing unready: a request past its due date stops no service."""
+    if results["database"]["status"] != "ok":
+        return []
+    with every_tenant():
+        overdue = requests_overdue(at=timezone.now())
+    return [f"{count} {kind} requests are past their due date" for kind, count in overdue.items() if count]
+
+
 @require_safe
 def health(_: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
@@ -127,7 +138,8 @@ def health_ready(_: HttpRequest) -> JsonResponse:
     results = run_checks()
     ready = all(result["status"] == "ok" for result in results.values())
     response = JsonResponse(
-        {"status": "ready" if ready else "not ready", "checks": results}, status=200 if ready else 503
+        {"status": "ready" if ready else "not ready", "checks": results, "notes": notes(results)},
+        status=200 if ready else 503,
     )
     response["Cache-Control"] = "no-store"
     if not ready:

@@ -65,6 +65,8 @@ class LedgerEntryAdmin(ConsoleAdmin):
 
     @admin.display(description="Payload")
     def payload_shown(self, obj: LedgerEntry) -> SafeString:
+        if obj.payload is None:
+            return format_html("<em>{}</em>", "Erased by order; its salted hash is still part of the entry's.")
         return format_html("<pre>{}</pre>", json.dumps(obj.payload, indent=2, sort_keys=True))
 
     @admin.display(description="SHA-256")

@@ -3,17 +3,18 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.db.models import Prefetch, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
-from governance.admin.base import Act, ConsoleAdmin, adopt
+from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.admin.forms import ReasonForm
 from governance.models import RoleGroup, User
-from governance.services.person import person_create
+from governance.services.person import person_create, person_deactivate
 from governance.services.role import person_role_give, person_role_take
 
 
@@ -83,6 +84,19 @@ def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[
     return f"Taken: {row.role} in {row.organization.slug}."
 
 
+class LeaveForm(ReasonForm):
+    """The system's reasons: a person may belong to several organizations."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs | {"obj": None})
+
+
+def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
+    person_deactivate(actor=console_actor(request), at=timezone.now(), user_id=obj.id, **data)
+    messages.success(request, "Ended. They are signed out, and what they released is not sent.")
+    return HttpResponseRedirect(model_admin.page_url("changelist"))
+
+
 @admin.register(User)
 class UserAdmin(ConsoleAdmin):
     form = PersonForm
@@ -93,6 +107,15 @@ class UserAdmin(ConsoleAdmin):
     acts = [
         Act("give-role", "Give a role", "Effective for their next request.", give, RoleForm),
         Act("take-role", "Take a role", "Effective for their next request.", take, RoleForm, danger=True),
+        Act(
+            "deactivate",
+            "End access",
+            "The person left: they are signed out, lose every role, and what they released is not sent any more.",
+            deactivate,
+            LeaveForm,
+            available=lambda obj: obj.is_active,
+            danger=True,
+        ),
     ]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

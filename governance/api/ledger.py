@@ -28,7 +28,7 @@ class LedgerEntryOut(serializers.ModelSerializer[LedgerEntry]):
     wording = serializers.SerializerMethodField(help_text="The action in words.")
     sha256 = HexField()
     payload_sha256 = HexField()
-    nonce = HexField()
+    nonce = HexField(allow_null=True, help_text="null, like the payload, once it was erased by order.")
 
     class Meta:
         model = LedgerEntry

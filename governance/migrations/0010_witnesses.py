@@ -10,7 +10,7 @@ from governance.models.append_only import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0007_decision_frames"),
+        ("governance", "0009_retention"),
     ]
 
     operations = [

@@ -7,10 +7,13 @@ from governance.models.contract import (
     ContractUserObjectPermission,
     ReadinessDecision,
 )
+from governance.models.data_request import DeletionRequest, ExportRequest
 from governance.models.decision import EnforcementDecision, Snapshot
+from governance.models.erasure import ErasedPayload, ErasureItem, ErasureOrder
 from governance.models.evidence import EvidenceBundle
 from governance.models.ledger_entry import LedgerEntry
 from governance.models.ledger_tree import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
+from governance.models.legal_hold import ContextReference, LegalHold
 from governance.models.organization import (
     Organization,
     OrganizationGroupObjectPermission,
@@ -29,12 +32,18 @@ from governance.models.witness import LedgerEpoch, LedgerVerification, WitnessRe
 
 __all__ = [
     "ApiKey",
+    "ContextReference",
     "Contract",
     "ContractDocument",
     "ContractGroupObjectPermission",
     "ContractUserObjectPermission",
+    "DeletionRequest",
     "EnforcementDecision",
+    "ErasedPayload",
+    "ErasureItem",
+    "ErasureOrder",
     "EvidenceBundle",
+    "ExportRequest",
     "GovernanceViolation",
     "LedgerCheckpoint",
     "LedgerEntry",
@@ -43,6 +52,7 @@ __all__ = [
     "LedgerLeaf",
     "LedgerNode",
     "LedgerVerification",
+    "LegalHold",
     "Note",
     "Organization",
     "OrganizationGroupObjectPermission",

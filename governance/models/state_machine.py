@@ -31,18 +31,32 @@ class StateMachineModel(models.Model):
 def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = ()) -> migrations.RunSQL:
     """Migration operation. `moves` are the state changes that any UPDATE may make; `frozen` columns keep their value
     once the row has left its draft (or, for machines without one, from the start). DELETE is for drafts only."""
-    legal = " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in sorted(moves))
-    changed = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in frozen) or "FALSE"
     return migrations.RunSQL(
         sql=f"""
-        CREATE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+        {guard_function(table, moves, frozen=frozen)}
+        CREATE TRIGGER legal_moves BEFORE UPDATE OR DELETE ON {table}
+            FOR EACH ROW EXECUTE FUNCTION {table}_guard();
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER legal_moves;
+        """,
+        reverse_sql=f"DROP TRIGGER legal_moves ON {table}; DROP FUNCTION {table}_guard();",
+    )
+
+
+def guard_function(
+    table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = (), passes: str = ""
+) -> str:
+    """SQL of the trigger's function. `passes`: statements that may let an UPDATE pass before the rest looks."""
+    legal = " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in sorted(moves))
+    changed = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in frozen) or "FALSE"
+    return f"""
+        CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
             IF TG_OP = 'DELETE' THEN
                 IF OLD.state <> 'draft' THEN
                     RAISE EXCEPTION 'append-only: a % that left its draft stays', TG_TABLE_NAME USING ERRCODE = 'HP001';
                 END IF;
                 RETURN OLD;
-            END IF;
+            END IF;{passes}
             IF NEW.state IS DISTINCT FROM OLD.state AND NOT ({legal}) THEN
                 RAISE EXCEPTION 'illegal move of % from % to %', TG_TABLE_NAME, OLD.state, NEW.state
                     USING ERRCODE = 'HP002';
@@ -52,9 +66,4 @@ def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: I
             END IF;
             RETURN NEW;
         END $$;
-        CREATE TRIGGER legal_moves BEFORE UPDATE OR DELETE ON {table}
-            FOR EACH ROW EXECUTE FUNCTION {table}_guard();
-        ALTER TABLE {table} ENABLE ALWAYS TRIGGER legal_moves;
-        """,
-        reverse_sql=f"DROP TRIGGER legal_moves ON {table}; DROP FUNCTION {table}_guard();",
-    )
+        """

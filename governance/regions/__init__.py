@@ -6,7 +6,7 @@ from .load import load_profiles, parse_profiles
 from .merge import EffectiveProfile, merge, tighten
 from .placement import failover_allows, residency_allows
 from .profile import Profile, ProfileSet
-from .retention import retention_until
+from .retention import retention_until, years_later
 from .terms import Terms
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "residency_allows",
     "retention_until",
     "tighten",
+    "years_later",
 ]

@@ -12,10 +12,15 @@ def retention_until(effective: EffectiveProfile, *, started_at: datetime) -> dat
 
     The profiles' clock is the last linked activity: pass its time, and ask again when there is a newer one.
     """
+    return years_later(started_at, years=effective.terms.retention_years)
+
+
+def years_later(started_at: datetime, *, years: int) -> datetime:
+    """The same day so many years later, in UTC."""
     if started_at.tzinfo is None:
         raise ValueError("A time without a zone has no place on the record.")
     start = started_at.astimezone(UTC)
-    year = start.year + effective.terms.retention_years
+    year = start.year + years
     try:
         return start.replace(year=year)
     except ValueError:

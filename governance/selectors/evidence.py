@@ -84,7 +84,6 @@ def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySe
 
 
 def entry_collected(entry: LedgerEntry) -> CollectedEntry:
-    present = entry.payload is not None
     document = {
         "id": entry.id,
         "organization": entry.organization_id,
@@ -98,7 +97,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
         "trace_id": entry.trace_id,
         "at": entry.at,
         "payload": entry.payload,
-        "nonce": bytes(entry.nonce).hex() if present else None,
+        "nonce": bytes(entry.nonce).hex() if entry.nonce is not None else None,
         "payload_sha256": bytes(entry.payload_sha256).hex(),
         "sha256": bytes(entry.sha256).hex(),
     }

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from guardian.shortcuts import get_objects_for_user
 
@@ -96,6 +97,16 @@ def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
     return organization
 
 
+def organization_by_slug(*, slug: str | None) -> list[UUID]:
+    """The ids of the organization with this slug, or of all of them."""
+    rows = Organization.objects.order_by("slug")
+    return list((rows if slug is None else rows.filter(slug=slug)).values_list("id", flat=True))
+
+
+def user_by_name(*, username: str) -> User | None:
+    return User.objects.filter(username=username).first()
+
+
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
     """Usernames for the commitments whose references still exist; erased ones are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
@@ -105,6 +116,12 @@ def people_behind(*, commitments: set[str]) -> dict[str, str]:
 def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     """Asked inside the deciding transaction: a role that was taken away a moment ago decides nothing."""
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
+
+
+def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
+    """Whether one of these people is in the role now."""
+    members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
+    return members.filter(group__user__reference__commitment__in=commitments).exists()
 
 
 def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool:
@@ -118,6 +135,13 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     )
     people = User.objects.filter(id=user_id, is_active=True)
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def person_stays(*, user_id: UUID) -> None:
+    """Locks the person's row (FOR SHARE) until the end of the transaction: whoever ends their access waits for what
+    they are just saying, and what they say next is read after it. A statement before the reads that it protects."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM governance_user WHERE id = %s FOR SHARE", [user_id])
 
 
 def author_of(*, actor: Actor) -> UUID | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from governance.canonical import canonical_sha256
 from governance.enforcement import Decision, Environment, decision_document, evaluate, storable_request
@@ -14,9 +15,10 @@ from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
 from governance.models import EnforcementDecision
 from governance.models.decision import moment_text
-from governance.regions import RegionError, load_profiles, merge, tighten
+from governance.regions import RegionError, load_profiles, merge, tighten, years_later
 from governance.rows import new_row
 from governance.selectors import Credential, IntakeFacts, SnapshotBroken, snapshot_load
+from governance.selectors.retention import erased_by
 from governance.services.snapshot import frame_sha256, snapshot_ensure
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
@@ -33,6 +35,21 @@ class Computed:
     facts: dict[str, Any]
     intake: IntakeFacts
     region: dict[str, Any] | None
+
+    def retention_until(self, at: datetime) -> datetime | None:
+        """The stamp of what is admitted now. None without a region in force: unknown, so kept."""
+        return years_later(at, years=self.region["terms"]["retention_years"]) if self.region else None
+
+
+def retention_stamp(*, regions: list[str], contract_sha256: str, at: datetime) -> datetime | None:
+    """As it would be for an attempt under this contract; before it was opened, as the profiles alone say."""
+    if contract_sha256:
+        region, _ = _region(tuple(regions), contract_sha256)
+        return years_later(at, years=region["terms"]["retention_years"]) if region else None
+    try:
+        return years_later(at, years=merge(load_profiles().select(regions)).terms.retention_years)
+    except RegionError:
+        return None
 
 
 def decision_compute(
@@ -147,6 +164,8 @@ class Replay:
     """What re-evaluation found: no differences means that the record and the rules still agree."""
 
     differences: tuple[str, ...]
+    erased_by: UUID | None = None
+    """The order that erased its request: there is nothing to re-evaluate."""
 
     @property
     def agrees(self) -> bool:
@@ -160,6 +179,8 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
         facts = row.environment
     except SnapshotBroken as error:
         return Replay((f"snapshot {error} is missing or altered",))
+    if request is None and (order := erased_by(subject_id=row.id)):
+        return Replay((), erased_by=order)
     again = decision_document(evaluate(request, environment))
     stored = {
         "verdict": row.verdict,

@@ -14,6 +14,7 @@ from governance.models import LedgerCheckpoint, LedgerEntry
 from governance.models.append_only import append_only_tables
 from governance.selectors.epoch import epoch_list
 from governance.services.divergence import PublicKeys
+from governance.services.erasure_verify import erasures_verify
 from governance.services.seal import MOMENT, NO_LEAF
 from governance.services.verify_range import CHUNK, LEVELS, NODES, Checked, Faults, check_range
 from governance.services.witness_verify import WitnessChecked, witness_verify
@@ -41,6 +42,8 @@ class Verified:
     entries: int = 0
     heads: int = 0
     unsealed: int = 0
+    erased: int = 0
+    """Payloads, by order."""
     found: Faults = field(default_factory=Faults)
     notes: list[str] = field(default_factory=list)
     witnesses: list[WitnessChecked] = field(default_factory=list)
@@ -59,6 +62,7 @@ class Verified:
             "entries": self.entries,
             "heads": self.heads,
             "unsealed": self.unsealed,
+            "erased": self.erased,
             "faults": self.faults,
             "wrong": self.wrong,
             "notes": self.notes,
@@ -105,6 +109,7 @@ def ledger_verify(
     _check_rest(newest, verified)
     _check_epochs(verified)
     _check_guards(verified.found)
+    _check_erasures(verified)
     for witness in witnesses:
         verified.witnesses.append(witness_verify(witness=witness, keys=keys, faults=verified.found))
     return verified
@@ -182,3 +187,10 @@ def _check_guards(faults: Faults) -> None:
         for table, active in cursor.fetchall():
             if active != 2:
                 faults.add(f"table {table}: its triggers against changes are not both in force")
+
+
+def _check_erasures(verified: Verified) -> None:
+    erasures = erasures_verify()
+    verified.erased = erasures.count
+    for text in erasures.wrong:
+        verified.found.add(text)

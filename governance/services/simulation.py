@@ -33,7 +33,8 @@ class Change:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered."""
+    """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered, or
+    the request was erased by order."""
 
     decided: int = 0
     changed: int = 0
@@ -81,6 +82,8 @@ def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
 
 
 def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> Change | None:
+    if row.request is None:
+        raise SnapshotBroken("erased by order")
     again = redecide(row=row, policy=draft, policy_sha256=digest)
     reason, approval = again.reason_code or "", approval_document(again.approval)
     if (again.verdict.value, reason, approval) == (row.verdict, row.reason_code, row.approval):

@@ -113,7 +113,7 @@ def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> byt
         faults.add(f"leaf {position}: its entry is gone")
         return stored
     facts = EntryHeader(*header)
-    if payload is not None and payload_hash(payload=json.loads(payload), nonce=bytes(nonce)) != bytes(payload_sha256):
+    if payload is not None and not _payload_fits(payload, nonce, payload_sha256):
         faults.add(f"leaf {position}: the payload of entry {facts.id} was changed")
     found = entry_hash(header=facts, payload_sha256=bytes(payload_sha256))
     leaf = leaf_hash(found)
@@ -122,6 +122,11 @@ def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> byt
     if leaf != stored:
         faults.add(f"leaf {position}: it is not the leaf of entry {facts.id}")
     return leaf
+
+
+def _payload_fits(payload: str, nonce: Any, payload_sha256: Any) -> bool:
+    """Without its nonce nobody can tell: it does not fit."""
+    return nonce is not None and payload_hash(payload=json.loads(payload), nonce=bytes(nonce)) == bytes(payload_sha256)
 
 
 def _check_nodes(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faults) -> None:

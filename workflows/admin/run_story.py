@@ -67,7 +67,7 @@ class Told:
 
 def timeline(told: Told) -> list[Line]:
     """Oldest first. What people did and what modules said are one story; so are the attempts behind the steps."""
-    entries = {entry.payload.get("number"): entry for entry in told.entries}
+    entries = {(entry.payload or {}).get("number"): entry for entry in told.entries}
     done = {one.created_at: one for one in told.interventions}
     tries = {step.id: step for step in told.steps}
     lines = [
@@ -122,7 +122,7 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
 
 
 def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
-    path = list(entry.payload.get("path", [])) if entry else []
+    path = list((entry.payload or {}).get("path", [])) if entry else []
     if event.drift:
         path.append(f"Drift: {DRIFT_WORDS[event.drift]}.")
     if event.outcome in OUTCOME_WORDS and event.outcome != "drift":

@@ -1,5 +1,6 @@
 """One run of a definition for one case, and its steps: a row per try."""
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
@@ -36,6 +37,10 @@ class WorkflowInstance(models.Model):
     started_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
+    retention_until = models.DateTimeField(
+        null=True, help_text="Stamped at the start by the regional profile; empty: unknown, so kept."
+    )
+    erased_at = models.DateTimeField(null=True)
 
     objects = TenantManager()
 
@@ -54,6 +59,7 @@ class WorkflowInstance(models.Model):
         ]
         indexes = [
             models.Index(fields=["organization", "id"], name="instance_by_organization"),
+            BrinIndex(fields=["retention_until"], name="instance_retention"),
             models.Index(fields=["organization", "status", "id"], name="instance_by_status"),
             models.Index(fields=["deadline_at"], condition=Q(status__in=GOING), name="instance_deadline"),
             models.Index(fields=["organization", "id"], condition=Q(status="queued"), name="instance_queue"),

@@ -7,6 +7,7 @@ from uuid import UUID
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
 from governance.models import Product
+from governance.services.decision import retention_stamp
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
 from workflows.engine.inputs import Started
@@ -82,6 +83,11 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
+        retention_until=retention_stamp(
+            regions=definition.organization.regions if definition.organization else [],
+            contract_sha256=definition.contract.snapshot_sha256 if definition.contract else "",
+            at=at,
+        ),
     )
 
 

@@ -1,9 +1,11 @@
 """Folds an instance's log through the engine again and compares. Reads only; law 3 for runs."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 
+from governance.selectors.retention import erased_by
 from workflows.definitions.document import Definition
 from workflows.engine.core import Gate, drive
 from workflows.engine.effects import Ask
@@ -21,14 +23,18 @@ log = structlog.get_logger("holdpoint.replay")
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """`differences` names what the stored state and the replayed one disagree on; empty: they agree."""
+    """`differences` names what the stored state and the replayed one disagree on; empty: they agree. Of a run
+    that was erased there is nothing to replay; `erased_by` is the order."""
 
     instance: WorkflowInstance
     events: int
     differences: list[str]
+    erased_by: UUID | None = None
 
 
 def instance_replay(*, instance: WorkflowInstance) -> Replayed:
+    if instance.erased_at is not None and (order := erased_by(subject_id=instance.id)):
+        return Replayed(instance, 0, [], erased_by=order)
     stored = state_of(instance, list(WorkflowStep.objects.filter(instance=instance).order_by("number")))
     events = list(WorkflowEvent.objects.filter(instance=instance, number__isnull=False).order_by("number"))
     wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]

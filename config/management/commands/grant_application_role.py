@@ -1,4 +1,5 @@
-"""Gives the application's role what it needs and no more: on the record it may read and insert, nothing else."""
+"""Gives the application's role what it needs and no more: on the record it may read and insert, and call the
+functions that erase by order; nothing else."""
 
 from typing import Any
 
@@ -9,6 +10,7 @@ from psycopg import sql
 
 from config.env import env
 from governance.models.append_only import append_only_tables
+from governance.subjects import erasing_doors
 
 
 class Command(BaseCommand):
@@ -40,4 +42,6 @@ class Command(BaseCommand):
                     sql.Identifier(table), name
                 )
             )
+        for function in erasing_doors():
+            grants.append(sql.SQL("GRANT EXECUTE ON FUNCTION {}(uuid) TO {}").format(sql.Identifier(function), name))
         return grants

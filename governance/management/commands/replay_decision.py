@@ -25,14 +25,19 @@ class Command(BaseCommand):
             raise CommandError("Name one decision, or --all.")
         with every_tenant():
             rows = self._all() if options["all"] else self._one(options["decision"])
-            checked, differing = 0, 0
+            checked, differing, erased = 0, 0, 0
             for row in rows:
                 replay = decision_replay(row=row)
                 checked += 1
+                if replay.erased_by:
+                    erased += 1
+                    self.stdout.write(f"{row.id} was purged by order {replay.erased_by}")
                 if not replay.agrees:
                     differing += 1
                     self.stdout.write(self.style.ERROR(f"{row.id} differs in: {', '.join(replay.differences)}"))
-        self.stdout.write(f"{checked} decisions re-evaluated, {differing} differ.")
+        self.stdout.write(
+            f"{checked - erased} decisions re-evaluated, {differing} differ, {erased} were purged by order."
+        )
         if differing:
             raise CommandError("The record and the rules do not agree.", returncode=1)
 

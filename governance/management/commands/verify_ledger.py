@@ -55,5 +55,5 @@ class Command(BaseCommand):
             self.stdout.write(f"Witness {witness.words}.")
         self.stdout.write(
             f"{verified.entries} entries under {verified.heads} signed heads checked, {verified.faults} faults; "
-            f"{verified.unsealed} entries wait to be sealed."
+            f"{verified.unsealed} entries wait to be sealed; {verified.erased} payloads were erased by order."
         )

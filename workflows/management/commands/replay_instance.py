@@ -33,6 +33,8 @@ class Command(BaseCommand):
                 replayed = instance_replay(instance=row)
                 checked, events = checked + 1, events + replayed.events
                 differing += [replayed] if replayed.differences else []
+                if replayed.erased_by and not options["json"]:
+                    self.stdout.write(f"{row.id} was purged by order {replayed.erased_by}")
         self._say(checked, events, differing, as_json=options["json"])
         if differing:
             raise CommandError("Stored state and event log do not agree.", returncode=1)

@@ -1,0 +1,205 @@
+"""Erasure by order: a person orders it, a worker does it item by item, each in a transaction of its own.
+
+What may be erased the database's own function decides at the act, under the lock that holds wait for. Safe to be
+killed, to be run twice and to be run by several at once: an item is done with the erasure that it tells of.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from uuid import UUID
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from governance.doorbell import ring
+from governance.ledger.append import actor_reference, ledger_append
+from governance.models import ErasedPayload, ErasureItem, ErasureOrder, Note
+from governance.retention import Subject
+from governance.roles import OPERATE
+from governance.selectors.identity import person_may
+from governance.states import ErasureKind, ItemState
+from governance.subjects import subject_kind
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.errors import NotFound
+from reasoncodes.ids import uuid7
+
+TASK = "governance.tasks.erasure_work"
+PATIENCE = timedelta(seconds=30)
+BATCH = 100
+NOT_ALLOWED = "not_authorized"
+FAILED = "enforcement_exception"
+log = structlog.get_logger("holdpoint.erasure")
+DUE = """
+SELECT id FROM governance_erasureorder
+WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
+"""
+OnFinished = Callable[[ErasureOrder, datetime], None]
+_finished: list[OnFinished] = []
+
+
+def on_erasure_finished(handler: OnFinished) -> OnFinished:
+    """Called in the transaction that finishes an order."""
+    if handler not in _finished:
+        _finished.append(handler)
+    return handler
+
+
+def erasure_order(
+    *,
+    actor: Actor,
+    at: datetime,
+    organization_id: UUID,
+    kind: ErasureKind,
+    subjects: Sequence[Subject],
+    reason_code: str,
+    note: Note | None,
+) -> ErasureOrder:
+    """In the caller's transaction, which has looked at the reason. Only people order."""
+    if actor.kind is not ActorKind.PERSON or actor.id is None or not actor.may_act_in(organization_id):
+        raise NotFound
+    order = ErasureOrder(
+        organization_id=organization_id,
+        kind=kind,
+        reason_code=reason_code,
+        note=note,
+        ordered_by=actor.id,
+        ordered_by_ref=actor_reference(actor),
+        created_at=at,
+        resume_at=at + PATIENCE,
+    )
+    order.save(force_insert=True)
+    ErasureItem.objects.bulk_create([_item(order, one) for one in subjects], batch_size=1000)
+    ledger_append(
+        action="erasure.ordered",
+        organization_id=organization_id,
+        subject_type="erasure_order",
+        subject_id=order.id,
+        actor=actor,
+        at=at,
+        payload={"kind": kind.value, "count": len(subjects), "note_sha256": note.sha256 if note else None},
+        reason_code=reason_code,
+    )
+    ring(TASK, order.id)
+    return order
+
+
+def _item(order: ErasureOrder, subject: Subject) -> ErasureItem:
+    return ErasureItem(
+        id=uuid7(),
+        order=order,
+        organization_id=order.organization_id,
+        kind=subject.kind,
+        subject_id=subject.id,
+        not_before=subject.retention_until,
+    )
+
+
+def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
+    """One batch; how many were worked off. Rings for the next batch, so that others get their turn in between."""
+    order = ErasureOrder.objects.filter(id=order_id, finished_at=None).first()
+    if order is None:
+        return 0
+    ErasureOrder.objects.filter(id=order.id).update(resume_at=now() + PATIENCE)
+    items = ErasureItem.objects.filter(order=order, state=ItemState.WAITING).order_by("id").values_list("id", flat=True)
+    worked = sum(erase_one(order, item_id, now()) for item_id in list(items[:BATCH]))
+    if items.exists():
+        if worked:  # otherwise somebody else is at it, or the tick will be
+            ring(TASK, order.id)
+    else:
+        _finish(order, now())
+    return worked
+
+
+def erasures_due() -> list[UUID]:
+    """Unfinished ones that nobody has touched for a while. The clock goes on with an order; it never gives one."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [BATCH])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def erase_one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
+    """False: somebody else has it. What fails for no reason of ours is refused too, or the order would never end."""
+    try:
+        with transaction.atomic():
+            return _one(order, item_id, at)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.error("erasure_item_failed", order=str(order.id), item=str(item_id), error=type(error).__name__)
+        with transaction.atomic():
+            item = _take(item_id)
+            return item is not None and _end(order, item, FAILED, at)
+
+
+def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
+    item = _take(item_id)
+    if item is None:
+        return False
+    if not person_may(user_id=order.ordered_by, organization_id=order.organization_id, permission=OPERATE):
+        return _end(order, item, NOT_ALLOWED, at)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {subject_kind(item.kind).door}(%s)", [item.id])
+        (problem,) = cursor.fetchone()
+    return _end(order, item, problem, at)
+
+
+def _take(item_id: UUID) -> ErasureItem | None:
+    rows = ErasureItem.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
+    return rows.filter(id=item_id, state=ItemState.WAITING).first()
+
+
+def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> bool:
+    """The item's end, and the ledger entry with a digest of which payloads went."""
+    item.refresh_from_db(fields=["entries"])
+    item.state, item.problem = ItemState.REFUSED if problem else ItemState.DONE, problem
+    item.refs, item.finished_at = [], at
+    item.save(update_fields=["state", "problem", "refs", "finished_at"])
+    ids = ErasedPayload.objects.filter(item=item).order_by("entry_id").values_list("entry_id", flat=True)
+    ledger_append(
+        action="erasure.refused" if problem else "erasure.done",
+        organization_id=order.organization_id,
+        subject_type=item.kind,
+        subject_id=item.subject_id,
+        actor=orderer(order),
+        at=at,
+        payload={
+            "order": str(order.id),
+            "item": str(item.id),
+            "entries": item.entries,
+            "entries_sha256": entries_digest(ids),
+        },
+        reason_code=problem or order.reason_code,
+    )
+    return True
+
+
+def entries_digest(ids: Iterable[UUID]) -> str:
+    """Over the ids of the erased entries in their order: the ledger says which ones an order erased, and no others."""
+    return sha256("\n".join(str(one) for one in ids).encode()).hexdigest()
+
+
+def orderer(order: ErasureOrder) -> Actor:
+    return Actor(ActorKind.PERSON, order.ordered_by, frozenset({order.organization_id}))
+
+
+def _finish(order: ErasureOrder, at: datetime) -> None:
+    with transaction.atomic():
+        locked = ErasureOrder.objects.select_for_update(no_key=True).filter(id=order.id, finished_at=None).first()
+        if locked is None or ErasureItem.objects.filter(order=locked, state=ItemState.WAITING).exists():
+            return
+        locked.finished_at = at
+        locked.save(update_fields=["finished_at"])
+        states = list(ErasureItem.objects.filter(order=locked).values_list("state", flat=True))
+        ledger_append(
+            action="erasure.finished",
+            organization_id=locked.organization_id,
+            subject_type="erasure_order",
+            subject_id=locked.id,
+            actor=orderer(locked),
+            at=at,
+            payload={"done": states.count(ItemState.DONE), "refused": states.count(ItemState.REFUSED)},
+            reason_code=locked.reason_code,
+        )
+        for handler in _finished:
+            handler(locked, at)
