@@ -30,6 +30,18 @@ class EvidenceFailed(DomainError):
     title = "The bundle could not be built"
 
 
+class EvidenceErased(DomainError):
+    """Something in this evidence bundle was erased by order, so the bundle was erased with it.
+
+    Ask for the evidence again with `POST`: the new bundle holds what is still there and says what was erased. Copies
+    that were handed out before are with those who asked for them; the read audit says who that was.
+    """
+
+    code = "evidence-erased"
+    status = 410
+    title = "The bundle was erased"
+
+
 class EvidenceAltered(DomainError):
     """The stored evidence bundle is no longer what was built, so it is not handed out.
 

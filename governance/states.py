@@ -100,10 +100,14 @@ class EvidenceState(StrEnum):
     BUILDING = "building"
     READY = "ready"
     FAILED = "failed"
+    ERASED = "erased"  # by an order that erased something in it; the file is removed
 
 
 EVIDENCE_MOVES: frozenset[tuple[str, str]] = frozenset(
-    {("requested", "building"), ("requested", "failed"), ("building", "ready"), ("building", "failed")}
+    {
+        *(("requested", "building"), ("requested", "failed"), ("building", "ready"), ("building", "failed")),
+        *((state, "erased") for state in ("requested", "building", "ready", "failed")),
+    }
 )
 
 

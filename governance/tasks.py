@@ -11,10 +11,11 @@ from django.utils import timezone
 from governance.deny_mode import ledger_guard
 from governance.ledger.configured import known_keys, sealing_key
 from governance.selectors.epoch import ledger_denial
-from governance.selectors.evidence import bundles_due
+from governance.selectors.evidence import bundles_due, bundles_to_remove
 from governance.selectors.witness import heads_due
 from governance.services import erasure, export, seal, verification
 from governance.services import evidence_build as evidence
+from governance.services.evidence_erase import evidence_remove as bundle_remove
 from governance.services.witness_push import witness_push
 from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
@@ -45,6 +46,14 @@ def evidence_resume() -> None:
     with every_tenant():
         for bundle_id in bundles_due():
             evidence.evidence_build(bundle_id=bundle_id, now=timezone.now, storage=storages["evidence"])
+        for bundle_id in bundles_to_remove():
+            bundle_remove(bundle_id=bundle_id, storage=storages["evidence"], at=timezone.now())
+
+
+@shared_task
+def evidence_remove(bundle_id: str) -> None:
+    with every_tenant():
+        bundle_remove(bundle_id=UUID(bundle_id), storage=storages["evidence"], at=timezone.now())
 
 
 @shared_task

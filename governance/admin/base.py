@@ -172,11 +172,11 @@ class ConsoleAdmin(ModelAdmin):
         obj = self.get_object(request, object_id)
         context = extra_context or {}
         if obj is not None and self.has_view_permission(request, obj):
-            self._record_reading(request, obj)
+            self.record_reading(request, obj)
             context |= {"act_links": self._links(request, obj)} | self.page_context(request, obj)
         return super().change_view(request, object_id, form_url, context)
 
-    def _record_reading(self, request: HttpRequest, obj: Any) -> None:
+    def record_reading(self, request: HttpRequest, obj: Any) -> None:
         if self.read_subject:
             read_recorded(
                 actor=console_actor(request, permission=self.view_permission),

@@ -27,7 +27,14 @@ from governance.services.evidence_request import evidence_request
 from governance.states import EvidenceKind, EvidenceState
 from reasoncodes.errors import PROBLEMS, DomainError
 
-LABELS = {"ready": "success", "failed": "danger", "altered": "danger", "building": "info", "requested": "info"}
+LABELS = {
+    "ready": "success",
+    "failed": "danger",
+    "altered": "danger",
+    "erased": "warning",
+    "building": "info",
+    "requested": "info",
+}
 SUBJECT_PAGES = {
     EvidenceKind.ATTEMPT.value: "admin:attempts_attempt_change",
     EvidenceKind.INSTANCE.value: "admin:workflows_workflowinstance_change",
@@ -88,6 +95,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
     ]
     readonly_fields = fields
     view_permission = AUDIT
+    read_subject = "evidence_bundle"
     change_form_outer_before_template = "admin/holdpoint/evidence.html"
     acts = [
         Act(
@@ -128,11 +136,12 @@ class EvidenceBundleAdmin(ConsoleAdmin):
         return [{"title": "Download", "url": self.page_url("download", obj.pk), "primary": True}]
 
     def page_context(self, request: HttpRequest, obj: EvidenceBundle) -> dict[str, Any]:
-        ended = obj.state in {EvidenceState.READY, EvidenceState.FAILED}
+        ended = obj.state not in {EvidenceState.REQUESTED, EvidenceState.BUILDING}
         return {"bundle": obj, "follows": "" if ended else self.page_url("progress", obj.pk)}
 
     def download_view(self, request: HttpRequest, object_id: UUID) -> HttpResponseBase:
         bundle = self.object_or_404(request, object_id)
+        self.record_reading(request, bundle)
         try:
             return evidence_file(bundle)
         except DomainError as refusal:

@@ -36,6 +36,7 @@ def ask(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[s
 @admin.register(ExportRequest)
 class ExportRequestAdmin(ConsoleAdmin):
     view_permission = AUDIT
+    read_subject = "export"
     addable = True
     list_display = ["about", "state_shown", "reason_code", "requested_at", "due_at", "expires_at", "organization"]
     list_filter = ["state"]
@@ -113,6 +114,7 @@ class ExportRequestAdmin(ConsoleAdmin):
         actor = console_actor(request, permission=AUDIT)
         if not actor.may_act_in(row.organization_id):
             raise PermissionDenied
+        self.record_reading(request, row)
         try:
             opened, stream = export_open(actor=actor, at=timezone.now(), export_id=row.id, storage=storages["exports"])
         except DomainError as refusal:

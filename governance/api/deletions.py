@@ -8,14 +8,13 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.legal_holds import ReasonIn
 from governance.models import DeletionRequest
 from governance.roles import AUDIT, ApiScope
 from governance.selectors import organization_of
 from governance.selectors.retention import deletion_get, deletion_list
 from governance.services.deletion import deletion_accept, deletion_refuse, deletion_request
 from governance.states import DeletionState
-from reasoncodes.api.conventions import ApiView, StrictSerializer
+from reasoncodes.api.conventions import ApiView, ReasonedIn, StrictSerializer
 
 
 class DeletionOut(serializers.ModelSerializer[DeletionRequest]):
@@ -101,10 +100,10 @@ class DeletionAcceptApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="deletions_accept", request=ReasonIn, responses=DeletionOut, examples=[ACCEPT])
+    @extend_schema(operation_id="deletions_accept", request=ReasonedIn, responses=DeletionOut, examples=[ACCEPT])
     def post(self, request: Request, deletion_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, ReasonedIn)
         row = deletion_accept(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
         return shown(row.id)
 
@@ -115,9 +114,9 @@ class DeletionRefuseApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="deletions_refuse", request=ReasonIn, responses=DeletionOut, examples=[REFUSE])
+    @extend_schema(operation_id="deletions_refuse", request=ReasonedIn, responses=DeletionOut, examples=[REFUSE])
     def post(self, request: Request, deletion_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, ReasonedIn)
         row = deletion_refuse(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
         return shown(row.id)

@@ -12,6 +12,7 @@ from rest_framework import renderers, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.read_audit import opened
 from governance.evidence_file import ZIP, evidence_file
 from governance.models import EvidenceBundle
 from governance.roles import AUDIT, OPERATE, ApiScope
@@ -117,7 +118,7 @@ class EvidenceDownloadApi(BundleView):
     @extend_schema(operation_id="evidence_download", responses=FILE)
     def get(self, request: Request, bundle_id: UUID) -> HttpResponseBase:
         self.query(request)
-        return file_response(request, self.bundle(request, bundle_id))
+        return file_response(self, request, self.bundle(request, bundle_id))
 
 
 class SubjectEvidenceView(ApiView):
@@ -145,12 +146,14 @@ class SubjectEvidenceView(ApiView):
         self.query(request)
         bundle = bundle_newest_or_404(kind=self.kind, subject_id=subject_id)
         if isinstance(request.accepted_renderer, ZipRenderer):
-            return file_response(request, bundle)
+            return file_response(self, request, bundle)
         return Response(EvidenceOut(bundle).data)
 
 
-def file_response(request: Request, bundle: EvidenceBundle) -> HttpResponseBase:
+def file_response(view: ApiView, request: Request, bundle: EvidenceBundle) -> HttpResponseBase:
+    """Taking a copy is reading it: that stands in the read audit before the first byte leaves."""
     tag = f'"{bundle.sha256}"'
     if bundle.state == EvidenceState.READY and request.headers.get("If-None-Match") == tag:
         return HttpResponse(status=304, headers={"ETag": tag})
+    opened(view, request, subject_kind="evidence_bundle", subject_id=bundle.id, organization_id=bundle.organization_id)
     return evidence_file(bundle)

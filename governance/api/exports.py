@@ -11,7 +11,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.legal_holds import ReasonIn
+from governance.api.read_audit import opened
 from governance.archive_response import archive_response
 from governance.models import ExportRequest
 from governance.roles import ApiScope
@@ -19,7 +19,7 @@ from governance.selectors import organization_of
 from governance.selectors.retention import export_get, export_list
 from governance.services.export import export_open, export_request
 from governance.states import ExportState
-from reasoncodes.api.conventions import ApiView, StrictSerializer
+from reasoncodes.api.conventions import ApiView, ReasonedIn, StrictSerializer
 
 
 class ExportOut(serializers.ModelSerializer[ExportRequest]):
@@ -57,7 +57,7 @@ class ExportFilter(StrictSerializer):
     state = serializers.ChoiceField(choices=list(ExportState), required=False)
 
 
-class ExportIn(ReasonIn):
+class ExportIn(ReasonedIn):
     context_ref = serializers.CharField(
         max_length=200, required=False, allow_blank=True, default="", help_text="Empty: the whole organization."
     )
@@ -102,8 +102,10 @@ class ExportDownloadApi(ApiView):
 
     @extend_schema(operation_id="exports_download", responses={(200, "application/zip"): OpenApiTypes.BINARY})
     def get(self, request: Request, export_id: UUID) -> Any:
-        """That it was taken, and by whom, is on the ledger."""
+        """That it was taken, and by whom, is on the ledger and in the read audit."""
         self.query(request)
+        found = export_get(export_id=export_id)
+        opened(self, request, subject_kind="export", subject_id=found.id, organization_id=found.organization_id)
         row, stream = export_open(
             actor=self.actor(request), at=timezone.now(), export_id=export_id, storage=storages["exports"]
         )

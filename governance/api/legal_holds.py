@@ -14,12 +14,7 @@ from governance.selectors import organization_of
 from governance.selectors.retention import legal_hold_get, legal_hold_list
 from governance.services.legal_hold import legal_hold_place, legal_hold_release
 from governance.states import HoldScope, HoldState
-from reasoncodes.api.conventions import ApiView, StrictSerializer
-
-
-class ReasonIn(StrictSerializer):
-    reason_code = serializers.CharField(max_length=64)
-    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
+from reasoncodes.api.conventions import ApiView, ReasonedIn, StrictSerializer
 
 
 class LegalHoldOut(serializers.ModelSerializer[LegalHold]):
@@ -55,7 +50,7 @@ class LegalHoldFilter(StrictSerializer):
     scope = serializers.ChoiceField(choices=list(HoldScope), required=False)
 
 
-class LegalHoldIn(ReasonIn):
+class LegalHoldIn(ReasonedIn):
     scope = serializers.ChoiceField(choices=list(HoldScope))
     target = serializers.CharField(
         max_length=200,
@@ -115,9 +110,9 @@ class LegalHoldReleaseApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="legal_holds_release", request=ReasonIn, responses=LegalHoldOut, examples=[RELEASE])
+    @extend_schema(operation_id="legal_holds_release", request=ReasonedIn, responses=LegalHoldOut, examples=[RELEASE])
     def post(self, request: Request, hold_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, ReasonedIn)
         hold = legal_hold_release(actor=self.actor(request), at=timezone.now(), hold_id=hold_id, **given)
         return shown(hold.id)

@@ -87,6 +87,7 @@ register_actions(
         "evidence.collected": "recorded what an evidence bundle holds",
         "evidence.built": "built an evidence bundle",
         "evidence.failed": "could not build an evidence bundle",
+        "evidence.erased": "erased an evidence bundle with what it held",
         "evidence.altered": "found a stored evidence bundle altered or gone, and did not hand it out",
         "ledger.key_adopted": "began to seal the ledger with a new key",
         "ledger.divergence_found": "found the record to differ from what witnesses hold, and stopped",

@@ -1,5 +1,7 @@
 """Evidence bundles, and what the database refuses about them."""
 
+import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
 import django.db.models.deletion
 from django.db import migrations, models
 
@@ -56,6 +58,15 @@ class Migration(migrations.Migration):
                     "entries",
                     models.PositiveIntegerField(help_text="Ledger entries about the subject at that time.", null=True),
                 ),
+                (
+                    "covers",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.UUIDField(),
+                        default=list,
+                        help_text="Whose rows are in it; people too.",
+                        size=None,
+                    ),
+                ),
                 ("draft", models.BinaryField(help_text="What was collected, until the bundle is written.", null=True)),
                 ("anchor", models.UUIDField(help_text="The ledger entry that names what was collected.", null=True)),
                 ("checkpoint_size", models.BigIntegerField(null=True)),
@@ -71,6 +82,14 @@ class Migration(migrations.Migration):
                 (
                     "altered_at",
                     models.DateTimeField(help_text="When the stored file was found to be another one.", null=True),
+                ),
+                (
+                    "erased_at",
+                    models.DateTimeField(help_text="When something in it was erased by order.", null=True),
+                ),
+                (
+                    "removed_at",
+                    models.DateTimeField(help_text="When its file was removed after that.", null=True),
                 ),
                 (
                     "organization",
@@ -92,6 +111,12 @@ class Migration(migrations.Migration):
                         fields=["resume_at"],
                         name="evidence_unfinished",
                     ),
+                    models.Index(
+                        condition=models.Q(("removed_at", None), ("state", "erased")),
+                        fields=["resume_at"],
+                        name="evidence_to_remove",
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(fields=["covers"], name="evidence_by_covered"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -103,6 +128,7 @@ class Migration(migrations.Migration):
                                     governance.states.EvidenceState["BUILDING"],
                                     governance.states.EvidenceState["READY"],
                                     governance.states.EvidenceState["FAILED"],
+                                    governance.states.EvidenceState["ERASED"],
                                 ],
                             )
                         ),

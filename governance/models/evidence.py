@@ -1,5 +1,7 @@
 """An evidence bundle: what it is about, how far its making is, and where the finished file lies."""
 
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 
@@ -21,6 +23,7 @@ class EvidenceBundle(models.Model):
     requested_by_ref = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField()
     entries = models.PositiveIntegerField(null=True, help_text="Ledger entries about the subject at that time.")
+    covers = ArrayField(models.UUIDField(), default=list, help_text="Whose rows are in it; people too.")
     draft = models.BinaryField(null=True, help_text="What was collected, until the bundle is written.")
     anchor = models.UUIDField(null=True, help_text="The ledger entry that names what was collected.")
     checkpoint_size = models.BigIntegerField(null=True)
@@ -31,6 +34,8 @@ class EvidenceBundle(models.Model):
     resume_at = models.DateTimeField(help_text="When the tick takes it up, should whoever works on it have died.")
     built_at = models.DateTimeField(null=True)
     altered_at = models.DateTimeField(null=True, help_text="When the stored file was found to be another one.")
+    erased_at = models.DateTimeField(null=True, help_text="When something in it was erased by order.")
+    removed_at = models.DateTimeField(null=True, help_text="When its file was removed after that.")
 
     objects = TenantManager()
 
@@ -55,6 +60,8 @@ class EvidenceBundle(models.Model):
             models.Index(
                 fields=["resume_at"], condition=Q(state__in=["requested", "building"]), name="evidence_unfinished"
             ),
+            models.Index(fields=["resume_at"], condition=Q(state="erased", removed_at=None), name="evidence_to_remove"),
+            GinIndex(fields=["covers"], name="evidence_by_covered"),
         ]
 
     def __str__(self) -> str:

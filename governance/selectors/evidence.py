@@ -9,6 +9,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from governance.evidence import CollectedEntry, Person, plain
 from governance.ledger.actions import wording
@@ -71,6 +72,12 @@ def bundles_due() -> list[UUID]:
         return [row[0] for row in cursor.fetchall()]
 
 
+def bundles_to_remove() -> list[UUID]:
+    """Erased ones whose file may still lie in the storage."""
+    rows = EvidenceBundle.objects.filter(state="erased", removed_at=None, resume_at__lte=Now())
+    return list(rows.order_by("resume_at").values_list("id", flat=True)[:BATCH])
+
+
 def built_sha256(*, bundle: EvidenceBundle) -> str:
     """As the ledger has it; the bundle's own row only repeats it."""
     entry = LedgerEntry.objects.filter(subject_id=bundle.id, action="evidence.built").first()
@@ -97,7 +104,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
         "trace_id": entry.trace_id,
         "at": entry.at,
         "payload": entry.payload,
-        "nonce": bytes(entry.nonce).hex() if entry.nonce is not None else None,
+        "nonce": bytes(entry.nonce).hex() if entry.payload is not None and entry.nonce is not None else None,
         "payload_sha256": bytes(entry.payload_sha256).hex(),
         "sha256": bytes(entry.sha256).hex(),
     }

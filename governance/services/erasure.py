@@ -18,6 +18,7 @@ from governance.models import ErasedPayload, ErasureItem, ErasureOrder, Note
 from governance.retention import Subject
 from governance.roles import OPERATE
 from governance.selectors.identity import person_may
+from governance.services.evidence_erase import evidence_erase
 from governance.states import ErasureKind, ItemState
 from governance.subjects import subject_kind
 from reasoncodes.actors import Actor, ActorKind
@@ -155,6 +156,8 @@ def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> 
     item.state, item.problem = ItemState.REFUSED if problem else ItemState.DONE, problem
     item.refs, item.finished_at = [], at
     item.save(update_fields=["state", "problem", "refs", "finished_at"])
+    if not problem:
+        evidence_erase(subject_id=item.subject_id, actor=orderer(order), at=at)
     ids = ErasedPayload.objects.filter(item=item).order_by("entry_id").values_list("entry_id", flat=True)
     ledger_append(
         action="erasure.refused" if problem else "erasure.done",

@@ -40,7 +40,7 @@ class NotTrue(ValueError):
 def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> None:
     """As far as it goes now. What waits for the sealer or the storage is taken up again by the tick."""
     try:
-        with _alone(bundle_id) as alone:
+        with alone_with(bundle_id) as alone:
             if alone and _claim(bundle_id, now()):
                 _go_on(bundle_id, now, storage)
     except (OperationalError, InterfaceError):
@@ -52,7 +52,7 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
 
 
 @contextmanager
-def _alone(bundle_id: UUID) -> Iterator[bool]:
+def alone_with(bundle_id: UUID) -> Iterator[bool]:
     """For as long as this connection lasts; without a transaction. False: somebody else is at it."""
     key = f"evidence-build:{bundle_id}"
     with connection.cursor() as cursor:
@@ -83,7 +83,7 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
         _later(bundle, "waiting for the sealer", now() + SEALER)
         return
     data = bundle_bytes(bundle, files, entries, sealed)
-    name = f"{bundle.organization_id}/{bundle.id}.zip"
+    name = file_name(bundle)
     try:
         name = _store(storage, name, data)
     except Exception as error:
@@ -91,6 +91,10 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
         _storage_failed(bundle, now())
         return
     _ready(bundle.id, data, name, sealed.checkpoint.size, at=now())
+
+
+def file_name(bundle: EvidenceBundle) -> str:
+    return f"{bundle.organization_id}/{bundle.id}.zip"
 
 
 def bundle_bytes(

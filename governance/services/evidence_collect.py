@@ -44,10 +44,17 @@ def evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None:
         )
         bundle.anchor = evidence_record(bundle, verifier.ANCHOR, actor=SYSTEM, at=at, payload=payload)
         bundle.draft = verifier.zip_write({**files, ENTRIES: verifier.canonical(entries)})
+        bundle.covers = _covers(collected)
         bundle.entries = sum(1 for entry in entries if entry["subject_id"] != str(bundle.id))
         bundle.state, bundle.progress = EvidenceState.BUILDING, "waiting for the sealer"
-        bundle.save(update_fields=["anchor", "draft", "entries", "state", "progress"])
+        bundle.save(update_fields=["anchor", "covers", "draft", "entries", "state", "progress"])
         return bundle
+
+
+def _covers(collected: Collected) -> list[UUID]:
+    """Once one of these is erased by order, the bundle is too."""
+    people = [UUID(person.opening["user_id"]) for person in collected.people if person.opening is not None]
+    return sorted({*collected.material.record, *people})
 
 
 def draft_read(bundle: EvidenceBundle) -> tuple[dict[str, bytes], list[dict[str, object]]]:

@@ -12,6 +12,7 @@ from django.db import transaction
 from governance.evidence import recompute
 from governance.evidence_errors import (
     EvidenceAltered,
+    EvidenceErased,
     EvidenceFailed,
     EvidenceNotReady,
     EvidenceStorageUnavailable,
@@ -32,6 +33,8 @@ def evidence_open(*, bundle: EvidenceBundle, storage: Storage, at: datetime) -> 
     """A copy that nobody can change any more. Raises when it is not there yet, or not what was built."""
     if bundle.state == EvidenceState.FAILED:
         raise EvidenceFailed(extensions={"problem": bundle.problem})
+    if bundle.state == EvidenceState.ERASED:
+        raise EvidenceErased
     if bundle.state != EvidenceState.READY:
         raise EvidenceNotReady(extensions={"progress": bundle.progress})
     expected = built_sha256(bundle=bundle)

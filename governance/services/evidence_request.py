@@ -54,7 +54,7 @@ def record_count(*, bundle: EvidenceBundle) -> int:
 
 def _says_all(bundle: EvidenceBundle) -> bool:
     """Not collected yet, it will; collected, the ledger must not have grown since."""
-    if bundle.state == EvidenceState.FAILED or bundle.altered_at is not None:
+    if bundle.state in {EvidenceState.FAILED, EvidenceState.ERASED} or bundle.altered_at is not None:
         return False
     return bundle.entries is None or bundle.entries == record_count(bundle=bundle)
 

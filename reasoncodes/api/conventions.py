@@ -28,6 +28,13 @@ class StrictSerializer(serializers.Serializer[Any]):
         return value
 
 
+class ReasonedIn(StrictSerializer):
+    """What people say with an act."""
+
+    reason_code = serializers.CharField(max_length=64)
+    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
+
+
 class EmptyQuery(StrictSerializer):
     """No parameters beyond the common ones."""
 

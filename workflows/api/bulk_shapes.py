@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
-from reasoncodes.api.conventions import StrictSerializer
-from workflows.api.instance_shapes import InstanceFilter, ReasonedIn
+from reasoncodes.api.conventions import ReasonedIn, StrictSerializer
+from workflows.api.instance_shapes import InstanceFilter
 from workflows.states import InterventionAction
 
 

@@ -252,9 +252,4 @@ class InstanceFilter(StrictSerializer):
     created_before = serializers.DateTimeField(required=False)
 
 
-class ReasonedIn(StrictSerializer):
-    reason_code = serializers.CharField(max_length=64, help_text="Of the scope `intervention` or `halt`.")
-    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
-
-
 REASON_EXAMPLE = OpenApiExample("With a reason", value={"reason_code": "planned_maintenance"}, request_only=True)

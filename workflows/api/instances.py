@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.roles import ApiScope
-from reasoncodes.api.conventions import ApiView
+from reasoncodes.api.conventions import ApiView, ReasonedIn
 from workflows.api import event_shapes
 from workflows.api import instance_shapes as shapes
 from workflows.selectors.run import (
@@ -90,7 +90,7 @@ class InterveneView(ApiView):
 
     def intervene(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
-        order = Order(self.action, **self.body(request, shapes.ReasonedIn))
+        order = Order(self.action, **self.body(request, ReasonedIn))
         acted = instance_act(
             instance_id=instance_id,
             order=order,
@@ -102,7 +102,7 @@ class InterveneView(ApiView):
 
 
 DOCUMENTED: dict[str, Any] = {
-    "request": shapes.ReasonedIn,
+    "request": ReasonedIn,
     "responses": shapes.IntervenedOut,
     "examples": [shapes.REASON_EXAMPLE],
 }
