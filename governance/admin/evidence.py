@@ -20,8 +20,7 @@ from governance.admin.records import choice_filter
 from governance.evidence_file import evidence_file
 from governance.models import EvidenceBundle
 from governance.roles import AUDIT
-from governance.selectors import people_behind
-from governance.selectors.evidence import bundle_list
+from governance.selectors.evidence import bundle_list, requester_name
 from governance.services.evidence_open import evidence_verify
 from governance.services.evidence_request import evidence_request
 from governance.states import EvidenceKind, EvidenceState
@@ -35,6 +34,7 @@ LABELS = {
     "building": "info",
     "requested": "info",
 }
+LINK = '<span class="hp"><a href="{}">{}</a></span>'
 SUBJECT_PAGES = {
     EvidenceKind.ATTEMPT.value: "admin:attempts_attempt_change",
     EvidenceKind.INSTANCE.value: "admin:workflows_workflowinstance_change",
@@ -164,14 +164,11 @@ class EvidenceBundleAdmin(ConsoleAdmin):
     @admin.display(description="About")
     def subject_link(self, obj: EvidenceBundle) -> SafeString:
         address = reverse(SUBJECT_PAGES[obj.subject_kind], args=[obj.subject_id])
-        return format_html('<a href="{}">{} {}</a>', address, obj.subject_kind, obj.subject_id)
+        return format_html(LINK, address, f"{obj.subject_kind} {obj.subject_id}")
 
     @admin.display(description="Asked for by")
     def who(self, obj: EvidenceBundle) -> str:
-        if obj.actor_kind != "person":
-            return f"service {obj.requested_by_ref}" if obj.requested_by_ref else obj.actor_kind
-        found = people_behind(commitments={obj.requested_by_ref})
-        return found.get(obj.requested_by_ref, "a person (reference erased)")
+        return requester_name(bundle=obj)
 
     @admin.display(description="Size")
     def size_shown(self, obj: EvidenceBundle) -> str:
@@ -179,7 +176,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
 
     @admin.display(description="SHA-256")
     def hash_shown(self, obj: EvidenceBundle) -> SafeString | str:
-        return format_html('<code class="hp-hash">{}</code>', obj.sha256) if obj.sha256 else "not built yet"
+        return format_html('<span class="hp"><code>{}</code></span>', obj.sha256) if obj.sha256 else "not built yet"
 
     @admin.display(description="Problem")
     def problem_shown(self, obj: EvidenceBundle) -> SafeString | str:
@@ -187,4 +184,4 @@ class EvidenceBundleAdmin(ConsoleAdmin):
             return "none"
         known = PROBLEMS.get(obj.problem)
         title = known.title if known else obj.problem
-        return format_html('<a href="{}">{}</a>', reverse("problem_page", args=[obj.problem]), title)
+        return format_html(LINK, reverse("problem_page", args=[obj.problem]), title)

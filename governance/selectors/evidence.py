@@ -78,6 +78,15 @@ def bundles_to_remove() -> list[UUID]:
     return list(rows.order_by("resume_at").values_list("id", flat=True)[:BATCH])
 
 
+def requester_name(*, bundle: EvidenceBundle) -> str:
+    """Who asked for it, for people's eyes."""
+    actor = {"actor_kind": bundle.actor_kind, "actor_ref": bundle.requested_by_ref}
+    found = people_collected(organization_id=bundle.organization_id, rows=[actor])
+    if bundle.actor_kind == "person":
+        return found[0].name if found and found[0].name else "a person (reference erased)"
+    return f"{found[0].name} (service)" if found else bundle.actor_kind
+
+
 def built_sha256(*, bundle: EvidenceBundle) -> str:
     """As the ledger has it; the bundle's own row only repeats it."""
     entry = LedgerEntry.objects.filter(subject_id=bundle.id, action="evidence.built").first()
