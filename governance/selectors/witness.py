@@ -19,9 +19,17 @@ from governance.states import WitnessResult
 SHORTEST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(minutes=10)
 COUNTED = 10_000
+# Of the epoch that lasts; what a witness stored before counts up to where that one began.
 STANDING = """
-SELECT coalesce((SELECT max(size) FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored'), 0),
-       (SELECT max(at) FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored')
+WITH epoch AS (
+    SELECT coalesce(max(begun_at), '-infinity') AS begun, coalesce(max(kept), 9223372036854775807) AS kept
+    FROM (SELECT begun_at, kept FROM governance_ledgerepoch ORDER BY number DESC LIMIT 1) newest
+), stored AS (
+    SELECT size, at FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored'
+)
+SELECT coalesce((SELECT max(size) FROM stored, epoch WHERE at >= begun),
+                (SELECT least(max(size), max(kept)) FROM stored, epoch), 0),
+       (SELECT max(at) FROM stored)
 """
 
 
