@@ -26,7 +26,7 @@ from tests.governance.ledger.record import append, head, sealed, tampered, verif
 from tests.governance.ledger.sealing import KEY, seal_all
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.tampers]
-SEEDS = range(4)
+SEEDS = range(3)
 BATCHES = (7, 1, 12, 5, 16, 3)
 
 
