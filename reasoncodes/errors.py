@@ -96,7 +96,8 @@ class AttemptCreationDisabled(DomainError):
 
     A contract opens when the owners of all ten readiness areas have approved it, and closes at once when one of them
     revokes, when it is suspended, or when a shutdown covers it. Nothing was stored and nothing will happen later. Look
-    at the readiness board of the contract, or ask its owners.
+    at the readiness board of the contract, or ask its owners. With the reason code `ledger_inconsistent` the whole
+    installation is stopped: its record does not fit what its witnesses hold, and an administrator has to confirm.
     """
 
     code = "attempt-creation-disabled"

@@ -8,6 +8,7 @@ from config.supervisor.errors import StartError
 from config.supervisor.stopping import StopFlag
 
 SECONDS_TO_BECOME_READY = 60
+DENY_MODE = {"ledger", "sealer"}  # in deny mode nothing is sealed either
 
 
 def ask(*, port: int) -> tuple[int, str]:
@@ -37,14 +38,22 @@ def failing(body: bytes) -> str:
     return ", ".join(names) or "nothing"
 
 
-def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> None:
-    """Return when everything is ready; say which check fails when that takes too long."""
-    reason = ""
+def denied(reason: str) -> bool:
+    """Up, and stopped by itself: whoever has to confirm the loss needs it to run."""
+    names = set(reason.split(", "))
+    return "ledger" in names and names <= DENY_MODE
+
+
+def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> bool:
+    """Return when everything is ready, or (False) when all that fails is deny mode; say which check fails when that
+    takes too long."""
+    reason, status = "", 0
 
     def ready() -> bool:
-        nonlocal reason
+        nonlocal reason, status
         status, reason = ask(port=port)
-        return status == 200
+        return status == 200 or denied(reason)
 
     if not stop.wait_until(ready, seconds=SECONDS_TO_BECOME_READY):
         raise StartError(f"Not ready after {SECONDS_TO_BECOME_READY} s, failing: {reason}; logs are in {logs}.")
+    return status == 200

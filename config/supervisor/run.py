@@ -124,7 +124,11 @@ class Stack:
         self._start_children(forkserver)
         demo = read_demo(self._do(start_demo(paths=self.paths, forkserver=forkserver)))
         say("  waiting until everything is ready …")
-        wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs))
+        if not wait_until_ready(port=self.port, stop=self.stop, logs=str(self.paths.logs)):
+            say(
+                "  in deny mode: the record does not fit its witnesses; see /health/ready and docs/ledger.md",
+                error=True,
+            )
         seconds = time.monotonic() - began
         self._start_modules(forkserver, demo)
         say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs), seconds=seconds))

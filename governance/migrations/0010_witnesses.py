@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("result", "stored")),
-                        fields=("witness", "size"),
+                        fields=("witness", "size", "root"),
                         name="witness_receipt_stored_once",
                     ),
                 ],

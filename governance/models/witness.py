@@ -24,7 +24,7 @@ class WitnessReceipt(AppendOnlyModel):
         constraints = [
             models.CheckConstraint(condition=Q(result__in=list(WitnessResult)), name="witness_receipt_known_result"),
             models.UniqueConstraint(
-                fields=["witness", "size"], condition=Q(result="stored"), name="witness_receipt_stored_once"
+                fields=["witness", "size", "root"], condition=Q(result="stored"), name="witness_receipt_stored_once"
             ),
         ]
         indexes = [models.Index(fields=["witness", "-id"], name="witness_receipt_newest")]

@@ -19,10 +19,16 @@ from governance.states import WitnessResult
 SHORTEST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(minutes=10)
 COUNTED = 10_000
-STANDING = """
-SELECT coalesce((SELECT max(size) FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored'), 0),
-       (SELECT max(at) FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored')
-"""
+# Of the epoch that lasts; what a witness stored before counts up to where that one began. Each part reads one row.
+STORED = "SELECT {what} FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored' {more} LIMIT 1"
+STANDING = f"""
+SELECT coalesce(
+    ({STORED.format(what="size", more="AND at >= epoch.begun ORDER BY size DESC")}),
+    ({STORED.format(what="least(size, epoch.kept)", more="ORDER BY size DESC")}),
+    0), ({STORED.format(what="at", more="ORDER BY size DESC")})
+FROM (SELECT coalesce(max(begun_at), '-infinity') AS begun, max(kept) AS kept FROM (
+    SELECT begun_at, kept FROM governance_ledgerepoch ORDER BY number DESC LIMIT 1) newest) epoch
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ THEIRS = {"connector": "external", "runtime_mode": "client_driven"}
 def tool(name: str, *arguments: str) -> None:
     """One of PostgreSQL's own programs on the tests' database."""
     facts = connection.settings_dict
-    where = {"PGHOST": facts["HOST"], "PGPORT": str(facts["PORT"] or 5432), "PGUSER": facts["USER"]}
+    host = facts["HOST"] or facts["OPTIONS"].get("host", "")
+    where = {"PGHOST": host, "PGPORT": str(facts["PORT"] or 5432), "PGUSER": facts["USER"]}
     where["PGPASSWORD"] = facts["PASSWORD"]
     done = subprocess.run(
         [str(binaries() / name), *arguments],
