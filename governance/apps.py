@@ -16,7 +16,8 @@ class GovernanceConfig(AppConfig):
         from governance.ledger.usage import reason_code_usage_count
         from governance.selectors.subjects import LEFT_OUT, PERSON, export_tables
         from governance.services.deletion import deletion_finish
-        from governance.services.erasure import on_erasure_finished
+        from governance.services.erasure import on_erased, on_erasure_finished
+        from governance.services.evidence_erase import evidence_erase
         from governance.services.note import text_check
         from governance.subjects import register_export, register_kind
         from reasoncodes.registry import register_recorder, register_text_check, register_usage_counter
@@ -27,6 +28,7 @@ class GovernanceConfig(AppConfig):
         register_kind(PERSON)
         register_export(export_tables(), left_out=LEFT_OUT)
         on_erasure_finished(deletion_finish)
+        on_erased(evidence_erase)
         post_migrate.connect(adopt_region_profiles, sender=self)
 
 

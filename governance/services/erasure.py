@@ -18,7 +18,6 @@ from governance.models import ErasedPayload, ErasureItem, ErasureOrder, Note
 from governance.retention import Subject
 from governance.roles import OPERATE
 from governance.selectors.identity import person_may
-from governance.services.evidence_erase import evidence_erase
 from governance.states import ErasureKind, ItemState
 from governance.subjects import subject_kind
 from reasoncodes.actors import Actor, ActorKind
@@ -36,13 +35,23 @@ SELECT id FROM governance_erasureorder
 WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
 """
 OnFinished = Callable[[ErasureOrder, datetime], None]
+OnErased = Callable[[ErasureItem, Actor, datetime], None]
 _finished: list[OnFinished] = []
+_erased: list[OnErased] = []
 
 
 def on_erasure_finished(handler: OnFinished) -> OnFinished:
     """Called in the transaction that finishes an order."""
     if handler not in _finished:
         _finished.append(handler)
+    return handler
+
+
+def on_erased(handler: OnErased) -> OnErased:
+    """Called in the transaction that erased a subject, with who ordered it: whoever keeps copies of it elsewhere
+    (an evidence bundle) lets go of them. An error undoes the erasure."""
+    if handler not in _erased:
+        _erased.append(handler)
     return handler
 
 
@@ -156,8 +165,8 @@ def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> 
     item.state, item.problem = ItemState.REFUSED if problem else ItemState.DONE, problem
     item.refs, item.finished_at = [], at
     item.save(update_fields=["state", "problem", "refs", "finished_at"])
-    if not problem:
-        evidence_erase(subject_id=item.subject_id, actor=orderer(order), at=at)
+    for handler in [] if problem else _erased:
+        handler(item, orderer(order), at)
     ids = ErasedPayload.objects.filter(item=item).order_by("entry_id").values_list("entry_id", flat=True)
     ledger_append(
         action="erasure.refused" if problem else "erasure.done",

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from governance.doorbell import ring
-from governance.models import EvidenceBundle
+from governance.models import ErasureItem, EvidenceBundle
 from governance.services.evidence_build import alone_with, file_name
 from governance.services.evidence_request import PATIENCE, evidence_record
 from governance.states import EvidenceState
@@ -19,18 +19,16 @@ TASK = "governance.tasks.evidence_remove"
 log = structlog.get_logger("holdpoint.evidence")
 
 
-def evidence_erase(*, subject_id: UUID, actor: Actor, at: datetime) -> int:
-    """In the transaction of the erasure; how many bundles. A worker that is writing one finds it erased at its end."""
-    holding = Q(covers__contains=[subject_id]) | Q(subject_id=subject_id)
+def evidence_erase(item: ErasureItem, actor: Actor, at: datetime) -> None:
+    """In the transaction of the erasure. A worker that is writing a bundle finds it erased at its end."""
+    holding = Q(covers__contains=[item.subject_id]) | Q(subject_id=item.subject_id)
     rows = EvidenceBundle.objects.select_for_update(no_key=True, of=("self",)).filter(holding)
-    bundles = list(rows.exclude(state=EvidenceState.ERASED).order_by("id"))
-    for bundle in bundles:
+    for bundle in rows.exclude(state=EvidenceState.ERASED).order_by("id"):
         bundle.state, bundle.progress, bundle.draft = EvidenceState.ERASED, "", None
         bundle.erased_at, bundle.resume_at = at, at + PATIENCE
         bundle.save(update_fields=["state", "progress", "draft", "erased_at", "resume_at"])
         evidence_record(bundle, "evidence.erased", actor=actor, at=at)
         ring(TASK, bundle.id)
-    return len(bundles)
 
 
 def evidence_remove(*, bundle_id: UUID, storage: Storage, at: datetime) -> bool:

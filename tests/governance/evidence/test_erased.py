@@ -17,7 +17,6 @@ from tests.governance.evidence.support import build, built, fresh, request, stor
 from tests.governance.ledger.sealing import seal_all
 from tests.governance.retention.support import Clinic, work
 
-
 pytestmark = pytest.mark.django_db(transaction=True)
 
 

@@ -1,5 +1,7 @@
 """A worker that dies in the middle of an order: what was erased is erased, the rest follows, nothing twice."""
 
+from datetime import datetime
+
 import pytest
 from django.db import transaction
 from django.utils import timezone
@@ -8,6 +10,7 @@ from governance import tasks
 from governance.models import ErasureItem, ErasureOrder, LedgerEntry
 from governance.services import erasure
 from governance.services.erasure import erase_one, erasures_due
+from reasoncodes.actors import Actor
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import Clinic, attempt, results
@@ -47,6 +50,25 @@ def test_each_item_is_a_transaction_of_its_own_and_the_tick_goes_on() -> None:
         assert LedgerEntry.objects.filter(action="erasure.done").count() == 4
         assert LedgerEntry.objects.filter(action="erasure.finished").count() == 1
         assert erasures_due() == []
+
+
+def test_copies_elsewhere_are_let_go_in_the_same_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    clinic = Clinic(Cast())
+    first, second = clinic.denied(1), clinic.denied(2)
+    told = []
+
+    def handler(item: ErasureItem, actor: Actor, at: datetime) -> None:
+        told.append((item.kind, item.organization_id, item.subject_id))
+        if item.subject_id == second:
+            raise RuntimeError("the copy could not be let go")
+
+    monkeypatch.setattr(erasure, "_erased", [handler])
+    order = clinic.order()
+    with every_tenant():
+        erasure.erasure_work(order_id=order.id, now=timezone.now)
+    assert told == [("attempt", clinic.organization.id, first), ("attempt", clinic.organization.id, second)]
+    assert results(order) == [("done", ""), ("refused", "enforcement_exception")]
+    assert attempt(second).erased_at is None
 
 
 def test_batches_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

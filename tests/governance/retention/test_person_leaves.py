@@ -60,10 +60,11 @@ def leave(cast: Cast) -> None:
 
 
 def somebody_waits() -> bool:
+    """For something that this connection holds."""
     for _ in range(400):
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+                "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
             )
             if cursor.fetchone() != (0,):
                 return True
