@@ -603,7 +603,9 @@ def _decisions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
             book.report.fault(f"snapshot {row['sha256']}: its content was changed")
         snapshots[row["sha256"]] = row["document"]
     for row in rows["decisions"]:
-        for name in ("request", "environment"):
+        erased = row["request"] is None and row["request_sha256"] == ""
+        book.withheld += erased
+        for name in ("environment",) if erased else ("request", "environment"):
             if sha256(canonical(row[name])).hex() != row[f"{name}_sha256"]:
                 book.report.fault(f"decision {row['id']}: its {name} was changed")
         environment = row["environment"]
@@ -612,12 +614,17 @@ def _decisions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
                 book.report.fault(f"decision {row['id']}: the snapshot of its {name[:-7]} is missing")
         if environment["organization"]["id"] != organization:
             book.report.fault(f"decision {row['id']}: it is of another organization")
+        if erased:
+            continue
         hashes = {name: row[name] for name in ("request_sha256", "environment_sha256")}
         book.agree("decision", "decision", row, rule=row["rule_id"], _reason_code=row["reason_code"], **hashes)
 
 
 def _attempts(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    decided = {row["id"]: sha256(canonical(row["request"]["action"])).hex() for row in rows["decisions"]}
+    decided = {
+        row["id"]: "" if row["request"] is None else sha256(canonical(row["request"]["action"])).hex()
+        for row in rows["decisions"]
+    }
     for row in rows["envelope"]:
         received = [e for e in book.entries if e["action"] == "attempt.received" and e["subject_id"] == row["id"]]
         if len(received) != 1:
