@@ -8,7 +8,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.legal_holds import ReasonIn
+from governance.api.legal_holds import BecauseIn
 from governance.models import DeletionRequest
 from governance.roles import AUDIT, ApiScope
 from governance.selectors import organization_of
@@ -101,10 +101,10 @@ class DeletionAcceptApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="deletions_accept", request=ReasonIn, responses=DeletionOut, examples=[ACCEPT])
+    @extend_schema(operation_id="deletions_accept", request=BecauseIn, responses=DeletionOut, examples=[ACCEPT])
     def post(self, request: Request, deletion_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, BecauseIn)
         row = deletion_accept(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
         return shown(row.id)
 
@@ -115,9 +115,9 @@ class DeletionRefuseApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="deletions_refuse", request=ReasonIn, responses=DeletionOut, examples=[REFUSE])
+    @extend_schema(operation_id="deletions_refuse", request=BecauseIn, responses=DeletionOut, examples=[REFUSE])
     def post(self, request: Request, deletion_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, BecauseIn)
         row = deletion_refuse(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
         return shown(row.id)

@@ -11,7 +11,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.legal_holds import ReasonIn
+from governance.api.legal_holds import BecauseIn
 from governance.archive_response import archive_response
 from governance.models import ExportRequest
 from governance.roles import ApiScope
@@ -57,7 +57,7 @@ class ExportFilter(StrictSerializer):
     state = serializers.ChoiceField(choices=list(ExportState), required=False)
 
 
-class ExportIn(ReasonIn):
+class ExportIn(BecauseIn):
     context_ref = serializers.CharField(
         max_length=200, required=False, allow_blank=True, default="", help_text="Empty: the whole organization."
     )

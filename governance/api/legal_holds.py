@@ -17,7 +17,7 @@ from governance.states import HoldScope, HoldState
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 
 
-class ReasonIn(StrictSerializer):
+class BecauseIn(StrictSerializer):
     reason_code = serializers.CharField(max_length=64)
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
@@ -55,7 +55,7 @@ class LegalHoldFilter(StrictSerializer):
     scope = serializers.ChoiceField(choices=list(HoldScope), required=False)
 
 
-class LegalHoldIn(ReasonIn):
+class LegalHoldIn(BecauseIn):
     scope = serializers.ChoiceField(choices=list(HoldScope))
     target = serializers.CharField(
         max_length=200,
@@ -115,9 +115,9 @@ class LegalHoldReleaseApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="legal_holds_release", request=ReasonIn, responses=LegalHoldOut, examples=[RELEASE])
+    @extend_schema(operation_id="legal_holds_release", request=BecauseIn, responses=LegalHoldOut, examples=[RELEASE])
     def post(self, request: Request, hold_id: UUID) -> Response:
         self.query(request)
-        given = self.body(request, ReasonIn)
+        given = self.body(request, BecauseIn)
         hold = legal_hold_release(actor=self.actor(request), at=timezone.now(), hold_id=hold_id, **given)
         return shown(hold.id)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+pytestmark = pytest.mark.django_db
 TOKEN = "a-token-for-prometheus"
 
 
