@@ -1,5 +1,7 @@
 """One line of the record. Inserted by `governance.ledger.append` in the transaction of what it describes."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -23,7 +25,7 @@ class LedgerEntry(AppendOnlyModel):
     reason_code = models.CharField(max_length=64, blank=True)
     request_id = models.CharField(max_length=64, blank=True)
     trace_id = models.CharField(max_length=32, blank=True)
-    payload = models.JSONField(null=True, help_text="Empty once it was erased by order; its hash stays.")
+    payload: Any = models.JSONField(null=True, help_text="Empty once it was erased by order; its hash stays.")
     nonce = models.BinaryField(max_length=16, null=True)
     payload_sha256 = models.BinaryField(max_length=32)
     sha256 = models.BinaryField(max_length=32)
