@@ -82,9 +82,10 @@ class OwnWork(RuleBroken):
 
 
 class SecondPersonNeeded(RuleBroken):
-    """What one person began here, a second one has to end: releasing a shutdown or a legal hold, deciding a deletion.
+    """A shutdown is released by somebody else than whoever engaged it.
 
-    Ask a second operator to look at it. A contract may also demand that one of the two is from global-compliance.
+    The same goes for legal holds, and for deciding on a deletion that one asked for. Ask a second operator to look at
+    it; for holds a contract may also demand that one of the two is from global-compliance.
     """
 
     code = "second-person-needed"

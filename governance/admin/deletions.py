@@ -6,10 +6,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
-from governance.admin.forms import ReasonForm
+from governance.admin.forms import ReasonForm, hash_text
 from governance.admin.retention_forms import DeletionForm, RefusalForm
 from governance.models import DeletionRequest
 from governance.roles import AUDIT
@@ -64,7 +65,7 @@ class DeletionRequestAdmin(ConsoleAdmin):
     fields = [
         "whom",
         "state_shown",
-        "commitment",
+        "commitment_shown",
         "organization",
         "asked_by",
         "requested_at",
@@ -120,6 +121,10 @@ class DeletionRequestAdmin(ConsoleAdmin):
     @display(description="State", label=LABELS)
     def state_shown(self, obj: DeletionRequest) -> str:
         return "overdue" if is_open(obj) and obj.due_at <= timezone.now() else str(obj.state)
+
+    @admin.display(description="Commitment")
+    def commitment_shown(self, obj: DeletionRequest) -> SafeString:
+        return hash_text(obj.commitment)
 
     @admin.display(description="Asked for by")
     def asked_by(self, obj: DeletionRequest) -> str:

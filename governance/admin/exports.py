@@ -10,9 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.forms import hash_text
 from governance.admin.retention_forms import ExportForm
 from governance.archive_response import archive_response
 from governance.models import ExportRequest
@@ -54,7 +56,7 @@ class ExportRequestAdmin(ConsoleAdmin):
         "ready_at",
         "expires_at",
         "size",
-        "sha256",
+        "sha256_shown",
     ]
     readonly_fields = fields
     list_before_template = "admin/holdpoint/export_list.html"
@@ -88,6 +90,10 @@ class ExportRequestAdmin(ConsoleAdmin):
     def state_shown(self, obj: ExportRequest) -> str:
         late = obj.state in {ExportState.REQUESTED, ExportState.FAILED} and obj.due_at <= timezone.now()
         return "overdue" if late else str(obj.state)
+
+    @admin.display(description="SHA-256")
+    def sha256_shown(self, obj: ExportRequest) -> SafeString:
+        return hash_text(obj.sha256)
 
     @admin.display(description="Asked for by")
     def who(self, obj: ExportRequest) -> str:

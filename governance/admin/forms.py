@@ -6,7 +6,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
@@ -39,6 +39,14 @@ def intervention_choices(organization_id: Any) -> list[tuple[str, str]]:
     for row in rows:
         found.setdefault(row.code, f"{row.label} ({row.code})" + (", needs a note" if row.requires_note else ""))
     return [("", "Choose a reason"), *sorted(found.items(), key=lambda item: item[1])]
+
+
+def hash_text(value: str) -> SafeString:
+    """A long hexadecimal word that a narrow screen may break."""
+    parts = [(value[start : start + 16],) for start in range(0, len(value), 16)]
+    return (
+        format_html("<code>{}</code>", format_html_join(mark_safe("<wbr>"), "{}", parts)) if value else mark_safe("–")
+    )
 
 
 class ReasonForm(ConsoleForm):

@@ -159,7 +159,10 @@ def _open(actor: Actor, deletion_id: UUID) -> DeletionRequest:
         raise NotFound
     if row.requested_by_ref == actor_reference(actor):
         raise SecondPersonNeeded(
-            subject_type="deletion_request", subject_id=row.id, organization_id=row.organization_id
+            "Somebody else than whoever asked for a deletion decides on it.",
+            subject_type="deletion_request",
+            subject_id=row.id,
+            organization_id=row.organization_id,
         )
     if row.state != DeletionState.REQUESTED:
         raise WrongState(f"This request is {row.state}.")

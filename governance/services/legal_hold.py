@@ -87,7 +87,10 @@ def legal_hold_release(*, actor: Actor, at: datetime, hold_id: UUID, reason_code
 def _second_person(hold: LegalHold, actor: Actor) -> None:
     facts = {"subject_type": "legal_hold", "subject_id": hold.id, "organization_id": hold.organization_id}
     if hold.placed_by_ref == actor_reference(actor):
-        raise SecondPersonNeeded(**facts)  # type: ignore[arg-type]
+        raise SecondPersonNeeded(
+            "A legal hold is released by somebody else than whoever placed it.",
+            **facts,  # type: ignore[arg-type]
+        )
     if terms_for(organization=hold.organization).hold_release_needs_compliance:
         people = {hold.placed_by_ref, actor_reference(actor)}
         if not commitment_has_role(commitments=people, organization_id=hold.organization_id, role=OWNER_OF_HOLDS):

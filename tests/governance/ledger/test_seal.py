@@ -126,10 +126,10 @@ def test_a_new_key_is_on_the_record_and_old_heads_still_verify() -> None:
     new = seal(other)
     assert {KEY.id, other.id} == set(LedgerKey.objects.values_list("id", flat=True))
     adopted = LedgerEntry.objects.filter(action="ledger.key_adopted").order_by("id")
-    assert [(entry.payload or {})["replaces"] for entry in adopted] == ["", KEY.id]
+    assert [entry.payload["replaces"] for entry in adopted] == ["", KEY.id]
     append()
     seal(KEY)
-    assert [(entry.payload or {})["key"] for entry in adopted.all()] == [KEY.id, other.id, KEY.id], (
+    assert [entry.payload["key"] for entry in adopted.all()] == [KEY.id, other.id, KEY.id], (
         "coming back is on record too"
     )
     keys = [(KEY.name, KEY.private.public_key()), (other.name, other.private.public_key())]
