@@ -4,6 +4,8 @@ from typing import Any
 
 from config.env import BASE_DIR, database_settings, env, redis_scheme_url, secret_key, server_url
 from config.logs import logging_settings
+from config.settings import sign_in
+from config.settings.sign_in import *  # noqa: F403
 
 DEBUG = False
 SECRET_KEY = secret_key()
@@ -26,6 +28,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    *sign_in.APPS,
     "config.apps.ConfigConfig",
     "reasoncodes",
     "governance",
@@ -46,6 +49,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "config.middleware.people.PeopleMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "governance.web.tenancy.TenantScopeMiddleware",
     "config.middleware.problems.ProblemMiddleware",
@@ -77,6 +81,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 
 AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
     "guardian.backends.ObjectPermissionBackend",
 ]
@@ -90,8 +95,6 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
-LOGIN_URL = "admin:login"
-LOGIN_REDIRECT_URL = "/admin/"
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -11,6 +11,7 @@ from governance.admin import (
     records,
     service_accounts,
     shutdowns,
+    sign_in,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "records",
     "service_accounts",
     "shutdowns",
+    "sign_in",
 ]

@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, R
 
 REPORT = """
 document.addEventListener("securitypolicyviolation", (event) => {
-  console.error(`content policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`);
+  console.error("content policy:", event.violatedDirective, event.blockedURI, event.sourceFile, event.lineNumber);
 });
 """
 
