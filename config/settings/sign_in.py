@@ -6,6 +6,7 @@ from config.env import env
 
 APPS = [
     "django.contrib.humanize",
+    "allauth",
     "config.apps.SignInConfig",
     "allauth.mfa",
     "allauth.usersessions",

@@ -1,4 +1,4 @@
-"""allauth's own console pages are taken away: secrets and sessions are not for browsing. Acts on a person do the rest."""
+"""allauth's own console pages are taken away: secrets and sessions are not for browsing."""
 
 from allauth.account.models import EmailAddress, EmailConfirmation
 from allauth.mfa.models import Authenticator

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -39,7 +40,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(browser: Browser) -> Iterator[Site]:
-    """`make run` as a user has it, with the demo, in a folder of its own. Started once."""
+    """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
+    name one that runs already, for whoever works on the pages."""
+    if "BROWSER_HOME" in os.environ:
+        yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
+        return
     with home_folder() as folder:
         stack = RunningStack(home=folder)
         stack.start()

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.site import Site
 
-NOTE_CODE, PLAIN_CODE = "reviewer_too_risky", "reviewer_wrong_target"
+NOTE_CODE = "reviewer_too_risky"
 
 
 def target() -> str:
