@@ -49,9 +49,7 @@ ANSWERS: dict[str, Answer] = {
     "decline": Answer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
     "claim": Answer(review_claim, NothingForm, "Claimed: it is yours for 15 minutes.", decides=False),
     "release": Answer(review_release, NothingForm, "Given back to the queue.", decides=False),
-    "delegate": Answer(
-        review_delegate, DelegateForm, "Delegated: they decide in your place now.", decides=False
-    ),
+    "delegate": Answer(review_delegate, DelegateForm, "Delegated: they decide in your place now.", decides=False),
 }
 OUTCOMES = {
     ReviewStatus.APPROVED: "Released",

@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
-from governance.admin.base import Act, ConsoleAdmin, adopt
+from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from governance.models import RoleGroup, User
 from governance.services.person import person_create
 from governance.services.role import person_role_give, person_role_take
+from governance.services.sign_in import sign_in_reset
 
 
 def people_in_scope() -> QuerySet[User]:
@@ -83,6 +84,11 @@ def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[
     return f"Taken: {row.role} in {row.organization.slug}."
 
 
+def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj)
+    return "Every session has ended; second factors, passkeys and locks are gone."
+
+
 @admin.register(User)
 class UserAdmin(ConsoleAdmin):
     form = PersonForm
@@ -93,6 +99,14 @@ class UserAdmin(ConsoleAdmin):
     acts = [
         Act("give-role", "Give a role", "Effective for their next request.", give, RoleForm),
         Act("take-role", "Take a role", "Effective for their next request.", take, RoleForm, danger=True),
+        Act(
+            "reset-sign-in",
+            "Reset the sign-in",
+            "For a lost phone or a session in strange hands: every session ends, second factors and passkeys are "
+            "removed, a lock is lifted. The password stays. Make sure that it is really they who ask.",
+            reset_sign_in,
+            danger=True,
+        ),
     ]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
