@@ -28,6 +28,9 @@ run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME 
 
 test: check ## everything that gates a change
 	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || printf '\n%s\n%s\n\n' \
+	  '*** NO CHROMIUM: the browser tests are skipped, and nobody has looked at the pages. ***' \
+	  '*** Install the package chromium, or name one with CHROMIUM=<path>. With CI=true this fails. ***' >&2
 	@$(PYTEST) -m "stack and not soak" -p no:randomly
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
