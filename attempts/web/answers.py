@@ -16,7 +16,7 @@ from django.utils import timezone
 from attempts.models import Review
 from attempts.review_errors import StepUpNeeded
 from attempts.selectors.review import database_now
-from attempts.selectors.review_card import review_card
+from attempts.selectors.review_card import needs_fresh_proof
 from attempts.selectors.review_queue import QueueFilter, queue_next, reader_of
 from attempts.services.human_review import human_review_decide
 from attempts.services.review_claim import review_claim, review_release
@@ -24,10 +24,10 @@ from attempts.services.review_delegate import review_delegate
 from attempts.services.review_vote import review_vote
 from attempts.states import ReviewStatus, VoteVerdict
 from attempts.web.base import ReviewPage, is_htmx, refusal_answer
-from attempts.web.card import card_context, needs_step_up
+from attempts.web.card import card_context
 from attempts.web.forms import DelegateForm, NothingForm, OverrideForm, WordForm, read
 from attempts.web.queue import query_of, wanted_from
-from governance.web.accounts.step_up import step_up_url
+from governance.web.accounts.step_up import signed_in_recently, step_up_url
 from reasoncodes.errors import DomainError, NotFound
 
 
@@ -78,8 +78,8 @@ class AnswerView(ReviewPage):
         return self._show(request, review_id, wanted, notice=answer.done)
 
     def _must_step_up(self, request: HttpRequest, review_id: UUID) -> bool:
-        card = review_card(actor=self.actor, review_id=review_id)
-        return bool(card.may_decide["allowed"]) and needs_step_up(request, card, at=timezone.now())
+        recent = signed_in_recently(request, at=timezone.now())
+        return not recent and needs_fresh_proof(actor=self.actor, review_id=review_id)
 
     def _step_up(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> HttpResponse:
         """Nothing is decided. They come back to the card, and decide there."""

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from attempts.selectors.review import database_now
-from attempts.selectors.review_card import Card
+from attempts.selectors.review_card import HIGH, Card
 from attempts.selectors.review_queue import QueueFilter, Reader, reader_of
 from attempts.selectors.review_sheet import review_sheet
 from attempts.services.review_delegate import LONGEST_HOURS
@@ -18,8 +18,6 @@ from attempts.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
 from attempts.web.panels import panels_of
 from attempts.web.queue import query_of, queue_context, wanted_from
 from governance.web.accounts.step_up import signed_in_recently
-
-HIGH = "high"
 
 
 def card_context(
@@ -39,15 +37,15 @@ def card_context(
         "answers_key": answers_key(card),
         "is_open": card.review.status == ReviewStatus.REQUESTED and not card.overdue,
         "ended_by": ended_by(card),
-        "step_up": needs_step_up(request, card, at=timezone.now()),
+        "step_up": warns_of_step_up(request, card, at=timezone.now()),
         "longest_hours": LONGEST_HOURS,
         "zone": timezone.get_current_timezone_name(),
         "now": now,
     }
 
 
-def needs_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
-    """Asked by the card to warn beforehand and by the answer to insist."""
+def warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
+    """The card says beforehand what the answer will insist on."""
     high = card.attempt is not None and card.attempt.risk_tier == HIGH
     return high and not signed_in_recently(request, at=at)
 

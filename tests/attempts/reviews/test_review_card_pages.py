@@ -12,7 +12,18 @@ from attempts.models import Attempt, Review
 from governance.services.contract import contract_suspend
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, form, many_cases, page
-from tests.attempts.reviews.support import REVIEWER, Clinic, actions, ask, set_deadline, status_of, violations, votes
+from tests.attempts.reviews.support import (
+    REVIEWER,
+    Clinic,
+    actions,
+    ask,
+    do,
+    problem,
+    set_deadline,
+    status_of,
+    violations,
+    votes,
+)
 from tests.cast import Cast
 from tests.governance.support import row_counts
 
@@ -199,6 +210,14 @@ def test_a_high_risk_action_needs_somebody_who_signed_in_a_moment_ago(cast: Cast
     signed_in_now(rita, cast.reviewer)
     answer(rita, review, "approve")
     assert votes(review) == ["approve"]
+
+
+def test_the_api_asks_a_session_for_the_same(cast: Cast, clinic: Clinic) -> None:
+    rita, review = cast.session(cast.reviewer), clinic.hold(action={"risk_tier": "high"})
+    assert problem(do(rita, review, "approve")) == (403, "step-up-needed")
+    assert problem(do(cast.session(cast.auditor), review, "approve")) == (403, "not-a-reviewer")
+    signed_in_now(rita, cast.reviewer)
+    assert do(rita, review, "approve").status_code == 200
 
 
 def test_somebody_who_may_not_decide_anyway_is_refused_rather_than_asked_who_they_are(
