@@ -126,7 +126,7 @@ class AnswerView(ReviewPage):
     def _card(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> dict[str, Any]:
         now = database_now()
         reader = reader_of(actor=self.actor, now=now)
-        return card_context(request, page=self, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        return card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
 
 
 def _address(review_id: UUID | None, wanted: QueueFilter) -> str:

@@ -18,12 +18,13 @@ from attempts.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
 from attempts.web.panels import panels_of
 from attempts.web.queue import query_of, queue_context, wanted_from
 from governance.web.accounts.step_up import signed_in_recently
+from reasoncodes.actors import Actor
 
 
 def card_context(
-    request: HttpRequest, *, page: ReviewPage, reader: Reader, review_id: UUID, wanted: QueueFilter, now: datetime
+    request: HttpRequest, *, actor: Actor, reader: Reader, review_id: UUID, wanted: QueueFilter, now: datetime
 ) -> dict[str, Any]:
-    sheet = review_sheet(actor=page.actor, reader=reader, review_id=review_id)
+    sheet = review_sheet(actor=actor, reader=reader, review_id=review_id)
     card = sheet.card
     return {
         "sheet": sheet,
@@ -75,7 +76,7 @@ class CardPage(ReviewPage):
     def get(self, request: HttpRequest, review_id: UUID) -> HttpResponse:
         now = database_now()
         reader, wanted = reader_of(actor=self.actor, now=now), wanted_from(request.GET)
-        context = card_context(request, page=self, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        context = card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
         if is_htmx(request):
             return render(request, "review/parts/card.html", context)
         around = queue_context(reader=reader, wanted=wanted, now=now)
@@ -86,7 +87,7 @@ class CardLive(ReviewPage):
     def get(self, request: HttpRequest, review_id: UUID) -> HttpResponse:
         now = database_now()
         reader, wanted = reader_of(actor=self.actor, now=now), wanted_from(request.GET)
-        context = card_context(request, page=self, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        context = card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
         card: Card = context["card"]
         etag = etag_of(context["answers_key"], card.quorum, card.votes, card.claim, card.excluded)
         return unless_known(request, etag) or live(render(request, "review/parts/live.html", context), etag)
