@@ -21,6 +21,13 @@ COUNTED = 100
 SOON = timedelta(hours=1)
 SEARCHED_HISTORY = 2_000
 """How far back words are looked for among ended reviews; an id is found however old it is."""
+SEARCHED_FIELDS = (
+    "attempt__target_ref",
+    "attempt__workflow_slug",
+    "attempt__operation",
+    "subject_ref",
+    "label",
+)
 
 
 class QueueView(StrEnum):
@@ -163,21 +170,20 @@ def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[Revi
 
 
 def _searched(rows: QuerySet[Review], wanted: QueueFilter) -> QuerySet[Review]:
-    """An id of a review, an attempt or a step; else words of the target, the case, the contract or the label."""
+    """Words of the target, the case, the contract or the label; or the id of a review, an attempt or a step. Among
+    ended reviews words are looked for in the newest only."""
+    found = Q()
+    for name in SEARCHED_FIELDS:
+        found |= Q(**{f"{name}__icontains": wanted.text})
+    if wanted.view is QueueView.HISTORY:
+        newest = _ordered(Review.objects.filter(decided_at__isnull=False), wanted.view).values("id")
+        found &= Q(id__in=newest[:SEARCHED_HISTORY])
     try:
         id_ = UUID(wanted.text)
     except ValueError:
-        id_ = None
-    if id_ is not None:
-        return rows.filter(Q(id=id_) | Q(attempt_id=id_) | Q(origin_step=id_))
-    if wanted.view is QueueView.HISTORY:
-        newest = _ordered(Review.objects.filter(decided_at__isnull=False), wanted.view).values("id")
-        rows = rows.filter(id__in=newest[:SEARCHED_HISTORY])
-    names = ("attempt__target_ref", "attempt__workflow_slug", "attempt__operation", "subject_ref", "label")
-    found = Q()
-    for name in names:
-        found |= Q(**{f"{name}__icontains": wanted.text})
-    return rows.filter(found)
+        return rows.filter(found)
+    known = Review.objects.filter(Q(id=id_) | Q(attempt_id=id_) | Q(origin_step=id_, status=ReviewStatus.REQUESTED))
+    return rows.filter(Q(id__in=known.values("id")) | found)
 
 
 def _ordered(rows: QuerySet[Review], view: QueueView) -> QuerySet[Review]:

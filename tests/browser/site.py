@@ -79,7 +79,7 @@ class People:
         settings = {"base_url": self.site.base_url, "viewport": DESKTOP, "timezone_id": "Europe/Berlin"} | options
         context = self.browser.new_context(**settings)
         context.set_default_timeout(SLOWEST_MS)
-        guard = Guard(self.site.base_url)
+        guard = Guard(settings["base_url"])
         guard.watch(context)
         self.guards.append(guard)
         self.contexts.append(context)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -86,6 +87,9 @@ def test_filters_stand_in_the_address(cast: Cast, clinic: Clinic, query: str, fo
 def test_an_id_finds_its_review_open_or_ended(cast: Cast, clinic: Clinic) -> None:
     rita, review = browser(cast.reviewer), clinic.hold()
     assert shown(rita, f"q={review.id}") == shown(rita, f"q={review.attempt_id}") == [str(review.id)]
+    number = uuid4()
+    case = ask(cast, context_ref=f"case/{number}")
+    assert shown(rita, f"q={number}") == shown(rita, f"q={case.origin_step}") == [str(case.id)]
     answer(rita, review, "approve")
     assert shown(rita, f"view=history&q={review.attempt_id}") == [str(review.id)]
     assert shown(rita, "view=history&q=case-0001") == [str(review.id)]
