@@ -1,6 +1,8 @@
 """Words of the review tests in the browser."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -46,28 +48,23 @@ def approve(page: Page) -> None:
     page.get_by_role("button", name="Approve", exact=False).first.click()
 
 
-def service_of(site: Site, username: str) -> str:
-    """A key of a service that this person is behind."""
-    code = f"""
-from django.utils import timezone
-from governance.models import Organization, ServiceAccount, User
-from governance.services.api_key import api_key_issue
-from reasoncodes.actors import SYSTEM
-account, _ = ServiceAccount.objects.get_or_create(
-    organization=Organization.objects.get(slug="demo"), slug="own-{username}",
-    defaults={{"responsible": User.objects.get(username="{username}")}})
-print(api_key_issue(actor=SYSTEM, at=timezone.now(), service_account=account, scopes=("attempts:create",)).secret)
-"""
-    return site.shell(code).splitlines()[-1]
+@contextmanager
+def behind(site: Site, username: str, service: str) -> Iterator[None]:
+    """For a while this person is the one behind the service."""
+    put = "UPDATE governance_serviceaccount SET responsible_id = (SELECT id FROM governance_user WHERE username = %s)"
+    site.sql(f"{put} WHERE slug = %s", username, service)
+    try:
+        yield
+    finally:
+        site.sql("UPDATE governance_serviceaccount SET responsible_id = NULL WHERE slug = %s", service)
 
 
 def deadline_in(site: Site, held: Any, seconds: int) -> None:
-    site.shell(f"""
-from datetime import timedelta
-from attempts.models import Review
-from attempts.selectors.review import database_now
-Review.objects.filter(id="{held["review_id"]}").update(expires_at=database_now() + timedelta(seconds={seconds}))
-""")
+    site.sql(
+        "UPDATE attempts_review SET expires_at = clock_timestamp() + make_interval(secs => %s) WHERE id = %s",
+        seconds,
+        held["review_id"],
+    )
 
 
 def age_sign_in(site: Site, username: str) -> None:
@@ -86,12 +83,9 @@ for row in UserSession.objects.filter(user__username="{username}"):
 
 def case_for_judgement(site: Site, template: str = "clinician_only") -> str:
     """Announces a case of a workflow that ends at a person's desk; its case id."""
-    product = site.shell(f"""
-from governance.models import Product
-print(Product.objects.get(organization__slug="demo", slug="{template.replace("_", "-")}").id)
-""").splitlines()[-1]
+    (product,) = site.sql("SELECT id FROM governance_product WHERE slug = %s", template.replace("_", "-"))
     event = site.demo["event_example"] | {
-        "product_id": product,
+        "product_id": str(product[0]),
         "event_id": str(uuid4()),
         "case_id": str(uuid4()),
         "correlation_id": str(uuid4()),
