@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from attempts.models import Attempt, Review
+from attempts.models import Review
 from governance.services.contract import contract_suspend
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, form, many_cases, page
@@ -24,10 +24,13 @@ from tests.attempts.reviews.support import (
     violations,
     votes,
 )
+from tests.attempts.test_intake import URL, body, post
 from tests.cast import Cast
 from tests.governance.support import row_counts
+from tests.governed import open_contract
 
 HELD_VERBS = ("approve", "reject", "claim", "delegate")
+OTHER_URL = URL.replace("close-case", "open-case")
 CASE_VERBS = ("confirm", "override", "decline", "claim", "delegate")
 
 
@@ -175,7 +178,7 @@ def test_who_comes_too_late_is_told_who_was_faster(cast: Cast, clinic: Clinic) -
 def test_an_expired_item_shows_no_buttons(cast: Cast, clinic: Clinic) -> None:
     review = clinic.hold()
     set_deadline(review, seconds=-1)
-    text = browser(cast.reviewer).get(page(review)).content.decode()
+    text = browser(cast.reviewer).get(page(review), headers=HX).content.decode()
     assert "Expiry denies; it never approves." in text
     assert "Approve" not in text
 
@@ -247,8 +250,16 @@ def test_a_card_costs_the_same_however_much_was_decided_before(cast: Cast, clini
 
 
 def bulk(client: Client, reviews: list[Review], verdict: str = "approve", **more: str) -> Any:
-    items = [f"{review.id}:{more.pop('digest', review.action_digest)}" for review in reviews]
+    items = [f"{review.id}:{review.action_digest}" for review in reviews]
     return client.post("/review/bulk", {"verdict": verdict, "item": items, **more})
+
+
+def held_elsewhere(cast: Cast, clinic: Clinic) -> Review:
+    """Under another contract."""
+    open_contract(cast, slug="open-case")
+    found = post(clinic.caller, body(patient_context_ref="ctx-9000"), key="key-90000001", url=OTHER_URL)
+    with every_tenant():
+        return Review.objects.get(id=found.json()["review"]["id"])
 
 
 def test_many_are_answered_together_and_each_has_its_own_result(cast: Cast, clinic: Clinic) -> None:
@@ -272,8 +283,7 @@ def test_a_set_that_is_too_wide_is_refused_as_a_whole(cast: Cast, clinic: Clinic
     if wide == "risk":
         second = clinic.hold(action={"risk_tier": "medium"})
     if wide == "contract":
-        with every_tenant():
-            Attempt.objects.filter(id=second.attempt_id).update(contract_version=2)
+        second = held_elsewhere(cast, clinic)
     if wide == "case":
         second = ask(cast)
     chosen = [] if wide == "nothing" else [first, second]

@@ -19,8 +19,8 @@ from tests.cast import Cast
 def test_each_view_shows_what_its_name_says(cast: Cast, clinic: Clinic) -> None:
     rita, sam = browser(cast.reviewer), browser(cast.person("sam", REVIEWER))
     first, second, case = clinic.hold(), clinic.hold(), ask(cast)
-    set_deadline(second, seconds=600)
-    set_deadline(case, seconds=9000)
+    for row, seconds in ((first, 7200), (second, 600), (case, 9000)):
+        set_deadline(row, seconds=seconds)
     assert shown(rita) == [str(row.id) for row in (second, first, case)]
     assert shown(rita, "view=expiring") == [str(second.id)]
     answer(rita, first, "claim")
@@ -105,7 +105,8 @@ def test_pages_follow_each_other_without_gap_or_repetition(cast: Cast) -> None:
         found = rita.get(f"/review/?{query}")
         seen += [row.id for row in found.context["rows"]]
         query = found.context["next_query"]
-    assert (seen, query) == ([row.id for row in rows], "")
+    assert seen == sorted(row.id for row in rows[:100]) + sorted(row.id for row in rows[100:])
+    assert query == ""
 
 
 def test_history_is_the_newest_first_page_by_page(cast: Cast) -> None:
