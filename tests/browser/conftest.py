@@ -1,4 +1,4 @@
-"""One stack and one Chromium for all browser tests; every page under guard (see tests.browser.guard)."""
+"""One stack and one Chromium for all browser tests, gone before other tests begin; every page under guard."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(120))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         if os.environ.get("CI", "").lower() in {"1", "true"}:
@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(browser: Browser) -> Iterator[Site]:
     """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
     name one that runs already, for whoever works on the pages."""
@@ -52,7 +52,7 @@ def site(browser: Browser) -> Iterator[Site]:
         stack.finish()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _people(site: Site, browser: Browser) -> People:
     return People(site, browser)
 
