@@ -261,7 +261,7 @@ def decide_all(page: Page, count: int, *, pause: float) -> None:
 
 @pytest.mark.parametrize(
     ("count", "pause"),
-    [(5, 0.2), pytest.param(100, 1.5, marks=[pytest.mark.soak, pytest.mark.timeout(420)])],
+    [(5, 0.2), pytest.param(100, 1.2, marks=[pytest.mark.soak, pytest.mark.timeout(420)])],
 )
 def test_mixed_items_are_decided_one_after_the_other_by_keyboard(
     site: Site, people: People, count: int, pause: float
