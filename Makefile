@@ -30,6 +30,9 @@ run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME 
 test: export PROPERTY_SCALE = 1
 test: check ## everything that gates a change
 	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || printf '\n%s\n%s\n\n' \
+	  '*** NO CHROMIUM: the browser tests are skipped, and nobody has looked at the pages. ***' \
+	  '*** Install the package chromium, or name one with CHROMIUM=<path>. With CI=true this fails. ***' >&2
 	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadfile
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests

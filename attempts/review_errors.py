@@ -98,3 +98,25 @@ class ReleaseBlocked(DomainError):
     code = "release-blocked"
     status = 409
     title = "Nothing can be released now"
+
+
+class BulkTooWide(DomainError):
+    """Only held actions of one contract and of the low risk tier are answered together.
+
+    Choose fewer: one contract, low risk, at most a hundred. Everything else is decided one by one, on its card.
+    """
+
+    code = "bulk-too-wide"
+    status = 409
+    title = "Too wide for one answer"
+
+
+class StepUpNeeded(DomainError):
+    """A decision on an action of the high risk tier needs somebody who signed in a moment ago.
+
+    Prove again who you are, by password, code or passkey, and decide then. Nothing was decided.
+    """
+
+    code = "step-up-needed"
+    status = 403
+    title = "Prove that it is you"

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from allauth.account.apps import AccountConfig
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.db.models.signals import post_migrate
@@ -24,3 +25,10 @@ def synchronise_schedule(**_: Any) -> None:
     from config.schedule import schedule_synchronise
 
     schedule_synchronise()
+
+
+class SignInConfig(AccountConfig):
+    """allauth insists on its middleware for every request; ours runs it where people are (config.middleware.people)."""
+
+    def ready(self) -> None:
+        from allauth.account import checks  # noqa: F401

@@ -9,6 +9,7 @@ from config.web.health import health, health_ready
 from config.web.landing import landing
 from config.web.metrics import metrics
 from config.web.problem_pages import problem_index, problem_page
+from governance.web.accounts.views import ConsoleSignIn
 
 handler400 = bad_request
 handler404 = not_found
@@ -16,7 +17,10 @@ handler500 = server_error
 
 urlpatterns = [
     path("", landing, name="landing"),
+    path("admin/login/", ConsoleSignIn.as_view()),  # before the console's own, which keeps the name admin:login
     path("admin/", admin.site.urls),
+    path("accounts/", include("governance.web.accounts.urls")),
+    path("review/", include("attempts.web.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("reasoncodes.api.urls")),

@@ -47,6 +47,16 @@ def reason_codes_active(*, organization_id: UUID | None, scope: str) -> frozense
     return frozenset(code for code, active in meant.items() if active)
 
 
+def reason_code_choices(*, organization_id: UUID | None, scope: str) -> list[ReasonCode]:
+    """What a person may choose from, by label: active, meant for people, the organization's own row before the
+    system's."""
+    rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope)
+    meant: dict[str, ReasonCode] = {}
+    for row in rows.order_by("organization_id"):
+        meant.setdefault(row.code, row)
+    return sorted((row for row in meant.values() if row.active and not row.emitted), key=lambda row: row.label)
+
+
 def reason_code_require(*, organization_id: UUID | None, scope: str, code: str, note: str = "") -> ReasonCode:
     """The code that a person chose, or a refusal that says what to choose instead."""
     row = reason_code_resolve(organization_id=organization_id, scope=scope, code=code)

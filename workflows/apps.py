@@ -18,6 +18,7 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         from attempts.handlers import on_attempt_moved, on_review_ended, on_step_ready
+        from attempts.web.panels import register_panel
         from governance.collectors import register_collector
         from governance.ledger.actions import register_actions
         from governance.states import EvidenceKind
@@ -28,6 +29,7 @@ class WorkflowsConfig(AppConfig):
         from workflows.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
         from workflows.services.nudge import attempt_moved, review_ended
         from workflows.services.step_ready import step_ready
+        from workflows.web.review_panel import case_panel
 
         def ready_now(attempt_id: UUID, at: datetime) -> None:
             step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
@@ -41,6 +43,7 @@ class WorkflowsConfig(AppConfig):
         on_attempt_moved(attempt_moved)
         on_review_ended(review_ended)
         on_step_ready(ready_now)
+        register_panel(case_panel)
         for config in apps.get_app_configs():
             if module_has_submodule(config.module, "step_kinds"):
                 discover(import_module(f"{config.name}.step_kinds"))

@@ -1,4 +1,4 @@
-"""Reviews in the console: to see what waits for whom. Reviewers decide through the API and, later, the review pages."""
+"""Reviews in the console: to see what waits for whom. Reviewers decide on the review pages and through the API."""
 
 from django.contrib import admin
 from django.db.models import QuerySet

@@ -11,8 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from attempts.api.review_shapes import CardOut, DelegationOut, ReviewOut
+from attempts.review_errors import StepUpNeeded
 from attempts.selectors.review import ME, UNCLAIMED, database_now, review_list
-from attempts.selectors.review_card import review_card
+from attempts.selectors.review_card import needs_fresh_proof, review_card
 from attempts.services.human_review import human_review_decide
 from attempts.services.review_claim import review_claim, review_release
 from attempts.services.review_delegate import LONGEST_HOURS, review_delegate
@@ -20,6 +21,7 @@ from attempts.services.review_vote import review_vote
 from attempts.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.api.read_audit import PURPOSE, opened
 from governance.roles import VIEW, ApiScope
+from governance.web.accounts.step_up import signed_in_recently
 from reasoncodes.api.conventions import ApiView, EmptyQuery, StrictSerializer
 
 
@@ -89,6 +91,13 @@ class DecidingView(ApiView):
     def act(self, request: Request) -> dict[str, Any]:
         return {"actor": self.actor(request), "at": timezone.now()}
 
+    def decide(self, request: Request, review_id: UUID) -> dict[str, Any]:
+        """Like `act`, for a verdict: on an action of high risk only by somebody who signed in a moment ago."""
+        recent = signed_in_recently(request, at=timezone.now())
+        if not recent and needs_fresh_proof(actor=self.actor(request), review_id=review_id):
+            raise StepUpNeeded
+        return self.act(request)
+
     def card(self, request: Request, review_id: UUID) -> Response:
         return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
 
@@ -140,7 +149,7 @@ class ReviewApproveApi(DecidingView):
     @extend_schema(operation_id="reviews_approve", request=ApproveIn, responses=CardOut, examples=[APPROVE])
     def post(self, request: Request, review_id: UUID) -> Response:
         word = self.body(request, ApproveIn)
-        review_vote(review_id=review_id, verdict=VoteVerdict.APPROVE, **self.act(request), **word)
+        review_vote(review_id=review_id, verdict=VoteVerdict.APPROVE, **self.decide(request, review_id), **word)
         return self.card(request, review_id)
 
 
@@ -148,7 +157,7 @@ class ReviewRejectApi(DecidingView):
     @extend_schema(operation_id="reviews_reject", request=RejectIn, responses=CardOut, examples=[REJECT])
     def post(self, request: Request, review_id: UUID) -> Response:
         word = self.body(request, RejectIn)
-        review_vote(review_id=review_id, verdict=VoteVerdict.REJECT, **self.act(request), **word)
+        review_vote(review_id=review_id, verdict=VoteVerdict.REJECT, **self.decide(request, review_id), **word)
         return self.card(request, review_id)
 
 
@@ -158,7 +167,7 @@ class ReviewConfirmApi(DecidingView):
     @extend_schema(operation_id="reviews_confirm", request=ApproveIn, responses=CardOut, examples=[APPROVE])
     def post(self, request: Request, review_id: UUID) -> Response:
         word = self.body(request, ApproveIn)
-        human_review_decide(review_id=review_id, verdict=VoteVerdict.CONFIRM, **self.act(request), **word)
+        human_review_decide(review_id=review_id, verdict=VoteVerdict.CONFIRM, **self.decide(request, review_id), **word)
         return self.card(request, review_id)
 
 
@@ -168,7 +177,9 @@ class ReviewOverrideApi(DecidingView):
     @extend_schema(operation_id="reviews_override", request=OverrideIn, responses=CardOut, examples=[OVERRIDE])
     def post(self, request: Request, review_id: UUID) -> Response:
         word = self.body(request, OverrideIn)
-        human_review_decide(review_id=review_id, verdict=VoteVerdict.OVERRIDE, **self.act(request), **word)
+        human_review_decide(
+            review_id=review_id, verdict=VoteVerdict.OVERRIDE, **self.decide(request, review_id), **word
+        )
         return self.card(request, review_id)
 
 
@@ -178,7 +189,7 @@ class ReviewDeclineApi(DecidingView):
     @extend_schema(operation_id="reviews_decline", request=RejectIn, responses=CardOut, examples=[DECLINE])
     def post(self, request: Request, review_id: UUID) -> Response:
         word = self.body(request, RejectIn)
-        human_review_decide(review_id=review_id, verdict=VoteVerdict.DECLINE, **self.act(request), **word)
+        human_review_decide(review_id=review_id, verdict=VoteVerdict.DECLINE, **self.decide(request, review_id), **word)
         return self.card(request, review_id)
 
 

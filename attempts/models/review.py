@@ -63,6 +63,14 @@ class Review(models.Model):
             models.Index(
                 fields=["organization", "tier", "expires_at"], condition=Q(status="requested"), name="review_queue"
             ),
+            models.Index(
+                fields=["organization", "expires_at", "id"], condition=Q(status="requested"), name="review_by_deadline"
+            ),
+            models.Index(
+                fields=["organization", "-decided_at", "-id"],
+                condition=Q(decided_at__isnull=False),
+                name="review_history",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -98,6 +106,7 @@ class ReviewVote(AppendOnlyModel):
 
     class Meta:
         ordering = ["id"]
+        indexes = [models.Index(fields=["voter_ref", "review"], name="vote_by_person")]
         constraints = [
             models.UniqueConstraint(fields=["review", "voter_ref"], name="vote_once_per_person"),
             models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_known_verdict"),

@@ -18,6 +18,8 @@ from governance.models import EnforcementDecision
 from governance.selectors import people_behind
 from reasoncodes.actors import Actor, ActorKind
 
+HIGH = "high"
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -51,6 +53,14 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
     )
+
+
+def needs_fresh_proof(*, actor: Actor, review_id: UUID) -> bool:
+    """Whether this person's word would count here on an action of high risk. Who may not decide anyway is refused by
+    the service, which puts it on record, rather than asked who they are."""
+    if not Review.objects.filter(id=review_id, attempt__risk_tier=HIGH).exists():
+        return False
+    return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
 
 
 def _why_held(decision: EnforcementDecision) -> dict[str, Any]:

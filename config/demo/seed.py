@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from config.demo.contracts import contracts_ensure
+from config.demo.held import held_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
 from config.demo.secrets import DemoSecrets
 from config.demo.workflows import definitions_ensure, event_example
@@ -37,8 +38,10 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         event = event_example(organization=organization, at=at)
         # Before the commit: a key whose clear text is lost would be of no use to anybody.
         secrets.save()
+    base_url = runtime().get("base_url") or settings.DEMO_BASE_URL
+    held_ensure(organization=organization, key=keys["caller"], contracts=contracts, base_url=base_url, at=at)
     return {
-        "base_url": runtime().get("base_url") or settings.DEMO_BASE_URL,
+        "base_url": base_url,
         "organization": {"id": str(organization.id), "slug": organization.slug},
         "other_organization": {"id": str(other.id), "slug": other.slug},
         "users": {name: {"username": name, "password": secrets.password(name)} for name in usernames},

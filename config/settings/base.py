@@ -13,6 +13,8 @@ from config.env import (
     server_url,
 )
 from config.logs import logging_settings
+from config.settings import sign_in
+from config.settings.sign_in import *  # noqa: F403
 
 DEBUG = False
 SECRET_KEY = secret_key()
@@ -35,6 +37,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    *sign_in.APPS,
     "config.apps.ConfigConfig",
     "reasoncodes",
     "governance",
@@ -55,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "config.middleware.people.PeopleMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "governance.web.tenancy.TenantScopeMiddleware",
     "config.middleware.problems.ProblemMiddleware",
@@ -86,6 +90,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 
 AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
     "guardian.backends.ObjectPermissionBackend",
 ]
@@ -99,8 +104,6 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
-LOGIN_URL = "admin:login"
-LOGIN_REDIRECT_URL = "/admin/"
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

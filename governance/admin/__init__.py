@@ -17,6 +17,7 @@ from governance.admin import (
     records,
     service_accounts,
     shutdowns,
+    sign_in,
     witnesses,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "records",
     "service_accounts",
     "shutdowns",
+    "sign_in",
     "witnesses",
 ]

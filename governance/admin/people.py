@@ -16,6 +16,7 @@ from governance.admin.forms import ReasonForm
 from governance.models import RoleGroup, User
 from governance.services.person import person_create, person_deactivate
 from governance.services.role import person_role_give, person_role_take
+from governance.services.sign_in import sign_in_reset
 
 
 def people_in_scope() -> QuerySet[User]:
@@ -97,6 +98,11 @@ def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data:
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
+def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj)
+    return "Every session has ended; second factors, passkeys and locks are gone."
+
+
 @admin.register(User)
 class UserAdmin(ConsoleAdmin):
     form = PersonForm
@@ -114,6 +120,14 @@ class UserAdmin(ConsoleAdmin):
             deactivate,
             LeaveForm,
             available=lambda obj: obj.is_active,
+            danger=True,
+        ),
+        Act(
+            "reset-sign-in",
+            "Reset the sign-in",
+            "For a lost phone or a session in strange hands: every session ends, second factors and passkeys are "
+            "removed, a lock is lifted. The password stays. Make sure that it is really they who ask.",
+            reset_sign_in,
             danger=True,
         ),
     ]

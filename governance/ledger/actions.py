@@ -22,6 +22,7 @@ register_actions(
         "person.created": "created a person",
         "person.role_given": "gave a person a role",
         "person.role_taken": "took a role from a person",
+        "person.sign_in_reset": "reset a person's sign-in",
         "service_account.created": "created a service account",
         "service_account.suspended": "suspended a service account",
         "service_account.reinstated": "reinstated a service account",

@@ -68,6 +68,12 @@ def instance_steps(*, instance_id: UUID) -> list[WorkflowStep]:
     return list(rows)[::-1]
 
 
+def step_instance(*, step_id: UUID) -> WorkflowInstance | None:
+    """The run that a step belongs to."""
+    step = WorkflowStep.objects.filter(id=step_id).select_related("instance__definition").first()
+    return step.instance if step is not None else None
+
+
 def instance_events(*, instance_id: UUID) -> QuerySet[WorkflowEvent]:
     return WorkflowEvent.objects.filter(instance_id=instance_id).order_by("-id")
 

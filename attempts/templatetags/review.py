@@ -1,0 +1,66 @@
+"""Words and signs of the review pages. What colour says is also said by a shape and by a word."""
+
+from typing import Any
+
+from django import template
+
+register = template.Library()
+RISK_SHAPES = {"low": "●", "medium": "◆", "high": "▲"}
+EFFECT_WORDS = {
+    "none": "Changes nothing: it reads or checks.",
+    "idempotent": "Safe to repeat: the receiver takes the same key once.",
+    "once": "Happens at most once, and is never repeated automatically.",
+}
+STATUS_SIGNS = {"approved": "✓", "confirmed": "✓", "overridden": "✓", "rejected": "✕", "expired": "⏱", "canceled": "–"}
+STATE_WORDS = {
+    "approved-for-execution": "released, not executed yet",
+    "completed": "executed",
+    "failed-quarantined": "failed, in quarantine",
+    "preflight-denied": "not executed",
+    "review-required": "waiting",
+}
+
+
+@register.filter
+def risk_shape(risk: str) -> str:
+    return RISK_SHAPES.get(risk, "■")
+
+
+@register.filter
+def effect_words(effect: str) -> str:
+    return EFFECT_WORDS.get(effect, effect)
+
+
+@register.filter
+def status_sign(status: str) -> str:
+    return STATUS_SIGNS.get(status, "•")
+
+
+@register.filter
+def state_words(state: str) -> str:
+    return STATE_WORDS.get(state, state)
+
+
+@register.filter
+def plain(code: str) -> str:
+    """`customer_clinician` as people say it."""
+    return str(code).replace("_", " ").replace("-", " ")
+
+
+@register.filter
+def about(review: Any) -> str:
+    """What it is about, in one line."""
+    if review.attempt is not None:
+        return f"{review.attempt.operation or 'action'} on {review.attempt.target_ref or 'no target'}"
+    return f"{review.label or 'Judge a case'}: {review.subject_ref}"
+
+
+@register.filter
+def places(bucket: dict[str, Any]) -> list[bool]:
+    """The signatures of a tier as places: filled ones first."""
+    return [number < bucket["approvals"] for number in range(bucket["approvals_required"])]
+
+
+@register.filter
+def claim_lives(review: Any, now: Any) -> bool:
+    return bool(review.claimed_by_id and review.claimed_until and review.claimed_until > now)

@@ -1,0 +1,1 @@
+"""The review pages at /review/: they read, call one service, and render."""

@@ -1,0 +1,18 @@
+"""`/review/`."""
+
+from django.urls import path
+
+from attempts.web.answers import AnswerView
+from attempts.web.bulk import BulkView
+from attempts.web.card import CardLive, CardPage
+from attempts.web.queue import QueueLiveView, QueuePageView
+
+app_name = "review"
+urlpatterns = [
+    path("", QueuePageView.as_view(), name="queue"),
+    path("live", QueueLiveView.as_view(), name="queue_live"),
+    path("bulk", BulkView.as_view(), name="bulk"),
+    path("<uuid:review_id>", CardPage.as_view(), name="card"),
+    path("<uuid:review_id>/live", CardLive.as_view(), name="card_live"),
+    path("<uuid:review_id>/<slug:verb>", AnswerView.as_view(), name="answer"),
+]

@@ -1,0 +1,99 @@
+// Keeps the list and the open card fresh: asks with the entity tag it has, and changes nothing on a 304.
+const EVERY = 4000;
+const tags = new Map();
+
+async function fetchPart(url) {
+  const headers = { "HX-Request": "true" };
+  if (tags.has(url)) headers["If-None-Match"] = tags.get(url);
+  const answer = await fetch(url, { headers, cache: "no-store", credentials: "same-origin" });
+  if (answer.headers.get("HX-Redirect")) {
+    window.location.assign(answer.headers.get("HX-Redirect"));
+    return null;
+  }
+  if (answer.status !== 200) return null;
+  tags.set(url, answer.headers.get("ETag"));
+  return new DOMParser().parseFromString(await answer.text(), "text/html").body;
+}
+
+function keepFocus(place, change) {
+  const row = place.contains(document.activeElement) && document.activeElement.closest("[data-id]");
+  const inPick = row && document.activeElement.classList.contains("pick");
+  const id = row && row.dataset.id;
+  change();
+  if (!id) return;
+  const again = place.querySelector(`[data-id="${id}"] ${inPick ? ".pick" : "a"}`);
+  if (again) again.focus({ preventScroll: true });
+}
+
+async function freshList() {
+  const list = document.getElementById("queue-list");
+  if (!list) return;
+  const part = await fetchPart(list.dataset.live);
+  if (!part) return;
+  const picked = new Set([...list.querySelectorAll(".pick:checked")].map((box) => box.value));
+  keepFocus(list, () => list.replaceChildren(...part.childNodes));
+  list.querySelectorAll(".pick").forEach((box) => (box.checked = picked.has(box.value)));
+  window.htmx.process(list);
+  document.dispatchEvent(new CustomEvent("review-live"));
+}
+
+async function freshCard() {
+  const sheet = document.querySelector("#card [data-review]");
+  if (!sheet) return;
+  const part = await fetchPart(sheet.dataset.live);
+  if (!part || !sheet.isConnected) return;
+  const standing = sheet.querySelector("#standing");
+  const answers = sheet.querySelector("#answers");
+  const newStanding = part.querySelector("#standing");
+  const newAnswers = part.querySelector("#answers");
+  if (!newStanding || !newAnswers) return;
+  const ended = newStanding.querySelector("[data-open=no]");
+  if (ended && !sheet.classList.contains("ended")) {
+    sheet.classList.add("ended");
+    say(newStanding.querySelector(".outcome").textContent);
+  }
+  standing.replaceChildren(...newStanding.childNodes);
+  if (answers.dataset.key !== newAnswers.dataset.key) {
+    const hadFocus = answers.contains(document.activeElement);
+    answers.dataset.key = newAnswers.dataset.key;
+    answers.replaceChildren(...newAnswers.childNodes);
+    window.htmx.process(answers);
+    if (hadFocus) sheet.querySelector("h1").focus();
+  }
+  document.dispatchEvent(new CustomEvent("review-live"));
+}
+
+export function say(text) {
+  const place = document.getElementById("announce");
+  if (place) place.textContent = text.trim();
+}
+
+let running = false;
+let again = false;
+
+async function freshen() {
+  if (running) {
+    again = true;
+    return;
+  }
+  running = true;
+  try {
+    await Promise.all([freshList(), freshCard()]);
+  } catch {
+    // The network is away for a moment: the next round asks again.
+  } finally {
+    running = false;
+    if (again) {
+      again = false;
+      freshen();
+    }
+  }
+}
+
+export function startLive() {
+  setInterval(() => {
+    if (!document.hidden) freshen();
+  }, EVERY);
+  document.addEventListener("visibilitychange", () => document.hidden || freshen());
+  document.addEventListener("review-changed", freshen);
+}

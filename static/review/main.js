@@ -1,0 +1,14 @@
+// Starts the parts of the review pages. Each works alone; without scripts the pages are plain links and forms.
+import { startCountdowns } from "./countdown.js";
+import { startFocus } from "./focus.js";
+import { startKeys } from "./keys.js";
+import { startLive } from "./live.js";
+import { startPicks } from "./picks.js";
+import { startReasons } from "./reasons.js";
+
+startCountdowns();
+startFocus();
+startLive();
+startPicks();
+startReasons();
+startKeys();

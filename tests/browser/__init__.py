@@ -1,0 +1,1 @@
+"""Browser tests: real pages of a running stack in Debian's Chromium."""

@@ -1,0 +1,69 @@
+"""One stack and one Chromium for all browser tests, gone before other tests begin; every page under guard."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.site import People, Site
+from tests.stack.conftest import home_folder
+from tests.stack.support import RunningStack
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+MISSING = "Chromium is not installed: the browser tests cannot run (Debian's package `chromium`, or CHROMIUM=<path>)."
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder starts servers and a browser, so nobody has to remember the marks."""
+    for item in items:
+        if "tests/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.stack)
+            item.add_marker(pytest.mark.timeout(120))
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="package")
+def site(browser: Browser) -> Iterator[Site]:
+    """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
+    name one that runs already, for whoever works on the pages."""
+    if "BROWSER_HOME" in os.environ:
+        yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
+        return
+    with home_folder() as folder:
+        stack = RunningStack(home=folder)
+        stack.start()
+        yield Site(stack)
+        stack.finish()
+
+
+@pytest.fixture(scope="package")
+def _people(site: Site, browser: Browser) -> People:
+    return People(site, browser)
+
+
+@pytest.fixture
+def people(_people: People) -> Iterator[People]:
+    """`people.page("reviewer")` is a page of that person; `people.nobody()` one of a stranger."""
+    yield _people
+    _people.leave()
+
+
+@pytest.fixture
+def page(people: People) -> Page:
+    return people.nobody()

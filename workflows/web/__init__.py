@@ -1,0 +1,1 @@
+"""What workflows add to other pages."""
