@@ -17,12 +17,11 @@ from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 
 from governance.admin.forms import ConsoleForm
-from governance.models import Organization
 from governance.roles import AUDIT, OPERATE, VIEW
 from governance.selectors import organizations_where
+from governance.selectors.choices import organization_ids
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import DomainError, FieldError
-from reasoncodes.tenancy import every_tenant
 
 ADMINISTRATORS = frozenset({VIEW, OPERATE, AUDIT})
 """What an installation administrator has everywhere. Never a reviewer's or an owner's permission."""
@@ -37,8 +36,7 @@ def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
         # The login page asks too, for nobody.
         ids = organizations_where(user=user, permission=permission) if user.is_authenticated else frozenset()
         if user.is_superuser and permission in ADMINISTRATORS:
-            with every_tenant():
-                ids = frozenset(Organization.objects.values_list("id", flat=True))
+            ids = organization_ids()
         known[permission] = Actor(ActorKind.PERSON, user.pk, ids)
     return known[permission]
 

@@ -4,15 +4,16 @@ import json
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from governance.admin.base import ConsoleAdmin, console_actor
 from governance.ledger.actions import wording
-from governance.models import LedgerEntry, PersonReference
+from governance.models import LedgerEntry
 from governance.roles import AUDIT
+from governance.selectors.choices import entries_with_names
 
 
 @admin.register(LedgerEntry)
@@ -49,9 +50,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
         rows = super().get_queryset(request)
         if not request.user.is_superuser:
             rows = rows.filter(organization__in=console_actor(request, permission=AUDIT).organization_ids)
-        # One query for the page, not one per row.
-        person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
-        return rows.annotate(username=Subquery(person[:1]))
+        return entries_with_names(entries=rows)
 
     @admin.display(description="Who")
     def who(self, obj: Any) -> str:

@@ -8,7 +8,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from governance.admin.base import console_actor
 from governance.admin.forms import NOTE_LENGTH, ConsoleForm, intervention_choices
-from governance.models import Organization
+from governance.selectors.choices import organization_choices
 from workflows.admin.run_words import ACTION_NAMES
 from workflows.selectors.bulk import Targets
 from workflows.selectors.definition import definition_list
@@ -41,7 +41,7 @@ class ChooseForm(ConsoleForm):
         super().__init__(*args, **kwargs)
         fields: Any = self.fields
         ids = console_actor(self.request).organization_ids if self.request else ()
-        fields["organization"].queryset = Organization.objects.filter(id__in=ids)
+        fields["organization"].queryset = organization_choices(ids=ids)
         fields["status"].choices = [ANY, *((one.value, one.value.replace("_", " ")) for one in InstanceStatus)]
         fields["mode"].choices = [ANY, *((one.value, one.value.replace("_", " ")) for one in Mode)]
         fields["halt_reason"].choices = [ANY, *((code, code) for code in halt_reasons())]
