@@ -14,6 +14,7 @@ app.autodiscover_tasks(["config"])
 SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
     "ledger-seal": ("governance.tasks.ledger_seal", 1.0),
+    "intake-minutes-count": ("governance.tasks.intake_minutes_count", 60.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from governance.ledger.keys import SealingKey, key_read
 from governance.services import seal
+from governance.services.intake_minutes import minutes_count
 from reasoncodes.tenancy import every_tenant
 
 
@@ -23,3 +24,10 @@ def sealing_key() -> SealingKey:
 def ledger_seal() -> None:
     with every_tenant():
         seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
+
+
+@shared_task
+def intake_minutes_count() -> None:
+    """For the dashboard. Nothing depends on it: a minute that is not counted yet is read from the decisions."""
+    with every_tenant():
+        minutes_count(at=timezone.now())

@@ -1,5 +1,6 @@
 """One governed execution: who asked for what under which contract, and how far it came."""
 
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import Q
 from django_fsm import FSMField, transition
@@ -76,6 +77,7 @@ class Attempt(StateMachineModel):
                 condition=Q(queued_until__isnull=False),
                 name="attempt_queue_order",
             ),
+            HashIndex(fields=["request_trace_id"], name="attempt_by_trace"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),

@@ -63,6 +63,9 @@ class Review(models.Model):
             models.Index(
                 fields=["organization", "tier", "expires_at"], condition=Q(status="requested"), name="review_queue"
             ),
+            models.Index(
+                fields=["organization", "status", "id"], condition=~Q(status="requested"), name="review_ended"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,15 +8,13 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
-from django.utils.functional import cached_property
-from unfold.admin import ModelAdmin
+from django.urls import URLPattern, path
 
 from governance.admin.forms import ConsoleForm
+from governance.admin.lists import ListPages
 from governance.roles import AUDIT, OPERATE, VIEW
 from governance.selectors import organizations_where
 from governance.selectors.choices import organization_ids
@@ -41,16 +39,6 @@ def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
     return known[permission]
 
 
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
-    """Counts to 10,000 and no further: a list must not cost more because more is waiting."""
-
-    LIMIT = 10_000
-
-    @cached_property
-    def count(self) -> int:
-        return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[attr-defined]
-
-
 @dataclass(frozen=True, slots=True)
 class Act:
     """One thing an operator can do to a row: a page that says what will happen, and a form that is posted."""
@@ -71,7 +59,7 @@ class Act:
     """What the page says besides the explanation; `blocked` takes the button away."""
 
 
-class ConsoleAdmin(ModelAdmin):
+class ConsoleAdmin(ListPages):
     """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
 
     acts: ClassVar[Sequence[Act]] = ()
@@ -80,8 +68,6 @@ class ConsoleAdmin(ModelAdmin):
     view_permission = VIEW
     addable = False
     editable = False
-    paginator = BoundedPaginator
-    show_full_result_count = False
     list_per_page = 50
     compressed_fields = True
     warn_unsaved_form = True
@@ -136,12 +122,6 @@ class ConsoleAdmin(ModelAdmin):
     def get_urls(self) -> list[URLPattern]:
         act = self.admin_site.admin_view(self.act_view)
         return [path("<uuid:object_id>/act/<slug:verb>/", act, name=self.url_name("act")), *super().get_urls()]
-
-    def url_name(self, page: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
-
-    def page_url(self, page: str, *args: Any) -> str:
-        return reverse(f"admin:{self.url_name(page)}", args=args)
 
     def act_url(self, obj: Model, verb: str) -> str:
         return self.page_url("act", obj.pk, verb)

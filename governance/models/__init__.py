@@ -1,5 +1,6 @@
 """Tables of this app, one concept per file."""
 
+from governance.models.console import IntakeMinute, SavedFilter
 from governance.models.contract import (
     Contract,
     ContractDocument,
@@ -32,6 +33,7 @@ __all__ = [
     "ContractUserObjectPermission",
     "EnforcementDecision",
     "GovernanceViolation",
+    "IntakeMinute",
     "LedgerCheckpoint",
     "LedgerEntry",
     "LedgerKey",
@@ -47,6 +49,7 @@ __all__ = [
     "ReadinessDecision",
     "RegionProfile",
     "RoleGroup",
+    "SavedFilter",
     "ServiceAccount",
     "Shutdown",
     "Snapshot",

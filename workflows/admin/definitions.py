@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.json_text import pretty
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
 from workflows.admin import definition_acts
 from workflows.admin.definition_pages import LISTED, DefinitionPages
 from workflows.admin.definition_text import as_written, picture, revision_words
@@ -72,8 +72,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowDefinition]:
         """Templates have a page of their own; each has its row's page like any other."""
         rows = super().get_queryset(request).select_related("organization", "product", "contract", "cloned_from")
-        match = request.resolver_match
-        if match is not None and match.url_name == self.url_name("changelist"):
+        if self.is_list(request):
             return rows.filter(is_template=False).defer("definition", "cloned_from__definition")
         return rows
 
