@@ -73,4 +73,3 @@ def denials_lately(*, at: datetime, within: timedelta = timedelta(hours=1)) -> D
     return Denials(
         Counter(code for code, _ in found).most_common(8), throttled.most_common(8), capped=len(found) == DENIALS
     )
-

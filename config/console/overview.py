@@ -51,7 +51,9 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
     return {
         "limit": COUNT_LIMIT,
         "shutdowns": list(shutdowns_covering()[:10]),
-        "runs": [(status, count, listing("workflows_workflowinstance", status=status)) for status, count in runs.items()],
+        "runs": [
+            (status, count, listing("workflows_workflowinstance", status=status)) for status, count in runs.items()
+        ],
         "unmatched": events_unmatched(),
         **_intake(at),
         **_waiting(at),
@@ -68,7 +70,9 @@ def _intake(at: datetime) -> dict[str, Any]:
     totals = intake.totals
     return {
         "intake_chart": mark_safe(drawn),  # noqa: S308  # made by us from numbers
-        "intake_rows": [(label, [counts[one.name] for one in VERDICTS]) for label, counts in zip(labels, values, strict=True)],
+        "intake_rows": [
+            (label, [counts[one.name] for one in VERDICTS]) for label, counts in zip(labels, values, strict=True)
+        ],
         "intake_series": VERDICTS,
         "intake_totals": [
             (one, totals[one.name], listing("governance_enforcementdecision", verdict=one.name)) for one in VERDICTS
@@ -118,17 +122,21 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not user.is_superuser:
         audited = audited.filter(organization_id__in=where[AUDIT])
     roles, contracts = roles_of(user_id=user.pk).values(), contracts_by_state()
-    return context | figures(request, at=timezone.now()) | {
-        "title": "Overview",
-        "organizations": bool(where[VIEW]) or user.is_superuser,
-        "operates": bool(where[OPERATE]) or user.is_superuser,
-        "audits": bool(where[AUDIT]) or user.is_superuser,
-        "owns": any(role.startswith("owner:") for found in roles for role in found),
-        "contracts": contracts,
-        "contract_total": sum(contracts.values()),
-        "waiting": areas_waiting(user_id=user.pk),
-        "violations": list(audited[:5]),
-    }
+    return (
+        context
+        | figures(request, at=timezone.now())
+        | {
+            "title": "Overview",
+            "organizations": bool(where[VIEW]) or user.is_superuser,
+            "operates": bool(where[OPERATE]) or user.is_superuser,
+            "audits": bool(where[AUDIT]) or user.is_superuser,
+            "owns": any(role.startswith("owner:") for found in roles for role in found),
+            "contracts": contracts,
+            "contract_total": sum(contracts.values()),
+            "waiting": areas_waiting(user_id=user.pk),
+            "violations": list(audited[:5]),
+        }
+    )
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Finding runs, definitions and events by what people have in hand. Exact, each way by an index, each answer bounded."""
+"""Finding runs, definitions and events by what people have in hand. Exact, each by an index, each answer bounded."""
 
 from uuid import UUID
 
