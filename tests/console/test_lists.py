@@ -140,12 +140,13 @@ def test_a_name_that_says_too_much_is_not_kept(cast: Cast, held: Attempt) -> Non
 
 def test_the_lists_of_reviews_and_cases_show_what_waits_unless_asked(cast: Cast, held: Attempt) -> None:
     console = cast.console(cast.operator)
-    listed = console.get("/admin/attempts/review/").content.decode()
-    assert "1 review" in " ".join(listed.split())
-    assert "0 reviews" in " ".join(
-        console.get("/admin/attempts/review/", {"status": "approved"}).content.decode().split()
-    )
-    assert "0 quarantine cases" in " ".join(console.get("/admin/attempts/quarantinecase/").content.decode().split())
+
+    def listed(name: str, **query: str) -> str:
+        return " ".join(console.get(f"/admin/attempts/{name}/", query).content.decode().split())
+
+    assert "1 review" in listed("review")
+    assert "0 reviews" in listed("review", status="approved")
+    assert "0 quarantine cases" in listed("quarantinecase")
     keys = console.get("/admin/attempts/idempotencyrecord/")
     assert "Keys are looked up" in keys.content.decode()
     assert "key-00000001" not in keys.content.decode()

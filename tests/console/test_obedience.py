@@ -1,4 +1,4 @@
-"""Every registered page of the console obeys: governed rows are read-only, buttons ask and explain, GET changes nothing."""
+"""Every registered page obeys: governed rows are read-only, buttons ask and explain, GET changes nothing."""
 
 from typing import Any
 

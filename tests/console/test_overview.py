@@ -1,4 +1,4 @@
-"""The overview: figures of one's own organizations only, each bounded, fresh by polling, red when something is stopped."""
+"""The overview: figures of one's own organizations only, bounded, fresh by polling, red when something is stopped."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
