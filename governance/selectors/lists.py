@@ -17,9 +17,9 @@ BATCH = 1_000
 NOT_KEPT = {"q", "p", "all", "o", "e"}
 
 
-def newest(rows: QuerySet[M], *, limit: int = NEWEST) -> QuerySet[M]:
+def newest(rows: QuerySet[M]) -> QuerySet[M]:
     """Only the newest of them: for a filter that no index serves, on a table that grows with every request."""
-    return rows.filter(id__in=rows.order_by("-id").values("id")[:limit])
+    return rows.filter(id__in=rows.order_by("-id").values("id")[:NEWEST])
 
 
 def uuid_or_none(text: str) -> UUID | None:

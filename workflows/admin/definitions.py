@@ -15,8 +15,9 @@ from governance.admin.json_text import pretty
 from governance.admin.lists import choice_filter
 from workflows.admin import definition_acts
 from workflows.admin.definition_pages import LISTED, DefinitionPages
-from workflows.admin.definition_text import as_written, picture, revision_words
+from workflows.admin.definition_text import as_written, revision_words
 from workflows.models import WorkflowDefinition
+from workflows.pictures import workflow_picture
 from workflows.selectors.definition import contract_standing, definition_siblings, revision_list
 from workflows.services.definition_validate import definition_validate
 from workflows.states import DefinitionStatus, Mode
@@ -116,7 +117,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         history = [(row, revision_words(row)) for row in revision_list(definition_id=obj.id)[:LISTED]]
         versions = definition_siblings(definition=obj).defer("definition").select_related("contract")
         return {
-            "picture": picture(obj.definition, title=obj.name),
+            "picture": workflow_picture(obj.definition, title=obj.name),
             "description": obj.definition.get("description", ""),
             "text": pretty(as_written(obj.definition), sort=False),
             "faults": definition_validate(definition_id=obj.id) if obj.status == "draft" else (),

@@ -17,9 +17,10 @@ from governance.selectors.lists import NEWEST, newest, uuid_or_none
 from workflows.admin import run_acts
 from workflows.admin.bulk_pages import BulkPages
 from workflows.admin.links import link, run_link
-from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, picture, timeline
+from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, timeline
 from workflows.admin.run_words import hint
 from workflows.models import WorkflowInstance
+from workflows.pictures import run_picture
 from workflows.selectors.definition import definition_list
 from workflows.selectors.run import (
     attempts_reviews,
@@ -180,7 +181,7 @@ class WorkflowInstanceAdmin(BulkPages):
         attempts = steps_attempts(steps=steps)
         advice = next_step_of(obj, steps)
         return {
-            "picture": picture(obj, steps, document),
+            "picture": run_picture(obj, steps=steps, document=document, linked=True),
             "drift": [(one, DRIFT_WORDS[one.drift]) for one in instance_drift(instance_id=obj.id, limit=10)],
             "hint": hint(advice),
             "advice": advice,

@@ -53,6 +53,12 @@ def instance_get(*, instance_id: UUID) -> WorkflowInstance:
     return rows.filter(id=instance_id).first() or tenant_get(WorkflowInstance, instance_id)
 
 
+def instance_of_step(*, step_id: UUID) -> WorkflowInstance | None:
+    """The run of a row of WorkflowStep, in scope."""
+    rows = WorkflowInstance.objects.filter(steps__id=step_id)
+    return rows.select_related("definition").defer("definition__definition").first()
+
+
 def instances_walk() -> Iterator[WorkflowInstance]:
     """All in scope, oldest first, a thousand at a time."""
     return WorkflowInstance.objects.order_by("id").iterator(chunk_size=1000)
