@@ -6,7 +6,7 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake", "workflows"]
+NAMES = ["evaluate", "intake", "workflows", "console"]
 
 
 def main(names: list[str]) -> None:

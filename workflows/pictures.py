@@ -14,7 +14,7 @@ from workflows.definitions.document import TERMINAL
 from workflows.definitions.layout import layout
 from workflows.definitions.svg import svg
 from workflows.models import WorkflowInstance, WorkflowStep
-from workflows.selectors.run import instance_of_step, instance_steps
+from workflows.selectors.run import instance_steps, step_instance
 from workflows.selectors.run_console import snapshot_document
 from workflows.states import InstanceStatus
 
@@ -51,7 +51,7 @@ def run_picture(
 
 def step_picture(step_id: UUID | None, *, prefix: str = "wf") -> SafeString:
     """The run that a step row belongs to: a review's or an attempt's `origin_step`. Nothing for one that has none."""
-    instance = instance_of_step(step_id=step_id) if step_id else None
+    instance = step_instance(step_id=step_id) if step_id else None
     return mark_safe("") if instance is None else run_picture(instance, prefix=prefix)
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib.admin.utils import label_for_field, lookup_field
@@ -37,22 +37,25 @@ def guarded(value: Any) -> str:
 
 def export(*, model_admin: Any, names: Sequence[str], rows: QuerySet[Any], filename: str) -> StreamingHttpResponse:
     """`names` are the list's columns; the id comes first, for a row is found again by it."""
-    response = StreamingHttpResponse(
-        _lines(model_admin, ["id", *(name for name in names if name != "id")], rows),
-        content_type="text/csv; charset=utf-8",
-    )
+    chosen = ["id", *(name for name in names if name != "id")]
+    head = [guarded(label_for_field(name, rows.model, model_admin)) for name in chosen]
+
+    def read(row: Any) -> list[str]:
+        return [guarded(_value(model_admin, name, row)) for name in chosen]
+
+    # Asked for here, inside the request and its scope; read while the answer goes out.
+    batches = in_batches(rows, limit=MOST_ROWS + 1, read=read)
+    response = StreamingHttpResponse(_lines(head, batches), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}.csv"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _lines(model_admin: Any, names: list[str], rows: QuerySet[Any]) -> Iterator[str]:
+def _lines(head: list[str], batches: Iterator[list[list[str]]]) -> Iterator[str]:
     writer = csv.writer(Line())
-    head = [str(label_for_field(name, rows.model, model_admin)) for name in names]
-    yield "\ufeff" + str(writer.writerow([guarded(name) for name in head]))
-    read: Callable[[Any], list[str]] = lambda row: [guarded(_value(model_admin, name, row)) for name in names]  # noqa: E731
+    yield "\ufeff" + str(writer.writerow(head))
     written = 0
-    for batch in in_batches(rows, limit=MOST_ROWS + 1, read=read):
+    for batch in batches:
         for cells in batch[: MOST_ROWS - written]:
             yield str(writer.writerow(cells))
         written += len(batch)

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Model, Q, QuerySet
 
 from governance.models import SavedFilter
-from reasoncodes.tenancy import current_scope, every_tenant, tenant_scope
+from reasoncodes.tenancy import TenantScope, current_scope, every_tenant, tenant_scope
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
@@ -43,7 +43,10 @@ def by_id(term: str, *names: str) -> Q | None:
 def in_batches(rows: QuerySet[M], *, limit: int, read: Callable[[M], T]) -> Iterator[list[T]]:
     """What `read` makes of each, newest first, a thousand at a time by the last id seen. Goes on after the request has
     ended, so the scope is taken along; both the query and `read` run inside it."""
-    scope = current_scope()
+    return _batches(rows, limit, read, current_scope())
+
+
+def _batches(rows: QuerySet[M], limit: int, read: Callable[[M], T], scope: TenantScope) -> Iterator[list[T]]:
     ordered, seen, last = rows.order_by("-id"), 0, None
     while seen < limit:
         after: Any = ordered if last is None else ordered.filter(id__lt=last)

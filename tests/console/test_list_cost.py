@@ -18,7 +18,7 @@ from governance.models import EnforcementDecision, LedgerEntry
 from governance.selectors import lists
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
-from tests.attempts.test_tick_cost import copy_rows
+from tests.attempts.test_tick_cost import copy_rows as copies
 from tests.cast import Cast
 from tests.governed import HOLD, open_contract
 from tests.workflows.running import Running
@@ -39,6 +39,11 @@ TABLES = (
     "workflows_workflowevent",
     "workflows_outboxevent",
 )
+
+
+def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
+    """With ids that grow, as real ones do: what was written together is read together."""
+    copies(table, source, count, id="uuidv7()", **columns)
 
 
 @pytest.fixture

@@ -76,7 +76,12 @@ def test_every_button_says_what_will_happen_and_only_a_post_presses_it() -> None
 def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
     """A dangerous button has a form with a reason code, or is one whose reason is fixed by what it does."""
     fixed = {("attempt", "cancel"), ("apikey", "revoke"), ("user", "take-role"), ("contract", "discard")}
-    fixed |= {("policy", "archive"), ("workflowdefinition", "archive"), ("shutdown", "release")}
+    fixed |= {
+        ("reasoncode", "deactivate"),
+        ("policy", "archive"),
+        ("workflowdefinition", "archive"),
+        ("shutdown", "release"),
+    }
     for model, page in registered().items():
         if not isinstance(page, ConsoleAdmin):
             continue

@@ -53,12 +53,6 @@ def instance_get(*, instance_id: UUID) -> WorkflowInstance:
     return rows.filter(id=instance_id).first() or tenant_get(WorkflowInstance, instance_id)
 
 
-def instance_of_step(*, step_id: UUID) -> WorkflowInstance | None:
-    """The run of a row of WorkflowStep, in scope."""
-    rows = WorkflowInstance.objects.filter(steps__id=step_id)
-    return rows.select_related("definition").defer("definition__definition").first()
-
-
 def instances_walk() -> Iterator[WorkflowInstance]:
     """All in scope, oldest first, a thousand at a time."""
     return WorkflowInstance.objects.order_by("id").iterator(chunk_size=1000)
@@ -72,6 +66,12 @@ def instance_steps(*, instance_id: UUID) -> list[WorkflowStep]:
     """Every try in its order; of a run that was retried more often than anybody can read, the newest."""
     rows = WorkflowStep.objects.filter(instance_id=instance_id).order_by("-number")[:STEPS_SHOWN]
     return list(rows)[::-1]
+
+
+def step_instance(*, step_id: UUID) -> WorkflowInstance | None:
+    """The run that a step belongs to."""
+    step = WorkflowStep.objects.filter(id=step_id).select_related("instance__definition").first()
+    return step.instance if step is not None else None
 
 
 def instance_events(*, instance_id: UUID) -> QuerySet[WorkflowEvent]:
