@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 
+from attempts.admin.withdraw import WithdrawPages
 from attempts.models import Attempt
 from attempts.selectors.attempt import WAITS, attempt_receipts, attempt_timeline, attempts_waiting
 from attempts.selectors.obstacles import attempt_obstacles
@@ -15,6 +16,7 @@ from attempts.selectors.search import attempt_matches
 from attempts.services.attempt_cancel import attempt_cancel
 from attempts.states import FINAL_STATES, AttemptState
 from governance.admin.base import Act, ConsoleAdmin, console_actor
+from governance.admin.forms import ReasonForm
 from governance.admin.json_text import pretty
 from governance.admin.lists import choice_filter
 from governance.ledger.actions import wording
@@ -30,8 +32,8 @@ LABELS = {
 
 
 def cancel(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
-    attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id)
-    return "Withdrawn. It is on record as denied with the reason cancelled_by_caller."
+    attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id, **data)
+    return f"Withdrawn. It is on record as denied with the reason {data['reason_code']}."
 
 
 class WaitsFilter(admin.SimpleListFilter):
@@ -49,7 +51,7 @@ class WaitsFilter(admin.SimpleListFilter):
 
 
 @admin.register(Attempt)
-class AttemptAdmin(ConsoleAdmin):
+class AttemptAdmin(WithdrawPages):
     list_display = ["id", "state_shown", "workflow_slug", "operation", "risk_tier", "reason_code", "created_at"]
     list_filter = [
         choice_filter("state", {state.value: state.value for state in AttemptState}),
@@ -94,8 +96,9 @@ class AttemptAdmin(ConsoleAdmin):
         Act(
             "cancel",
             "Withdraw",
-            "Ends the attempt before anything ran. After its first lease it is too late.",
+            "Ends the attempt before anything ran: it is denied, and its hold ends. After its first lease it is too late.",
             cancel,
+            ReasonForm,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
             danger=True,
         )

@@ -1,5 +1,6 @@
 """Reading attempts: lists, the timeline, what belongs to one."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -45,6 +46,11 @@ def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]
         case "place":
             return rows.filter(queued_until__isnull=False)
     return rows
+
+
+def attempts_chosen(*, ids: Sequence[UUID]) -> list[Attempt]:
+    """Those in scope, oldest first."""
+    return list(Attempt.objects.filter(id__in=ids).select_related("organization").order_by("id"))
 
 
 def attempt_get(*, attempt_id: UUID) -> Attempt:

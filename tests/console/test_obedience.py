@@ -75,7 +75,7 @@ def test_every_button_says_what_will_happen_and_only_a_post_presses_it() -> None
 
 def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
     """A dangerous button has a form with a reason code, or is one whose reason is fixed by what it does."""
-    fixed = {("attempt", "cancel"), ("apikey", "revoke"), ("user", "take-role"), ("contract", "discard")}
+    fixed = {("apikey", "revoke"), ("user", "take-role"), ("contract", "discard")}
     fixed |= {
         ("reasoncode", "deactivate"),
         ("policy", "archive"),
