@@ -96,7 +96,7 @@ class AttemptAdmin(WithdrawPages):
         Act(
             "cancel",
             "Withdraw",
-            "Ends the attempt before anything ran: it is denied, and its hold ends. After its first lease it is too late.",
+            "Ends it before anything ran: it is denied, and its hold ends. After its first lease it is too late.",
             cancel,
             ReasonForm,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
