@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 
 from attempts.selectors.first_run import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, PersonForm, StarterForm
-from config.console.start_steps import steps
+from config.console.start_steps import REVIEW_PAGES, steps
 from governance.admin.base import console_actor
 from governance.models import Organization
 from governance.roles import ApiScope
@@ -138,6 +138,7 @@ def first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
         body=attempt_example(),
     )
     context = {"title": "The first request", "line": line, "contract": contract, "back": _here(asking.organization)}
+    context["review"] = REVIEW_PAGES
     response = _page(asking.request, "admin/console/start_line.html", context)
     response["Cache-Control"] = "no-store"
     return response

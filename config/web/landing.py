@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from config.console.start_steps import REVIEW_PAGES
 from config.demo.secrets import DemoSecrets
 from governance.starters import attempt_example, curl_line
 
@@ -25,7 +26,8 @@ PEOPLE = {
 
 @require_safe
 def landing(request: HttpRequest) -> HttpResponse:
-    return render(request, "landing.html", {"demo": settings.DEMO_ALLOWED, **_demo(request)})
+    shown = {"demo": settings.DEMO_ALLOWED, "review": REVIEW_PAGES}
+    return render(request, "landing.html", shown | _demo(request))
 
 
 def _demo(request: HttpRequest) -> dict[str, Any]:
