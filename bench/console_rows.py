@@ -4,7 +4,11 @@ from typing import Any
 
 from django.db import connection
 
-SPREAD = "uuidv7(-(random() * interval '30 days'))"
+# UUIDv7 of a moment in the last thirty days; older servers have no function for it.
+SPREAD = (
+    "(lpad(to_hex(((extract(epoch FROM now()) - random() * 2592000) * 1000)::bigint), 12, '0')"
+    " || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"
+)
 MOMENT = "now() - random() * interval '30 days'"
 
 

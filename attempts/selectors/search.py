@@ -2,15 +2,23 @@
 
 import re
 
+from django.db import connection
 from django.db.models import Q
 
 from attempts.models import Attempt, IdempotencyRecord
-from governance.models import Contract, ServiceAccount
 from governance.selectors.lists import newest, uuid_or_none
-from governance.selectors.search import by_organization
+from governance.selectors.search import ids_in_scope
 
 FOUND = 20
-SCOPES = 5_000
+BY_KEY = """
+SELECT record.id FROM (
+    SELECT id AS organization_id, 'tenant' AS scope FROM governance_organization
+    UNION SELECT organization_id, 'contract:' || slug FROM governance_contract
+    UNION SELECT organization_id, 'caller:' || id FROM governance_serviceaccount
+) AS place
+JOIN attempts_idempotencyrecord record USING (organization_id, scope)
+WHERE place.organization_id = ANY(%s) AND record.key = %s LIMIT %s
+"""
 TRACEPARENT = re.compile(r"^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$")
 
 
@@ -27,11 +35,11 @@ def attempts_by_trace(*, trace: str) -> list[Attempt]:
 
 def records_by_key(*, key: str) -> list[IdempotencyRecord]:
     """The index begins with organization and scope, so every scope that a key can have is asked for."""
-    scopes = ["tenant"]
-    scopes += [f"contract:{slug}" for slug in Contract.objects.order_by().values_list("slug", flat=True)[:SCOPES]]
-    scopes += [f"caller:{id_}" for id_ in ServiceAccount.objects.order_by().values_list("id", flat=True)[:SCOPES]]
-    rows = IdempotencyRecord.objects.filter(by_organization(), scope__in=set(scopes), key=key).defer("body", "parts")
-    return sorted(rows.select_related("organization")[:FOUND], key=lambda row: row.id, reverse=True)
+    with connection.cursor() as cursor:
+        cursor.execute(BY_KEY, [list(ids_in_scope()), key, FOUND])
+        ids = [id_ for (id_,) in cursor.fetchall()]
+    rows = IdempotencyRecord.objects.filter(id__in=ids).defer("body", "parts").select_related("organization")
+    return sorted(rows, key=lambda row: row.id, reverse=True)
 
 
 def attempts_by_key(*, key: str) -> list[Attempt]:

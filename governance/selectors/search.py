@@ -1,5 +1,7 @@
 """Finding by name: slugs of what an organization set up, and the readable beginning of a key. Exact and bounded."""
 
+from uuid import UUID
+
 from django.db.models import Q, QuerySet
 
 from governance.models import ApiKey, Contract, Organization, Policy, ServiceAccount
@@ -9,9 +11,15 @@ from reasoncodes.tenancy import current_scope
 FOUND = 20
 
 
+def ids_in_scope() -> frozenset[UUID]:
+    """Every organization that may be looked at now, by id."""
+    scope = current_scope()
+    return organization_ids() if scope.everything else scope.organization_ids
+
+
 def by_organization() -> Q:
     """Said aloud for whoever sees everything: an index that begins with the organization is of no use without."""
-    return Q(organization_id__in=organization_ids()) if current_scope().everything else Q()
+    return Q(organization_id__in=ids_in_scope()) if current_scope().everything else Q()
 
 
 def contracts_by_slug(*, slug: str) -> QuerySet[Contract]:

@@ -43,7 +43,9 @@ TABLES = (
 
 def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
     """With ids that grow, as real ones do: what was written together is read together."""
-    copies(table, source, count, id="uuidv7()", **columns)
+    moment = "lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')"
+    rest = "'7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15)"
+    copies(table, source, count, id=f"({moment} || {rest})::uuid", **columns)
 
 
 @pytest.fixture
