@@ -78,7 +78,8 @@ def test_an_empty_installation_leads_to_an_attempt_that_waits_for_a_reviewer(roo
     assert root.post(f"/admin/governance/contract/{contract.id}/act/open/").status_code == 302
     assert standing(root)[1] == "call"
     shown = root.post(f"{START}call/")
-    assert (shown.status_code, shown["Cache-Control"]) == (200, "no-store")
+    assert shown.status_code == 200
+    assert "no-store" in shown["Cache-Control"]
     answer = call(line_of(shown))
     assert (answer.status_code, answer.json()["state"]) == (202, "review-required"), answer.content
     assert standing(root)[1] == "review"
