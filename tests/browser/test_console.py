@@ -57,7 +57,7 @@ def test_any_id_leads_to_its_page(site: Site, people: People) -> None:
         run["case_id"]: f"{RUNS}{run['id']}/",
         run["correlation_id"]: f"{RUNS}{run['id']}/",
         run["event_id"]: "/workflows/workflowevent/",
-        "demo-hold": "/governance/contract/",
+        "demo-once-http": "/governance/contract/",
     }
     for term, place in wanted.items():
         find(term)
