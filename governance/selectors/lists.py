@@ -18,8 +18,10 @@ NOT_KEPT = {"q", "p", "all", "o", "e"}
 
 
 def newest(rows: QuerySet[M]) -> QuerySet[M]:
-    """Only the newest of them: for a filter that no index serves, on a table that grows with every request."""
-    return rows.filter(id__in=rows.order_by("-id").values("id")[:NEWEST])
+    """Only the newest of them: for a filter that no index serves, on a table that grows with every request. Where they
+    begin is asked first, because the planner knows how many rows follow an id, and not how many a subquery finds."""
+    before = rows.order_by("-id").values_list("id", flat=True)[NEWEST : NEWEST + 1].first()
+    return rows if before is None else rows.filter(id__gt=before)
 
 
 def uuid_or_none(text: str) -> UUID | None:

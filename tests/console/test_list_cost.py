@@ -66,7 +66,8 @@ class Heap:
         running = Running(cast)
         run = running.start()
         with every_tenant():
-            self.attempt = Attempt.objects.get(id=held)
+            self.attempt = Attempt.objects.select_related("review").get(id=held)
+            self.review = self.attempt.review
             self.run = WorkflowInstance.objects.get(id=run.id)
             self.event = WorkflowEvent.objects.filter(instance=run).first()
             self.sent = OutboxEvent.objects.filter(instance=run).first()
@@ -75,42 +76,35 @@ class Heap:
         self.made = 0
 
     def grow(self, total: int) -> None:
-        count, self.made = (total - self.made) // 2, total
-        for organization in (self.cast.organization.id, self.cast.other.id):
-            own = {"organization_id": f"'{organization}'"}
-            random = "gen_random_uuid()"
-            copy_rows("attempts_attempt", self.attempt.id, count, **own, state="'completed'", reason_code="''")
-            copy_rows("governance_enforcementdecision", self.decision.id, count, **own, verdict="'allow'")
-            copy_rows("governance_ledgerentry", self.entry.id, count, **own)
-            copy_rows("workflows_outboxevent", self.sent.id, count, **own, status="'sent'")
-            run = {"case_id": random, "state": "'completed'"}
-            copy_rows("workflows_workflowinstance", self.run.id, count, **own, **run)
-            kept = {"instance_id": "NULL", "number": "NULL", "event_id": random, "outcome": "'unmatched'"}
-            copy_rows("workflows_workflowevent", self.event.id, count, **own, **kept)
-            self._reviews(organization, count)
-            self._cases(organization, count)
+        """Half of the rows are another organization's, in between as they come in."""
+        count, self.made = total - self.made, total
+        own = {"organization_id": f"(ARRAY['{self.cast.organization.id}', '{self.cast.other.id}'])[1 + n % 2]::uuid"}
+        random = "gen_random_uuid()"
+        copy_rows("attempts_attempt", self.attempt.id, count, **own, state="'completed'", reason_code="''")
+        copy_rows("governance_enforcementdecision", self.decision.id, count, **own, verdict="'allow'")
+        copy_rows("governance_ledgerentry", self.entry.id, count, **own)
+        copy_rows("workflows_outboxevent", self.sent.id, count, **own, status="'sent'")
+        run = {"case_id": random, "state": "'completed'"}
+        copy_rows("workflows_workflowinstance", self.run.id, count, **own, **run)
+        kept = {"instance_id": "NULL", "number": "NULL", "event_id": random, "outcome": "'unmatched'"}
+        copy_rows("workflows_workflowevent", self.event.id, count, **own, **kept)
+        ended = {"kind": "'human_review'", "attempt_id": "NULL", "origin_step": random, "status": "'approved'"}
+        copy_rows("attempts_review", self.review.id, count, **own, **ended)
+        self._cases()
         with connection.cursor() as cursor:
             cursor.execute(f"ANALYZE {', '.join(TABLES)}")
 
-    def _reviews(self, organization: Any, count: int) -> None:
-        with every_tenant():
-            review = self.attempt.review
-        ended = {"kind": "'human_review'", "attempt_id": "NULL", "origin_step": "gen_random_uuid()"}
-        ended |= {"status": "'approved'", "organization_id": f"'{organization}'"}
-        copy_rows("attempts_review", review.id, count, **ended)
-
     @staticmethod
-    def _cases(organization: Any, count: int) -> None:
-        """Each has an attempt of its own."""
+    def _cases() -> None:
+        """One for every completed attempt."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO attempts_quarantinecase (id, organization_id, attempt_id, category, reason_code,"
                 " escalation_owner, escalate_at, incident_ref, finding, evidence_ref, found_by_ref, resolution,"
-                " resolved_by_ref, resolved_at, opened_at) SELECT gen_random_uuid(), a.organization_id, a.id,"
+                " resolved_by_ref, resolved_at, opened_at) SELECT a.id, a.organization_id, a.id,"
                 " 'adapter_failure', 'adapter_failed', 'x', now(), '', '', '', '', 'accepted', '', now(), now()"
                 " FROM attempts_attempt a LEFT JOIN attempts_quarantinecase c ON c.attempt_id = a.id"
-                " WHERE c.id IS NULL AND a.organization_id = %s LIMIT %s",
-                [organization, count],
+                " WHERE c.id IS NULL AND a.state = 'completed' ORDER BY a.id"
             )
 
 
