@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 720, 200
-LEFT, TOP, BOTTOM = 44, 12, 26
+WIDTH, HEIGHT = 960, 170
+LEFT, TOP, BOTTOM = 60, 14, 30
 
 
 @dataclass(frozen=True, slots=True)
