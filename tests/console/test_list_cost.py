@@ -69,10 +69,10 @@ class Heap:
             self.attempt = Attempt.objects.select_related("review").get(id=held)
             self.review = self.attempt.review
             self.run = WorkflowInstance.objects.get(id=run.id)
-            self.event = WorkflowEvent.objects.filter(instance=run).first()
-            self.sent = OutboxEvent.objects.filter(instance=run).first()
-            self.decision = EnforcementDecision.objects.first()
-            self.entry = LedgerEntry.objects.filter(organization=cast.organization).first()
+            self.event = WorkflowEvent.objects.filter(instance=run)[0]
+            self.sent = OutboxEvent.objects.filter(instance=run)[0]
+            self.decision = EnforcementDecision.objects.all()[0]
+            self.entry = LedgerEntry.objects.filter(organization=cast.organization)[0]
         self.made = 0
 
     def grow(self, total: int) -> None:

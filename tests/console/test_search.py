@@ -39,7 +39,7 @@ def attempt(cast: Cast) -> Attempt:
 def test_every_id_of_an_attempt_leads_straight_to_a_page(cast: Cast, attempt: Attempt) -> None:
     console = cast.console(cast.operator)
     with every_tenant():
-        review, entry = Review.objects.get(), LedgerEntry.objects.filter(subject_id=attempt.id).first()
+        review, entry = Review.objects.get(), LedgerEntry.objects.filter(subject_id=attempt.id)[0]
         record = IdempotencyRecord.objects.get()
         decision = EnforcementDecision.objects.get(id=attempt.decision_id)
     wanted = {
@@ -66,9 +66,10 @@ def test_a_run_is_found_by_its_case_its_steps_and_its_events(cast: Cast) -> None
     running.answer(instance)
     console = cast.console(cast.operator)
     with every_tenant():
-        first = WorkflowEvent.objects.filter(instance=instance).order_by("number").first()
-        step, sent = running.current(instance), OutboxEvent.objects.filter(instance=instance).first()
+        first = WorkflowEvent.objects.filter(instance=instance).order_by("number")[0]
+        step, sent = running.current(instance), OutboxEvent.objects.filter(instance=instance)[0]
         answered = WorkflowEvent.objects.filter(instance=instance, number=2).get()
+    assert step is not None
     wanted = {
         str(instance.id): instance,
         str(instance.case_id): instance,
@@ -103,7 +104,7 @@ def test_a_stranger_and_a_nobody_find_nothing(cast: Cast, attempt: Attempt) -> N
 
 def test_what_a_role_may_not_read_is_not_found_by_it(cast: Cast, attempt: Attempt) -> None:
     with every_tenant():
-        entry = LedgerEntry.objects.filter(subject_id=attempt.id).first()
+        entry = LedgerEntry.objects.filter(subject_id=attempt.id)[0]
     found = cast.console(cast.reviewer).get(SEARCH, {"q": str(entry.id)})
     assert (found.status_code, "Nothing that you may see" in found.content.decode()) == (200, True)
     assert cast.console(cast.auditor).get(SEARCH, {"q": str(entry.id)}).status_code == 302
