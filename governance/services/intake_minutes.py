@@ -35,7 +35,7 @@ def minutes_count(*, at: datetime) -> int:
     since = whole_minute(id_moment(first))
     with connection.cursor() as cursor:
         cursor.execute(COUNT, [id_floor(since), id_floor(min(until, since + AT_ONCE))])
-        counted = cursor.rowcount
+        counted = int(cursor.rowcount)
     IntakeMinute.objects.filter(minute__lt=at - KEPT).delete()
     return counted
 
