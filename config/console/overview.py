@@ -19,8 +19,9 @@ from attempts.selectors.dashboard import (
     quarantine_by_category,
     quarantine_escalated,
 )
+from governance.admin.base import console_actor
 from governance.admin.charts import Series, bars, columns
-from governance.roles import AUDIT, OPERATE, VIEW
+from governance.roles import AUDIT, VIEW
 from governance.selectors import organizations_where, sealer_lag, violation_list
 from governance.selectors.console import (
     COUNT_LIMIT,
@@ -50,6 +51,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
     runs = runs_by_status()
     return {
         "limit": COUNT_LIMIT,
+        "operates": bool(console_actor(request).organization_ids) or request.user.is_superuser,
         "shutdowns": list(shutdowns_covering()[:10]),
         "runs": [
             (status, count, listing("workflows_workflowinstance", status=status)) for status, count in runs.items()
@@ -77,7 +79,8 @@ def _intake(at: datetime) -> dict[str, Any]:
         "intake_totals": [
             (one, totals[one.name], listing("governance_enforcementdecision", verdict=one.name)) for one in VERDICTS
         ],
-        "intake_any": any(totals.values()),
+        "decisions": totals,
+        "decision_total": sum(totals.values()),
         "intake_capped": intake.capped,
     }
 
@@ -117,7 +120,7 @@ def _lags(at: datetime) -> dict[str, Any]:
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """What unfold calls for the front page."""
     user: Any = request.user
-    where = {permission: organizations_where(user=user, permission=permission) for permission in (VIEW, OPERATE, AUDIT)}
+    where = {permission: organizations_where(user=user, permission=permission) for permission in (VIEW, AUDIT)}
     audited = violation_list()
     if not user.is_superuser:
         audited = audited.filter(organization_id__in=where[AUDIT])
@@ -128,7 +131,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         | {
             "title": "Overview",
             "organizations": bool(where[VIEW]) or user.is_superuser,
-            "operates": bool(where[OPERATE]) or user.is_superuser,
             "audits": bool(where[AUDIT]) or user.is_superuser,
             "owns": any(role.startswith("owner:") for found in roles for role in found),
             "contracts": contracts,
