@@ -16,7 +16,7 @@ from workflows.selectors.run_console import halt_reasons
 from workflows.states import InstanceStatus, Mode
 
 ANY = ("", "any")
-MOST_IDS = 200
+MOST_IDS = 90  # they go in the address, of which the web server takes 4 KiB
 
 
 class ChooseForm(ConsoleForm):
