@@ -65,7 +65,7 @@ class Hit:
 
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
-    term = request.GET.get("q", "").strip()[:LONGEST]
+    term = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST]
     secret = SECRET.match(term)
     if secret:
         term = secret[1]

@@ -14,7 +14,7 @@ MOST = 20
 
 def filter_save(*, actor: Actor, at: datetime, page: str, name: str, query: str) -> SavedFilter:
     """Under a name that exists it takes the place of the old one."""
-    name, kept = name.strip(), filter_query(query)
+    name, kept = name.replace("\x00", "").strip(), filter_query(query.replace("\x00", "").replace("%00", ""))
     if not name or len(name) > 60:
         raise InvalidInput(errors=[FieldError("/name", "must have 1 to 60 characters")])
     text_check(text=name, pointer="/name")

@@ -141,6 +141,11 @@ def test_nothing_is_searched_without_a_term_and_every_page_has_the_box(cast: Cas
     assert console.get(SEARCH, {"q": str(uuid4())}).status_code == 200
 
 
+@pytest.mark.parametrize("term", ["\x00", "'\"; --", "%", "🙂", "a" * 5000, "-1", "null", "../../etc", "hp_"])
+def test_whatever_is_typed_is_answered(cast: Cast, term: str) -> None:
+    assert cast.console(cast.operator).get(SEARCH, {"q": term}).status_code == 200
+
+
 def test_the_number_of_queries_does_not_grow_with_what_is_found(cast: Cast, attempt: Attempt) -> None:
     console = cast.console(cast.operator)
     console.get(SEARCH, {"q": str(uuid4())})
