@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 JOBS ?= 2
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help install run test check soak bench lock fmt clean
+.PHONY: help install run test check soak bench screenshots lock fmt clean
 .PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
 
 help: ## show this list
@@ -67,6 +67,9 @@ soak: install ## long fault, race and volume runs; figures go to docs/measuremen
 
 bench: install ## benchmarks with their references, on servers that really write to disk
 	@$(THROWAWAY) --durable -- $(PY) -m bench
+
+screenshots: install ## make docs/images from a demo stack in Chromium
+	@$(PY) -m bench.screenshots
 
 lock: install ## pin requirements/*.in with hashes
 	@for name in base prod dev; do \

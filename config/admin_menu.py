@@ -1,4 +1,4 @@
-"""The console's side bar and front page."""
+"""The console's side bar: everything in two clicks, for whoever may see it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,24 +7,24 @@ from django.apps import apps
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse_lazy
-from django.utils import timezone
 
-from governance.roles import AUDIT, OPERATE, VIEW
-from governance.selectors import organizations_where, violation_list
-from governance.selectors.console import (
-    COUNT_LIMIT,
-    areas_waiting,
-    contracts_by_state,
-    decisions_by_verdict,
-    roles_of,
-    shutdowns_covering,
-)
-from workflows.selectors.run_console import runs_by_status
+from governance.admin.base import console_actor
 
 
 def _item(title: str, icon: str, view: str) -> dict[str, Any]:
     link = reverse_lazy(f"admin:{view}_changelist")
     return {"title": title, "icon": icon, "link": link, "permission": _may_see(view)}
+
+
+def _page(title: str, icon: str, view: str) -> dict[str, Any]:
+    link = reverse_lazy(view)
+    return {"title": title, "icon": icon, "link": link, "active": lambda request: request.path == str(link)}
+
+
+def _start(request: HttpRequest) -> list[dict[str, Any]]:
+    """For whoever sets things up."""
+    operates = bool(console_actor(request).organization_ids) or request.user.is_superuser
+    return [_page("Getting started", "flag", "console_start")] if operates else []
 
 
 def _definitions() -> list[dict[str, Any]]:
@@ -55,6 +55,7 @@ def _may_see(view: str) -> Callable[[HttpRequest], bool]:
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return [
+        {"title": "", "items": [_page("Overview", "dashboard", "admin:index"), *_start(request)]},
         {
             "title": "Decide",
             "items": [
@@ -121,30 +122,3 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             "items": [_item("Periodic tasks", "schedule", "django_celery_beat_periodictask")],
         },
     ]
-
-
-def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """The front page's figures, each bounded; they grow with every part."""
-    user: Any = request.user
-    where = {permission: organizations_where(user=user, permission=permission) for permission in (VIEW, OPERATE, AUDIT)}
-    contracts, decisions = contracts_by_state(), decisions_by_verdict(at=timezone.now())
-    audited = violation_list()
-    if not user.is_superuser:
-        audited = audited.filter(organization_id__in=where[AUDIT])
-    roles = roles_of(user_id=user.pk).values()
-    return context | {
-        "title": "Overview",
-        "organizations": bool(where[VIEW]) or user.is_superuser,
-        "operates": bool(where[OPERATE]) or user.is_superuser,
-        "audits": bool(where[AUDIT]) or user.is_superuser,
-        "owns": any(role.startswith("owner:") for found in roles for role in found),
-        "shutdowns": list(shutdowns_covering()[:10]),
-        "contracts": contracts,
-        "contract_total": sum(contracts.values()),
-        "decisions": decisions,
-        "decision_total": sum(decisions.values()),
-        "decision_limit": COUNT_LIMIT,
-        "waiting": areas_waiting(user_id=user.pk),
-        "violations": list(audited[:5]),
-        "runs": runs_by_status(),
-    }

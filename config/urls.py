@@ -4,6 +4,9 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from config.console.overview import overview_figures
+from config.console.search import search
+from config.console.start import start, start_step
 from config.web.errors import bad_request, not_found, server_error
 from config.web.health import health, health_ready
 from config.web.landing import landing
@@ -18,6 +21,10 @@ handler500 = server_error
 urlpatterns = [
     path("", landing, name="landing"),
     path("admin/login/", ConsoleSignIn.as_view()),  # before the console's own, which keeps the name admin:login
+    path("admin/search/", admin.site.admin_view(search), name="console_search"),
+    path("admin/figures/", admin.site.admin_view(overview_figures), name="console_figures"),
+    path("admin/start/", admin.site.admin_view(start), name="console_start"),
+    path("admin/start/<slug:step>/", admin.site.admin_view(start_step), name="console_start_step"),
     path("admin/", admin.site.urls),
     path("accounts/", include("governance.web.accounts.urls")),
     path("review/", include("attempts.web.urls")),

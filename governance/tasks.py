@@ -16,6 +16,7 @@ from governance.selectors.witness import heads_due
 from governance.services import erasure, export, seal, verification
 from governance.services import evidence_build as evidence
 from governance.services.evidence_erase import evidence_remove as bundle_remove
+from governance.services.intake_minutes import minutes_count
 from governance.services.witness_push import witness_push
 from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
@@ -118,3 +119,10 @@ def exports_resume() -> None:
 def exports_expire() -> None:
     with every_tenant():
         export.exports_expire(at=timezone.now(), storage=exports_storage())
+
+
+@shared_task
+def intake_minutes_count() -> None:
+    """For the dashboard. Nothing depends on it: a minute that is not counted yet is read from the decisions."""
+    with every_tenant():
+        minutes_count(at=timezone.now())

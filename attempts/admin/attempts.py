@@ -3,20 +3,23 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 
+from attempts.admin.withdraw import WithdrawPages
 from attempts.models import Attempt
-from attempts.selectors.attempt import attempt_receipts, attempt_timeline
+from attempts.selectors.attempt import WAITS, attempt_receipts, attempt_timeline, attempts_waiting
 from attempts.selectors.obstacles import attempt_obstacles
+from attempts.selectors.search import attempt_matches
 from attempts.services.attempt_cancel import attempt_cancel
 from attempts.states import FINAL_STATES, AttemptState
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.evidence import evidence_act
+from governance.admin.forms import ReasonForm
 from governance.admin.json_text import pretty
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
 from governance.ledger.actions import wording
 from governance.selectors import people_behind
 from governance.states import EvidenceKind
@@ -31,20 +34,36 @@ LABELS = {
 
 
 def cancel(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
-    attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id)
-    return "Withdrawn. It is on record as denied with the reason cancelled_by_caller."
+    attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id, **data)
+    return f"Withdrawn. It is on record as denied with the reason {data['reason_code']}."
+
+
+class WaitsFilter(admin.SimpleListFilter):
+    """Of those that have not ended; each choice has an index of just these rows."""
+
+    title = "waits for"
+    parameter_name = "waits"
+    served_by_index = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(WAITS.items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return attempts_waiting(rows=queryset, what=self.value() or "")
 
 
 @admin.register(Attempt)
-class AttemptAdmin(ConsoleAdmin):
+class AttemptAdmin(WithdrawPages):
     read_subject = "attempt"
     list_display = ["id", "state_shown", "workflow_slug", "operation", "risk_tier", "reason_code", "created_at"]
     list_filter = [
         choice_filter("state", {state.value: state.value for state in AttemptState}),
-        choice_filter("risk_tier", {"low": "low", "medium": "medium", "high": "high"}),
+        WaitsFilter,
+        choice_filter("risk_tier", {"low": "low", "medium": "medium", "high": "high"}, indexed=False),
     ]
-    search_fields = ["=id", "=request_trace_id", "=idempotency_key"]
-    search_help_text = "An id of an attempt, a trace id or an idempotency key."
+    hot = True
+    search_fields = ["id"]  # what is searched is in `matches`; this makes the box appear
+    search_help_text = "A whole id of an attempt, a trace id or an idempotency key."
     ordering = ["-id"]
     fields = [
         "state_shown",
@@ -82,8 +101,9 @@ class AttemptAdmin(ConsoleAdmin):
         Act(
             "cancel",
             "Withdraw",
-            "Ends the attempt before anything ran. After its first lease it is too late.",
+            "Ends it before anything ran: it is denied, and its hold ends. After its first lease it is too late.",
             cancel,
+            ReasonForm,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
             danger=True,
         ),
@@ -91,7 +111,11 @@ class AttemptAdmin(ConsoleAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
-        return super().get_queryset(request).select_related("organization", "caller", "decision")
+        rows = super().get_queryset(request).select_related("organization")
+        return rows if self.is_list(request) else rows.select_related("caller", "decision")
+
+    def matches(self, term: str) -> Q | None:
+        return attempt_matches(term)
 
     @display(description="State", label=LABELS)
     def state_shown(self, obj: Attempt) -> str:

@@ -5,13 +5,14 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from attempts.models import QuarantineCase
+from attempts.selectors.quarantine import cases_shown
 from attempts.services.intake_answer import Answer
 from attempts.services.quarantine_resolve import (
     Order,
@@ -22,7 +23,8 @@ from attempts.services.quarantine_resolve import (
 )
 from attempts.states import Finding, QuarantineCategory
 from governance.admin.base import Act, ConsoleAdmin, console_actor
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
+from governance.selectors.lists import by_id
 from reasoncodes.trace import trace_or_new
 
 
@@ -90,11 +92,29 @@ def is_open(obj: QuarantineCase) -> bool:
     return not obj.resolution
 
 
+class ResolvedFilter(admin.SimpleListFilter):
+    """Without a choice: those that wait for a person."""
+
+    title = "state"
+    parameter_name = "state"
+    served_by_index = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "open"), ("resolved", "resolved")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
+
+
 @admin.register(QuarantineCase)
 class QuarantineCaseAdmin(ConsoleAdmin):
     list_display = ["category", "state_shown", "blocked", "reason_code", "escalation_owner", "opened_at"]
-    list_filter = [choice_filter("category", {category.value: category.value for category in QuarantineCategory})]
-    search_fields = ["=id", "=attempt__id"]
+    list_filter = [
+        ResolvedFilter,
+        choice_filter("category", {category.value: category.value for category in QuarantineCategory}, indexed=False),
+    ]
+    hot = True
+    search_fields = ["id"]
     search_help_text = "The id of a case or of its attempt."
     ordering = ["-id"]
     fields = [
@@ -139,7 +159,13 @@ class QuarantineCaseAdmin(ConsoleAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
-        return super().get_queryset(request).select_related("attempt", "organization")
+        rows = super().get_queryset(request).select_related("attempt", "organization")
+        if not self.is_list(request) or request.GET.get("q"):
+            return rows
+        return cases_shown(rows=rows, which=request.GET.get("state", ""))
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term, "id", "attempt_id")
 
     @display(description="State", label={"open": "danger", "resolved": "success"})
     def state_shown(self, obj: QuarantineCase) -> str:

@@ -1,14 +1,16 @@
 """Reviews in the console: to see what waits for whom. Reviewers decide on the review pages and through the API."""
 
+from typing import Any
+
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
 from attempts.models import Review
+from attempts.selectors.review_console import review_matches, reviews_shown
 from attempts.states import FULFILLING, ReviewKind, ReviewStatus
 from governance.admin.base import ConsoleAdmin
-from governance.admin.records import choice_filter
 
 LABELS = {
     "requested": "warning",
@@ -20,17 +22,36 @@ LABELS = {
 }
 
 
+class StatusFilter(admin.SimpleListFilter):
+    """Without a choice: those that wait."""
+
+    title = "status"
+    parameter_name = "status"
+    served_by_index = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, status.value) for status in ReviewStatus]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
+
+
+class KindFilter(StatusFilter):
+    title = "kind, of those that wait"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind.value, kind.value.replace("_", " ")) for kind in ReviewKind]
+
+
 @admin.register(Review)
 class ReviewAdmin(ConsoleAdmin):
     read_subject = "review"
     list_display = ["about", "kind", "status_shown", "tier", "progress", "expires_at", "claimed_by"]
-    list_filter = [
-        choice_filter("status", {status.value: status.value for status in ReviewStatus}),
-        choice_filter("kind", {kind.value: kind.value for kind in ReviewKind}),
-    ]
-    search_fields = ["=id", "=attempt__id", "=origin_step", "=subject_ref"]
-    search_help_text = "The id of a review, of its attempt or of its workflow step, or the reference of its case."
-    ordering = ["expires_at", "id"]
+    list_filter = [StatusFilter, KindFilter]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The id of a review, of its attempt, or of the workflow step that waits for it."
     fields = [
         "kind",
         "attempt",
@@ -52,7 +73,18 @@ class ReviewAdmin(ConsoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Review]:
         rows = super().get_queryset(request).select_related("attempt", "claimed_by", "organization")
-        return rows.prefetch_related("votes")
+        rows = rows.prefetch_related("votes")
+        if not self.is_list(request) or request.GET.get("q"):
+            return rows
+        return reviews_shown(rows=rows, status=request.GET.get("status", ""), kind=request.GET.get("kind", ""))
+
+    def get_ordering(self, request: HttpRequest) -> list[str]:
+        """What waits by its deadline, what is over by its age: each as its index has it."""
+        ended = request.GET.get("status", ReviewStatus.REQUESTED) != ReviewStatus.REQUESTED
+        return ["-id"] if ended else ["expires_at", "id"]
+
+    def matches(self, term: str) -> Q | None:
+        return review_matches(term)
 
     @admin.display(description="About")
     def about(self, obj: Review) -> str:

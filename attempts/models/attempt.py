@@ -1,6 +1,6 @@
 """One governed execution: who asked for what under which contract, and how far it came."""
 
-from django.contrib.postgres.indexes import BrinIndex
+from django.contrib.postgres.indexes import BrinIndex, HashIndex
 from django.db import models
 from django.db.models import Q
 from django_fsm import FSMField, transition
@@ -82,6 +82,7 @@ class Attempt(StateMachineModel):
                 name="attempt_queue_order",
             ),
             BrinIndex(fields=["retention_until"], name="attempt_retention"),
+            HashIndex(fields=["request_trace_id"], name="attempt_by_trace"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),

@@ -46,6 +46,7 @@ class QuarantineCase(models.Model):
         ]
         indexes = [
             models.Index(fields=["organization", "id"], condition=Q(resolution=""), name="quarantine_open"),
+            models.Index(fields=["organization", "id"], condition=~Q(resolution=""), name="quarantine_resolved"),
             models.Index(
                 fields=["escalate_at"], condition=Q(resolution="", escalated_at=None), name="quarantine_escalation_due"
             ),

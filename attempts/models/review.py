@@ -71,6 +71,9 @@ class Review(models.Model):
                 condition=Q(decided_at__isnull=False),
                 name="review_history",
             ),
+            models.Index(
+                fields=["organization", "status", "id"], condition=~Q(status="requested"), name="review_ended"
+            ),
         ]
 
     def __str__(self) -> str:

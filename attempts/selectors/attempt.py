@@ -1,11 +1,13 @@
 """Reading attempts: lists, the timeline, what belongs to one."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from attempts.models import Attempt, AttemptTransition, Receipt, Review
+from attempts.states import AttemptState
 from governance.models import EnforcementDecision, LedgerEntry
 from governance.selectors import decision_get, tenant_get
 
@@ -28,6 +30,27 @@ def attempt_list(
         "idempotency_key": idempotency_key,
     }
     return Attempt.objects.order_by("-id").filter(**{name: value for name, value in exact.items() if value is not None})
+
+
+WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a place in a cap"}
+
+
+def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]:
+    """Those that wait for this; any other word leaves the rows as they are."""
+    released = Q(state=AttemptState.APPROVED)
+    match what:
+        case "executor":
+            return rows.filter(released, next_eligible_at__isnull=False)
+        case "lease":
+            return rows.filter(released, lease_expires_at__isnull=False)
+        case "place":
+            return rows.filter(queued_until__isnull=False)
+    return rows
+
+
+def attempts_chosen(*, ids: Sequence[UUID]) -> list[Attempt]:
+    """Those in scope, oldest first."""
+    return list(Attempt.objects.filter(id__in=ids).select_related("organization").order_by("id"))
 
 
 def attempt_get(*, attempt_id: UUID) -> Attempt:

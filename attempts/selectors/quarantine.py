@@ -17,6 +17,11 @@ def quarantine_case_list(*, category: str | None = None, resolved: bool | None =
     return rows
 
 
+def cases_shown(*, rows: QuerySet[QuarantineCase], which: str) -> QuerySet[QuarantineCase]:
+    """Those that are resolved, or (unless that is asked for) those that wait for a person."""
+    return rows.exclude(resolution="") if which == "resolved" else rows.filter(resolution="")
+
+
 def quarantine_case_get(*, case_id: UUID) -> QuarantineCase:
     return tenant_get(QuarantineCase, case_id)
 

@@ -90,9 +90,10 @@ def cursor_read(text: str) -> Cursor:
 
 
 def reader_of(*, actor: Actor, now: datetime) -> Reader:
-    ref = PersonReference.objects.filter(user_id=actor.id).values_list("commitment", flat=True).first()
+    person = actor.id or UUID(int=0)  # whoever is nobody has no place in the queue
+    ref = PersonReference.objects.filter(user_id=person).values_list("commitment", flat=True).first()
     found: dict[UUID, set[str]] = {}
-    roles = RoleGroup.objects.filter(group__user__id=actor.id, role__startswith=ROLE)
+    roles = RoleGroup.objects.filter(group__user__id=person, role__startswith=ROLE)
     for organization_id, role in roles.values_list("organization_id", "role"):
         found.setdefault(organization_id, set()).add(role.removeprefix(ROLE))
     lent = Delegation.objects.filter(to_user_id=actor.id, starts_at__lte=now, ends_at__gt=now)

@@ -9,10 +9,10 @@ from governance.models import Contract, Organization, Policy, User
 from governance.services.contract import contract_create, contract_open
 from governance.services.policy import policy_create, policy_publish
 from governance.services.readiness import readiness_decide
+from governance.starters import HOLD, METADATA
 from governance.states import ContractState, PolicyState, ReadinessVerdict
 from reasoncodes.actors import Actor, ActorKind
 
-HOLD = {"when": "true", "verdict": "needs_approval", "tier": "customer_clinician", "expires_in_seconds": 86400}
 POLICIES: dict[str, list[dict[str, Any]]] = {
     "demo-allow": [{"id": "allow", "when": "true", "verdict": "allow", "description": "Everything passes."}],
     "demo-hold": [HOLD | {"id": "one-clinician", "approvals_required": 1}],
@@ -67,12 +67,7 @@ def documents_for(contract: DemoContract) -> dict[str, Any]:
         limit["limit"] = 100_000
     documents["throttles_and_misuse"]["misuse"] |= {"strikes": 100, "window_seconds": 60}
     documents["failure_quarantine"]["incident_required"] = False
-    documents["metadata_boundary"]["schema"]["properties"] = {
-        "source": {"type": "string", "maxLength": 40},
-        "model": {"type": "string", "maxLength": 60},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        "priority": {"enum": ["routine", "urgent"]},
-    }
+    documents["metadata_boundary"]["schema"]["properties"] = dict(METADATA)
     for area, change in contract.changes.items():
         documents[area] |= change
     return documents

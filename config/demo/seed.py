@@ -15,6 +15,7 @@ from config.env import runtime
 from governance.models import ApiKey, Organization
 from governance.selectors import credential_for_secret
 from governance.services.api_key import api_key_issue, api_key_revoke
+from governance.starters import attempt_example
 from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant
 
@@ -65,19 +66,3 @@ def _key(organization: Organization, name: str, scopes: tuple[str, ...], secrets
     issued = api_key_issue(actor=SYSTEM, at=at, service_account=account, scopes=scopes)
     secrets.remember_key(name, issued.secret)
     return issued.secret
-
-
-def attempt_example() -> dict[str, Any]:
-    """The smallest body that every demo contract takes; the connector is the contract's own unless named."""
-    return {
-        "patient_context_ref": "ctx-0001",
-        "action": {
-            "operation": "case.update",
-            "target_ref": "case-0001",
-            "risk_tier": "low",
-            "payload_ref": "payload-0001",
-            "payload_sha256": "0" * 64,
-            "fields": ["status"],
-        },
-        "metadata": {},
-    }

@@ -261,6 +261,6 @@ UNFOLD: dict[str, Any] = {
             "950": "oklch(23% .04 195)",
         }
     },
-    "SIDEBAR": {"show_search": True, "navigation": "config.admin_menu.navigation"},
-    "DASHBOARD_CALLBACK": "config.admin_menu.dashboard",
+    "SIDEBAR": {"show_search": False, "navigation": "config.admin_menu.navigation"},
+    "DASHBOARD_CALLBACK": "config.console.overview.dashboard",
 }

@@ -8,24 +8,21 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.functional import cached_property
-from unfold.admin import ModelAdmin
 
 from governance.admin.forms import ConsoleForm
-from governance.models import Organization
+from governance.admin.lists import ListPages
 from governance.roles import AUDIT, OPERATE, VIEW
 from governance.selectors import organizations_where
+from governance.selectors.choices import organization_ids
 from governance.services.read_audit import read_recorded
 from governance.states import ReadDoor
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import DomainError, FieldError
-from reasoncodes.tenancy import every_tenant
 
 ADMINISTRATORS = frozenset({VIEW, OPERATE, AUDIT})
 """What an installation administrator has everywhere. Never a reviewer's or an owner's permission."""
@@ -40,20 +37,9 @@ def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
         # The login page asks too, for nobody.
         ids = organizations_where(user=user, permission=permission) if user.is_authenticated else frozenset()
         if user.is_superuser and permission in ADMINISTRATORS:
-            with every_tenant():
-                ids = frozenset(Organization.objects.values_list("id", flat=True))
+            ids = organization_ids()
         known[permission] = Actor(ActorKind.PERSON, user.pk, ids)
     return known[permission]
-
-
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
-    """Counts to 10,000 and no further: a list must not cost more because more is waiting."""
-
-    LIMIT = 10_000
-
-    @cached_property
-    def count(self) -> int:
-        return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,7 @@ class Act:
     """What the page says besides the explanation; `blocked` takes the button away."""
 
 
-class ConsoleAdmin(ModelAdmin):
+class ConsoleAdmin(ListPages):
     """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
 
     acts: ClassVar[Sequence[Act]] = ()
@@ -87,8 +73,6 @@ class ConsoleAdmin(ModelAdmin):
     """What the read audit calls a row whose page is opened; nothing: opening it is not recorded."""
     addable = False
     editable = False
-    paginator = BoundedPaginator
-    show_full_result_count = False
     list_per_page = 50
     compressed_fields = True
     warn_unsaved_form = True
@@ -143,12 +127,6 @@ class ConsoleAdmin(ModelAdmin):
     def get_urls(self) -> list[URLPattern]:
         act = self.admin_site.admin_view(self.act_view)
         return [path("<uuid:object_id>/act/<slug:verb>/", act, name=self.url_name("act")), *super().get_urls()]
-
-    def url_name(self, page: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
-
-    def page_url(self, page: str, *args: Any) -> str:
-        return reverse(f"admin:{self.url_name(page)}", args=args)
 
     def act_url(self, obj: Model, verb: str) -> str:
         return self.page_url("act", obj.pk, verb)

@@ -10,10 +10,11 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.forms import ConsoleForm, ReasonForm, SuggestInput
-from governance.models import Contract, Organization
+from governance.models import Contract
 from governance.readiness import APPROVED, CORE_FIELDS
 from governance.roles import REVIEWER_TIERS
-from governance.selectors import policy_list, readiness_board, reviewer_tiers
+from governance.selectors import readiness_board, reviewer_tiers
+from governance.selectors.choices import organization_choices, policy_suggestions
 from governance.services.contract import (
     contract_change,
     contract_create,
@@ -69,7 +70,7 @@ class ContractForm(ConsoleForm):
         review_owner: Any = self.fields["review_owner"]
         review_owner.choices = [(tier, tier) for tier in tiers or REVIEWER_TIERS]
         policy: Any = self.fields["policy_slug"].widget
-        policy.suggestions = sorted(set(policy_list(state="active").values_list("slug", flat=True)[:200]))
+        policy.suggestions = policy_suggestions()
 
 
 class NewContractForm(ContractForm):
@@ -85,7 +86,7 @@ class NewContractForm(ContractForm):
         super().__init__(*args, **kwargs)
         ids = console_actor(self.request).organization_ids if self.request else ()
         organization: Any = self.fields["organization"]
-        organization.queryset = Organization.objects.filter(id__in=ids)
+        organization.queryset = organization_choices(ids=ids)
 
 
 def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:

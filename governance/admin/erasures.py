@@ -13,7 +13,8 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.decorators import display
 
-from governance.admin.base import BoundedPaginator, ConsoleAdmin, console_actor
+from governance.admin.base import ConsoleAdmin, console_actor
+from governance.admin.lists import BoundedPaginator
 from governance.admin.retention_forms import PurgeForm
 from governance.models import ErasureItem, ErasureOrder
 from governance.roles import AUDIT

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
 from governance.evidence_file import evidence_file
 from governance.models import EvidenceBundle
 from governance.roles import AUDIT

@@ -4,24 +4,29 @@ import json
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from governance.admin.base import ConsoleAdmin, console_actor
+from governance.admin.lists import choice_filter
 from governance.ledger.actions import wording
-from governance.models import LedgerEntry, PersonReference
+from governance.models import LedgerEntry
 from governance.roles import AUDIT
+from governance.selectors.choices import entries_with_names
+from governance.selectors.lists import by_id
+from reasoncodes.actors import ActorKind
 
 
 @admin.register(LedgerEntry)
 class LedgerEntryAdmin(ConsoleAdmin):
     list_display = ["at", "who", "what", "subject_type", "reason_code", "organization"]
     list_select_related = ["organization"]
-    search_fields = ["=id", "=subject_id", "=request_id", "=trace_id"]
-    search_help_text = "An id of an entry or its subject, a request id or a trace id."
-    list_filter = ["actor_kind"]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The id of an entry or of what it is about."
+    list_filter = [choice_filter("actor_kind", {kind.value: kind.value for kind in ActorKind}, indexed=False)]
     fields = [
         "at",
         "who",
@@ -49,9 +54,10 @@ class LedgerEntryAdmin(ConsoleAdmin):
         rows = super().get_queryset(request)
         if not request.user.is_superuser:
             rows = rows.filter(organization__in=console_actor(request, permission=AUDIT).organization_ids)
-        # One query for the page, not one per row.
-        person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
-        return rows.annotate(username=Subquery(person[:1]))
+        return entries_with_names(entries=rows)
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term, "id", "subject_id")
 
     @admin.display(description="Who")
     def who(self, obj: Any) -> str:

@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
-from django.db.models import Prefetch, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
@@ -14,18 +14,10 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from governance.admin.forms import ReasonForm
 from governance.models import RoleGroup, User
+from governance.selectors.choices import people_in_scope, people_with_roles, roles_in_scope
 from governance.services.person import person_create, person_deactivate
 from governance.services.role import person_role_give, person_role_take
 from governance.services.sign_in import sign_in_reset
-
-
-def people_in_scope() -> QuerySet[User]:
-    """People with a role in an organization of the current scope; nobody learns who works for the others."""
-    return User.objects.filter(groups__role_group__in=RoleGroup.objects.all()).distinct()
-
-
-def roles_in_scope() -> QuerySet[RoleGroup]:
-    return RoleGroup.objects.select_related("organization").order_by("organization__slug", "role")
 
 
 def choose_role(field: Any) -> None:
@@ -144,9 +136,9 @@ class UserAdmin(ConsoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Operators see the people of their own organizations; an installation administrator sees all."""
-        shown = Group.objects.filter(role_group__in=RoleGroup.objects.all())
-        rows = super().get_queryset(request) if request.user.is_superuser else people_in_scope()
-        return rows.prefetch_related(Prefetch("groups", queryset=shown)).order_by("username")
+        return people_with_roles(
+            people=super().get_queryset(request) if request.user.is_superuser else people_in_scope()
+        )
 
     def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
         # A person may hold roles in several organizations: each act checks the organization of the role itself.

@@ -18,9 +18,10 @@ from governance.admin.forms import ConsoleForm, JsonTextField
 from governance.admin.json_text import JsonTextError, parse
 from governance.admin.policy_diff import rules_diff
 from governance.admin.simulation import SimulationPages
-from governance.models import Organization, Policy
+from governance.models import Policy
 from governance.policies import PolicyProblem
 from governance.selectors import policy_list
+from governance.selectors.choices import organization_choices
 from governance.services.policy import policy_archive, policy_change, policy_create, policy_problems, policy_publish
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -82,7 +83,7 @@ class NewPolicyForm(PolicyForm):
         super().__init__(*args, **kwargs)
         ids = console_actor(self.request).organization_ids if self.request else ()
         organization: Any = self.fields["organization"]
-        organization.queryset = Organization.objects.filter(id__in=ids)
+        organization.queryset = organization_choices(ids=ids)
 
 
 def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:

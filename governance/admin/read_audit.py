@@ -7,7 +7,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 
 from governance.admin.base import ConsoleAdmin, console_actor
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
 from governance.models import PersonReference, ReadAccess
 from governance.roles import AUDIT
 

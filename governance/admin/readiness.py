@@ -1,6 +1,5 @@
 """The readiness board of a contract: ten areas with their documents, their owners' decisions, and the editor."""
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,20 +19,18 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from governance.admin.base import ConsoleAdmin, console_actor
 from governance.admin.forms import NOTE_LENGTH, JsonTextField
 from governance.admin.json_text import JsonTextError, differences, marked_lines, parse
+from governance.admin.readiness_mine import MineAtOnce
 from governance.documents import AREAS, Area, validate_documents
 from governance.documents import area as area_of
 from governance.models import Contract
 from governance.readiness import APPROVED, AreaStatus
-from governance.roles import VIEW
 from governance.selectors import contract_documents, people_behind, readiness_board
-from governance.selectors.console import contract_document, readiness_history, roles_of
+from governance.selectors.console import contract_document, readiness_history
 from governance.services.contract import contract_change
 from governance.services.readiness import readiness_decide
 from governance.states import ContractState, ReadinessVerdict
-from reasoncodes.actors import Actor
 from reasoncodes.errors import DomainError
 
 NAMES = frozenset(area.name for area in AREAS)
@@ -65,13 +62,14 @@ class DocumentForm(forms.Form):
     document = JsonTextField(label="Document (JSON)")
 
 
-class ReadinessPages(ConsoleAdmin):
+class ReadinessPages(MineAtOnce):
     """The board's pages. Everybody who sees the contract sees them; owners decide, operators edit drafts."""
 
     def get_urls(self) -> list[URLPattern]:
         view, start = self.admin_site.admin_view, "<uuid:object_id>/readiness/"
         return [
             path(start, view(self.board_view), name=self.url_name("readiness")),
+            path(f"{start}mine/", view(self.mine_view), name=self.url_name("readiness_mine")),
             path(f"{start}<slug:area>/", view(self.area_view), name=self.url_name("area")),
             path(f"{start}<slug:area>/edit/", view(self.edit_view), name=self.url_name("document")),
             path(f"{start}<slug:area>/validate/", view(self.validate_view), name=self.url_name("validate")),
@@ -83,9 +81,8 @@ class ReadinessPages(ConsoleAdmin):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         contract = self.object_or_404(request, object_id)
         rows = readiness_board(contract=contract)
-        groups = self._groups(request, contract)
         waiting = [row for row in rows if row.status != APPROVED]
-        mine = [row for row in waiting if row.owner_group in groups]
+        mine = self._mine(request, contract, rows)
         chosen = (mine or waiting or rows)[0]
         return self._board(request, contract, chosen.area, rows=rows, form=DecideForm())
 
@@ -150,18 +147,6 @@ class ReadinessPages(ConsoleAdmin):
             raise PermissionDenied
         return contract
 
-    @staticmethod
-    def _viewer(request: HttpRequest, contract: Contract) -> Actor:
-        """Acting in this one organization. Whether they own the area, the service finds out and records."""
-        actor = console_actor(request, permission=VIEW)
-        return replace(actor, organization_ids=actor.organization_ids & {contract.organization_id})
-
-    @staticmethod
-    def _groups(request: HttpRequest, contract: Contract) -> frozenset[str]:
-        user: Any = request.user
-        roles = roles_of(user_id=user.pk).get(contract.organization_id, frozenset())
-        return frozenset(role.removeprefix("owner:") for role in roles if role.startswith("owner:"))
-
     def _board(
         self,
         request: HttpRequest,
@@ -192,6 +177,7 @@ class ReadinessPages(ConsoleAdmin):
             "form": form,
             "refusal": refusal,
             "back": self.page_url("change", contract.pk),
+            "mine": len(self._mine(request, contract, rows)),
             **self._document_context(contract, chosen, area_of(area)),
             **self._decide_context(request, contract, chosen),
         }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -11,31 +11,17 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.json_text import pretty
+from governance.admin.lists import choice_filter
 from governance.enforcement import results_from_document
 from governance.models import EnforcementDecision, GovernanceViolation, RegionProfile
 from governance.roles import AUDIT
 from governance.selectors import people_behind
+from governance.selectors.lists import by_id
 from governance.services.decision import decision_replay
 from governance.states import ViolationKind
 
 VERDICT_LABELS = {"allow": "success", "held": "warning", "deny": "danger"}
 VERDICT_WORDS = {"allow": "allow", "needs_approval": "held", "deny": "deny"}
-
-
-def choice_filter(name: str, words: dict[str, str]) -> type[admin.SimpleListFilter]:
-    """A filter over known values. Django's own would ask the whole table which values it holds."""
-
-    class ChoiceFilter(admin.SimpleListFilter):
-        title = name.replace("_", " ")
-        parameter_name = name
-
-        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            return list(words.items())
-
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            return queryset.filter(**{name: self.value()}) if self.value() in words else queryset
-
-    return ChoiceFilter
 
 
 def replay(model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any) -> HttpResponse:
@@ -55,8 +41,9 @@ def code(text: str) -> SafeString:
 class EnforcementDecisionAdmin(ConsoleAdmin):
     list_display = ["at", "verdict_shown", "reason_code", "rule_id", "contract", "policy_version", "organization"]
     list_select_related = ["contract", "organization"]
-    list_filter = [choice_filter("verdict", VERDICT_WORDS)]
-    search_fields = ["=id"]
+    list_filter = [choice_filter("verdict", VERDICT_WORDS, indexed=False)]
+    hot = True
+    search_fields = ["id"]
     search_help_text = "The id of a decision."
     fields = ["at", "verdict_shown", "reason_code", "rule_id", "contract", "policy_version", "approval_shown"]
     readonly_fields = fields
@@ -74,8 +61,10 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EnforcementDecision]:
         rows = super().get_queryset(request).select_related("contract", "organization")
-        listing = request.resolver_match and request.resolver_match.url_name == self.url_name("changelist")
-        return rows.defer("request", "environment", "results") if listing else rows
+        return rows.defer("request", "environment", "results") if self.is_list(request) else rows
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term)
 
     @display(description="Verdict", label=VERDICT_LABELS)
     def verdict_shown(self, obj: EnforcementDecision) -> str:
@@ -106,8 +95,12 @@ class GovernanceViolationAdmin(ConsoleAdmin):
     view_permission = AUDIT
     list_display = ["at", "kind", "detail", "actor_kind", "subject_type", "organization"]
     list_select_related = ["organization"]
-    list_filter = [choice_filter("kind", {kind.value: kind.value.replace("_", " ") for kind in ViolationKind})]
-    search_fields = ["=id", "=subject_id"]
+    list_filter = [
+        choice_filter("kind", {kind.value: kind.value.replace("_", " ") for kind in ViolationKind}, indexed=False)
+    ]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The id of a violation."
     fields = ["at", "kind", "detail", "who", "subject_type", "subject_id", "organization"]
     readonly_fields = fields
 
@@ -116,6 +109,9 @@ class GovernanceViolationAdmin(ConsoleAdmin):
         if request.user.is_superuser:
             return rows
         return rows.filter(organization_id__in=console_actor(request, permission=AUDIT).organization_ids)
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term)
 
     @admin.display(description="Who")
     def who(self, obj: GovernanceViolation) -> str:

@@ -17,9 +17,9 @@ from unfold.widgets import (
 )
 
 from governance.admin.base import Act, ConsoleAdmin, adopt, console_actor
-from governance.admin.people import people_in_scope
 from governance.models import ApiKey, ServiceAccount
 from governance.roles import ApiScope
+from governance.selectors.choices import people_in_scope
 from governance.services.api_key import IssuedKey, api_key_issue, api_key_revoke, api_key_rotate
 from governance.services.service_account import (
     service_account_create,

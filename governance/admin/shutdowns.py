@@ -15,9 +15,10 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget, 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.forms import NOTE_LENGTH, ConsoleForm, ReasonForm, SuggestInput, intervention_choices
 from governance.ledger.configured import known_keys
-from governance.models import Organization, Shutdown
+from governance.models import Shutdown
 from governance.regions import load_profiles
 from governance.selectors import contract_list, people_behind, shutdown_preview
+from governance.selectors.choices import organization_choices
 from governance.services.epoch import epoch_begin
 from governance.services.shutdown import INSTALLATION_WIDE, shutdown_engage, shutdown_release
 from governance.states import LEDGER_INCONSISTENT, AdapterName, ShutdownScope
@@ -67,7 +68,7 @@ class TargetForm(ConsoleForm):
             (scope.value, words) for scope, words in SCOPE_WORDS.items() if wide or scope not in INSTALLATION_WIDE
         ]
         ids = console_actor(self.request).organization_ids if self.request else ()
-        fields["organization"].queryset = Organization.objects.filter(id__in=ids)
+        fields["organization"].queryset = organization_choices(ids=ids)
         rows = contract_list(state="open").values_list("slug", "version")[:200]
         names = {slug for slug, _ in rows} | {f"{slug}/{version}" for slug, version in rows}
         fields["contract"].widget.suggestions = sorted(names)

@@ -1,5 +1,6 @@
 """Tables of this app, one concept per file."""
 
+from governance.models.console import IntakeMinute, SavedFilter
 from governance.models.contract import (
     Contract,
     ContractDocument,
@@ -45,6 +46,7 @@ __all__ = [
     "EvidenceBundle",
     "ExportRequest",
     "GovernanceViolation",
+    "IntakeMinute",
     "LedgerCheckpoint",
     "LedgerEntry",
     "LedgerEpoch",
@@ -64,6 +66,7 @@ __all__ = [
     "ReadinessDecision",
     "RegionProfile",
     "RoleGroup",
+    "SavedFilter",
     "ServiceAccount",
     "Shutdown",
     "Snapshot",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,6 @@ from governance.documents import AREAS
 from governance.models import (
     Contract,
     ContractDocument,
-    EnforcementDecision,
     Organization,
     ReadinessDecision,
     RoleGroup,
@@ -121,18 +120,14 @@ def contracts_by_state() -> dict[str, int]:
     return {state.value: found.get(state.value, 0) for state in ContractState}
 
 
-def decisions_by_verdict(*, at: datetime) -> dict[str, int]:
-    """Of the last day, counted up to COUNT_LIMIT: the ids carry the time, so the index finds the newest ones."""
-    newest = EnforcementDecision.objects.filter(id__gte=id_floor(at - timedelta(days=1))).order_by("-id")
-    newest_ids = newest.values("id")[:COUNT_LIMIT]
-    counted = EnforcementDecision.objects.filter(id__in=newest_ids).order_by().values_list("verdict")
-    found = dict(counted.annotate(rows=Count("id")))
-    return {verdict: found.get(verdict, 0) for verdict in ("allow", "needs_approval", "deny")}
-
-
 def id_floor(at: datetime) -> UUID:
     """The smallest UUIDv7 of that millisecond."""
     return UUID(int=(int(at.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))
+
+
+def id_moment(id_: UUID) -> datetime:
+    """When a UUIDv7 was made."""
+    return datetime.fromtimestamp((id_.int >> 80) / 1000, tz=UTC)
 
 
 def owner_group_of(area: str) -> str:

@@ -21,9 +21,10 @@ SELECT level, index, hash FROM governance_ledgernode
 WHERE (level, index) IN (SELECT * FROM unnest(%s::smallint[], %s::bigint[]))
 """
 UNSEALED = """
-SELECT min(at) FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
+SELECT at FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
     SELECT coalesce(max(cursor_txid), 0), coalesce(max(cursor_id::text)::uuid, %s) FROM (
         SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
+ORDER BY e.txid, e.id LIMIT 1
 """
 
 # Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
@@ -118,8 +119,8 @@ def sealer_lag(*, at: datetime) -> float:
     """Seconds since the oldest entry that is not in the tree was written; 0 when all are."""
     with connection.cursor() as cursor:
         cursor.execute(UNSEALED, [UUID(int=0)])
-        (oldest,) = cursor.fetchone()
-    return 0.0 if oldest is None else max(0.0, (at - oldest).total_seconds())
+        oldest = cursor.fetchone()
+    return 0.0 if oldest is None else max(0.0, (at - oldest[0]).total_seconds())
 
 
 def oldest_writer() -> str:

@@ -1,5 +1,6 @@
 """The owners' decisions on the ten areas: approve, reject, revoke. Append-only; the latest one counts."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from governance.documents import area as area_of
-from governance.errors import NotAnOwner, OwnWork
+from governance.errors import MetadataBoundary, NotAnOwner, OwnWork
 from governance.gate import gate_shut
 from governance.ledger.append import actor_reference
 from governance.models import Contract, ContractDocument, ReadinessDecision
@@ -18,7 +19,7 @@ from governance.services.note import reference_check, text_check
 from governance.services.violation import violations_recorded
 from governance.states import ContractState, ReadinessVerdict
 from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.errors import WrongState
+from reasoncodes.errors import DomainError, WrongState
 
 ACTION_OF = {
     ReadinessVerdict.APPROVE: "readiness.approved",
@@ -37,8 +38,10 @@ def readiness_decide(
     verdict: ReadinessVerdict,
     rationale: str,
     evidence_ref: str = "",
+    seen_sha256: str = "",
 ) -> ReadinessDecision:
-    """By a member of the owning group, on the document as it is now. Permission is checked inside the transaction."""
+    """By a member of the owning group, on the document as it is now, and only if that is what they saw (when they say
+    what they saw). Permission is checked inside the transaction."""
     text_check(text=rationale, pointer="/rationale")
     reference_check(reference=evidence_ref, pointer="/evidence_ref")
     with transaction.atomic():
@@ -48,6 +51,8 @@ def readiness_decide(
         document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)
         owner_group = area_of(area).owner_group
         _check(actor, contract, document, owner_group, verdict)
+        if seen_sha256 and seen_sha256 != document.sha256:
+            raise WrongState("The document has changed since you looked at it. Look again.")
         decision = ReadinessDecision(
             contract=contract,
             area=area,
@@ -107,3 +112,28 @@ def _close_intake(contract: Contract, *, actor: Actor, at: datetime) -> None:
     contract.suspend(reason_code="readiness_revoked")
     contract.save(update_fields=["state", "closed_reason_code"])
     record_contract(contract, "contract.suspended", actor=actor, at=at, reason_code="readiness_revoked")
+
+
+def readiness_approve_seen(
+    *, actor: Actor, at: datetime, contract_id: UUID, seen: Mapping[str, str], rationale: str
+) -> dict[str, str]:
+    """Each of these areas by itself, as if one after the other; area: what kept it from being approved, if anything.
+    `seen` holds the hash of every document as it was shown."""
+    found: dict[str, str] = {}
+    for area, sha256 in seen.items():
+        try:
+            readiness_decide(
+                actor=actor,
+                at=at,
+                contract_id=contract_id,
+                area=area,
+                verdict=ReadinessVerdict.APPROVE,
+                rationale=rationale,
+                seen_sha256=sha256,
+            )
+            found[area] = ""
+        except MetadataBoundary:
+            raise
+        except DomainError as refusal:
+            found[area] = refusal.detail
+    return found

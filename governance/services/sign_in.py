@@ -53,6 +53,6 @@ def _require_standing(actor: Actor, user: User) -> None:
     otherwise an operator with their password could take their second factor away."""
     with every_tenant():
         where = frozenset(RoleGroup.objects.filter(group__user=user).values_list("organization_id", flat=True))
-    administrator = User.objects.filter(id=actor.id, is_superuser=True).exists()
+    administrator = actor.id is not None and User.objects.filter(id=actor.id, is_superuser=True).exists()
     if not administrator and (user.is_superuser or not where or not where <= actor.organization_ids):
         raise ScopeMissing("They act in more than you operate: ask an administrator of the installation.")

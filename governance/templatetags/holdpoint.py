@@ -73,3 +73,9 @@ def shutdown_name(shutdown: Any) -> str:
 def multiline(text: str) -> bool:
     """A condition's message has a caret under the spot: its lines must not be wrapped."""
     return "\n" in text
+
+
+@register.filter
+def counted(number: Any, limit: Any = None) -> str:
+    """With thousands apart, and a plus where counting stopped."""
+    return f"{number:,}+" if limit is not None and number >= limit else f"{number:,}"

@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from unfold.decorators import display
 
-from governance.admin.base import BoundedPaginator, ConsoleAdmin
+from governance.admin.base import ConsoleAdmin
+from governance.admin.lists import BoundedPaginator
 from reasoncodes.errors import PROBLEMS
 from workflows.admin.run_words import ACTION_NAMES
 from workflows.models import BulkIntervention, BulkItem

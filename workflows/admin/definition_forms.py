@@ -9,8 +9,8 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from governance.admin.base import console_actor
 from governance.admin.forms import NOTE_LENGTH, ConsoleForm, JsonTextField, SuggestInput
-from governance.models import Organization, Product
-from governance.selectors import policy_list, reviewer_tiers
+from governance.selectors import reviewer_tiers
+from governance.selectors.choices import organization_choices, policy_suggestions, product_choices
 from governance.states import RiskTier
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -28,7 +28,7 @@ def slug_field(**more: Any) -> Any:
 
 def organizations_of(request: HttpRequest | None) -> Any:
     ids = console_actor(request).organization_ids if request else ()
-    return Organization.objects.filter(id__in=ids)
+    return organization_choices(ids=ids)
 
 
 class EditForm(ConsoleForm):
@@ -73,7 +73,7 @@ class PlaceForm(ConsoleForm):
         chosen: Any = organizations.filter(id=own) if own else organizations
         fields: Any = self.fields
         fields["organization"].queryset = chosen
-        fields["product"].queryset = Product.objects.filter(organization__in=chosen).select_related("organization")
+        fields["product"].queryset = product_choices(organizations=chosen)
         if len(chosen) == 1:
             fields["organization"].initial = chosen[0]
             fields["organization"].widget = forms.HiddenInput()
@@ -129,8 +129,7 @@ class PublishForm(ConsoleForm):
         tiers = [(tier, tier) for tier in reviewer_tiers(organization_id=organization_id)]
         fields: Any = self.fields
         fields["review_owner"].choices = [("", "as before, or customer_clinician"), *tiers]
-        active = policy_list(state="active").filter(organization_id=organization_id)
-        fields["policy_slug"].widget.suggestions = sorted(active.values_list("slug", flat=True)[:200])
+        fields["policy_slug"].widget.suggestions = policy_suggestions(organization_id=organization_id)
 
 
 class ArchiveForm(ConsoleForm):

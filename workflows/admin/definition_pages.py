@@ -10,9 +10,10 @@ from django.urls import URLPattern, path
 
 from governance.admin.base import ConsoleAdmin
 from governance.admin.json_text import JsonTextError, parse
-from workflows.admin.definition_text import changed_lines, picture
+from workflows.admin.definition_text import changed_lines
 from workflows.definitions.diff import diff, words
 from workflows.models import WorkflowDefinition
+from workflows.pictures import workflow_picture
 from workflows.selectors.definition import definition_siblings, document_at, template_list
 from workflows.services.definition_validate import document_findings
 
@@ -43,7 +44,7 @@ class DefinitionPages(ConsoleAdmin):
         except JsonTextError as error:
             return JsonResponse({"findings": [{"pointer": "", "rule": "json", "message": str(error)}], "picture": None})
         found = document_findings(organization_id=organization_id, document=document)
-        drawn = picture(document, title="The workflow as it is written now")
+        drawn = workflow_picture(document, title="The workflow as it is written now")
         return JsonResponse({"findings": [finding.as_json() for finding in found], "picture": drawn})
 
     def templates_view(self, request: HttpRequest) -> HttpResponse:
@@ -53,7 +54,7 @@ class DefinitionPages(ConsoleAdmin):
             {
                 "row": row,
                 "description": row.definition.get("description", ""),
-                "picture": picture(row.definition, title=row.name, prefix=row.slug),
+                "picture": workflow_picture(row.definition, title=row.name, prefix=row.slug),
                 "clone": self.act_url(row, "clone") if self._operates(request) else "",
             }
             for row in template_list().defer(None).order_by("id")

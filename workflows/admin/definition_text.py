@@ -1,16 +1,13 @@
-"""A definition for people's eyes: JSON in reading order, the picture, and a revision in words."""
+"""A definition for people's eyes: JSON in reading order, and a revision in words."""
 
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from typing import Any
 
-from django.utils.safestring import SafeString, mark_safe
-
 from governance.admin.json_text import pretty
 from workflows.definitions.diff import words
 from workflows.definitions.layout import layout
 from workflows.definitions.schema import DOCUMENT_SCHEMA, STEP_SCHEMA
-from workflows.definitions.svg import svg
 from workflows.models import WorkflowDefinitionRevision
 
 
@@ -32,12 +29,6 @@ def as_written(document: Any) -> Any:
 def _ordered(value: Mapping[str, Any], order: Iterable[str]) -> dict[str, Any]:
     known = [name for name in order if name in value]
     return {name: value[name] for name in (*known, *sorted(set(value) - set(known)))}
-
-
-def picture(document: Any, *, title: str, prefix: str = "wf") -> SafeString:
-    """Made by us from classes and escaped text, also for a draft that is full of faults."""
-    drawn = layout(document if isinstance(document, dict) else {})
-    return mark_safe(svg(drawn, title=title, prefix=prefix))  # noqa: S308
 
 
 def changed_lines(before: Any, after: Any) -> list[tuple[str, str]]:

@@ -12,11 +12,12 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.json_text import pretty
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
 from workflows.admin import definition_acts
 from workflows.admin.definition_pages import LISTED, DefinitionPages
-from workflows.admin.definition_text import as_written, picture, revision_words
+from workflows.admin.definition_text import as_written, revision_words
 from workflows.models import WorkflowDefinition
+from workflows.pictures import workflow_picture
 from workflows.selectors.definition import contract_standing, definition_siblings, revision_list
 from workflows.services.definition_validate import definition_validate
 from workflows.states import DefinitionStatus, Mode
@@ -72,8 +73,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowDefinition]:
         """Templates have a page of their own; each has its row's page like any other."""
         rows = super().get_queryset(request).select_related("organization", "product", "contract", "cloned_from")
-        match = request.resolver_match
-        if match is not None and match.url_name == self.url_name("changelist"):
+        if self.is_list(request):
             return rows.filter(is_template=False).defer("definition", "cloned_from__definition")
         return rows
 
@@ -117,7 +117,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         history = [(row, revision_words(row)) for row in revision_list(definition_id=obj.id)[:LISTED]]
         versions = definition_siblings(definition=obj).defer("definition").select_related("contract")
         return {
-            "picture": picture(obj.definition, title=obj.name),
+            "picture": workflow_picture(obj.definition, title=obj.name),
             "description": obj.definition.get("description", ""),
             "text": pretty(as_written(obj.definition), sort=False),
             "faults": definition_validate(definition_id=obj.id) if obj.status == "draft" else (),

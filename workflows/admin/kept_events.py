@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -13,6 +13,7 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.json_text import pretty
+from governance.selectors.lists import by_id
 from workflows.admin.links import link, run_link
 from workflows.admin.run_story import DRIFT_WORDS
 from workflows.models import WorkflowEvent
@@ -56,6 +57,9 @@ class KeptEventAdmin(ConsoleAdmin):
     list_display = ["event_type", "outcome_shown", "case_id", "received_at", "organization"]
     list_select_related = ["organization"]
     list_filter = [WhichFilter]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The whole id of an event."
     ordering = ["-id"]
     fields = [
         "event_type",
@@ -82,13 +86,15 @@ class KeptEventAdmin(ConsoleAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowEvent]:
-        match = request.resolver_match
-        if match is None or match.url_name != self.url_name("changelist"):
+        if not self.is_list(request):
             return super().get_queryset(request).select_related("organization", "instance", "redrives")
         which = request.GET.get("which", WAITING)
         if which == DRIFTED:
             return event_list(outcome=EventOutcome.DRIFT).defer("envelope", "facts")
         return event_list(outcome=EventOutcome.UNMATCHED, redriven=which == REDRIVEN).defer("envelope", "facts")
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term, "id", "event_id")
 
     @display(description="Outcome", label=LABELS)
     def outcome_shown(self, obj: WorkflowEvent) -> str:

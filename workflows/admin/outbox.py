@@ -1,22 +1,20 @@
 """The outbox in the console: what was published, and what waits for its stream. To read only."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.admin.base import ConsoleAdmin
 from governance.admin.json_text import pretty
+from governance.selectors.lists import by_id, newest
 from workflows.admin.links import run_link
 from workflows.models import OutboxEvent
 from workflows.selectors.run_console import outbox_list, outbox_stuck
 
-RECENT = timedelta(days=7)
 LABELS = {"pending": "warning", "sent": "success", "parked": "danger"}
 
 
@@ -28,7 +26,7 @@ class StatusFilter(admin.SimpleListFilter):
         return [("pending", "pending, of any age"), ("sent", "sent"), ("parked", "parked")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(status=self.value()) if self.value() in {"sent", "parked"} else queryset
+        return newest(queryset).filter(status=self.value()) if self.value() in {"sent", "parked"} else queryset
 
 
 @admin.register(OutboxEvent)
@@ -36,6 +34,9 @@ class OutboxEventAdmin(ConsoleAdmin):
     list_display = ["event_type", "status_shown", "tries", "last_error", "created_at", "sent_at", "organization"]
     list_select_related = ["organization"]
     list_filter = [StatusFilter]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The whole id of an event."
     fields = [
         "event_type",
         "status_shown",
@@ -52,12 +53,14 @@ class OutboxEventAdmin(ConsoleAdmin):
     change_form_outer_after_template = "admin/workflows/event.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OutboxEvent]:
-        match = request.resolver_match
-        if match is None or match.url_name != self.url_name("changelist"):
+        if not self.is_list(request):
             return super().get_queryset(request).select_related("organization", "instance")
         if request.GET.get("status") == "pending":
             return outbox_stuck().defer("envelope")
-        return outbox_list(since=timezone.now() - RECENT).defer("envelope")
+        return outbox_list().defer("envelope")
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term)
 
     def get_ordering(self, request: HttpRequest) -> list[str]:
         return ["next_try_at", "id"] if request.GET.get("status") == "pending" else ["-id"]

@@ -1,4 +1,4 @@
-"""A run for people's eyes: what happened and who did it, the picture coloured by state, the context as a table."""
+"""A run for people's eyes: what happened and who did it, and the context as a table."""
 
 import json
 from collections.abc import Mapping
@@ -7,16 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.utils.safestring import SafeString, mark_safe
-
 from attempts.models import Attempt
 from governance.models import LedgerEntry
-from workflows.definitions.document import TERMINAL
-from workflows.definitions.layout import layout
-from workflows.definitions.svg import svg
-from workflows.models import WorkflowEvent, WorkflowInstance, WorkflowIntervention, WorkflowStep
+from workflows.models import WorkflowEvent, WorkflowIntervention, WorkflowStep
 from workflows.services.happening import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
-from workflows.states import InstanceStatus
 
 ACTION_WORDS = {
     "retry_step": "Started the step anew",
@@ -153,26 +147,6 @@ def _attempt(attempt: Attempt, steps: list[WorkflowStep]) -> list[Line]:
         attempt=attempt.id,
     )
     return [opened, ended]
-
-
-def statuses(instance: WorkflowInstance, steps: list[WorkflowStep], document: Mapping[str, Any]) -> dict[str, str]:
-    """The newest try of each step; in a completed run the others were skipped."""
-    found = {step.step_id: step.status for step in steps}
-    if instance.status == InstanceStatus.COMPLETED:
-        return dict.fromkeys(document.get("steps", {}), "skipped") | found | {TERMINAL: "completed"}
-    return found
-
-
-def picture(instance: WorkflowInstance, steps: list[WorkflowStep], document: dict[str, Any]) -> SafeString:
-    """Made by us from classes and escaped text. Each step that was entered leads to its row in the table."""
-    links = {step.step_id: f"#step-{step.step_id}" for step in steps}
-    drawn = svg(
-        layout(document),
-        title=f"The run of case {instance.case_id}",
-        statuses=statuses(instance, steps, document),
-        links=links,
-    )
-    return mark_safe(drawn)  # noqa: S308
 
 
 def context_table(context: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

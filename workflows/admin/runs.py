@@ -1,7 +1,6 @@
 """Runs in the console: find one, see where it stands and how it got there, intervene."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -14,14 +13,16 @@ from django.utils.timesince import timesince, timeuntil
 from unfold.decorators import display
 
 from governance.admin.evidence import evidence_act
-from governance.admin.records import choice_filter
+from governance.admin.lists import choice_filter
+from governance.selectors.lists import NEWEST, newest, uuid_or_none
 from governance.states import EvidenceKind
 from workflows.admin import run_acts
 from workflows.admin.bulk_pages import BulkPages
 from workflows.admin.links import link, run_link
-from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, picture, timeline
+from workflows.admin.run_story import DRIFT_WORDS, Told, context_table, timeline
 from workflows.admin.run_words import hint
 from workflows.models import WorkflowInstance
+from workflows.pictures import run_picture
 from workflows.selectors.definition import definition_list
 from workflows.selectors.run import (
     attempts_reviews,
@@ -49,7 +50,7 @@ LABELS = {
 
 
 class DefinitionFilter(admin.SimpleListFilter):
-    title = "definition"
+    title = f"definition, of the newest {NEWEST:,}"
     parameter_name = "definition"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -58,7 +59,7 @@ class DefinitionFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         known = {value for value, _ in self.lookup_choices}
-        return queryset.filter(definition_id=self.value()) if self.value() in known else queryset
+        return newest(queryset).filter(definition_id=self.value()) if self.value() in known else queryset
 
 
 class HaltReasonFilter(admin.SimpleListFilter):
@@ -69,7 +70,9 @@ class HaltReasonFilter(admin.SimpleListFilter):
         return [(code, code) for code in halt_reasons()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(halt_reason=self.value()) if self.value() else queryset
+        """Only halted runs have one, and their index finds them."""
+        halted = queryset.filter(status=InstanceStatus.HALTED)
+        return newest(halted).filter(halt_reason=self.value()) if self.value() else queryset
 
 
 @admin.register(WorkflowInstance)
@@ -77,11 +80,12 @@ class WorkflowInstanceAdmin(BulkPages):
     list_display = ["case_shown", "status_shown", "at_step", "definition_shown", "mode", "halt_reason", "created_at"]
     list_filter = [
         choice_filter("status", {status.value: status.value.replace("_", " ") for status in InstanceStatus}),
-        choice_filter("mode", {mode.value: mode.value.replace("_", " ") for mode in Mode}),
-        DefinitionFilter,
         HaltReasonFilter,
+        choice_filter("mode", {mode.value: mode.value.replace("_", " ") for mode in Mode}, indexed=False),
+        DefinitionFilter,
     ]
-    search_fields = ["id", "case_id"]  # what is searched is in get_search_results; this makes the box appear
+    hot = True
+    search_fields = ["id", "case_id"]  # what is searched is in `matches`; this makes the box appear
     search_help_text = "The whole id of a case or of a run."
     ordering = ["-id"]
     fields = [
@@ -112,22 +116,13 @@ class WorkflowInstanceAdmin(BulkPages):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowInstance]:
         rows = super().get_queryset(request).select_related("organization", "definition", "contract", "product")
         rows = rows.defer("definition__definition")
-        match = request.resolver_match
-        if match is not None and match.url_name == self.url_name("changelist"):
+        if self.is_list(request):
             return rows.defer("context", "early").prefetch_related("current_steps")
         return rows
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[WorkflowInstance], search_term: str
-    ) -> tuple[QuerySet[WorkflowInstance], bool]:
-        """Exactly, and by index; anything but an id finds nothing rather than reading every row."""
-        if not search_term:
-            return queryset, False
-        try:
-            wanted = UUID(search_term.strip())
-        except ValueError:
-            return queryset.none(), False
-        return queryset.filter(Q(id=wanted) | of_case(wanted)), False
+    def matches(self, term: str) -> Q | None:
+        wanted = uuid_or_none(term)
+        return None if wanted is None else Q(id=wanted) | of_case(wanted)
 
     @admin.display(description="Case")
     def case_shown(self, obj: WorkflowInstance) -> str:
@@ -188,7 +183,7 @@ class WorkflowInstanceAdmin(BulkPages):
         attempts = steps_attempts(steps=steps)
         advice = next_step_of(obj, steps)
         return {
-            "picture": picture(obj, steps, document),
+            "picture": run_picture(obj, steps=steps, document=document, linked=True),
             "drift": [(one, DRIFT_WORDS[one.drift]) for one in instance_drift(instance_id=obj.id, limit=10)],
             "hint": hint(advice),
             "advice": advice,

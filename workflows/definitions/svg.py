@@ -10,7 +10,12 @@ from itertools import pairwise
 
 from workflows.definitions.layout import Box, Line, Picture, Point
 
-_ID_LENGTH, _LINE_LENGTH = 24, 34
+_ID_SIZE, _WHAT_SIZE = 13.0, 11.5
+_BOLD = 1.08
+_PADDING = 12
+# Widths of letters in parts of their size, rather too wide than too narrow: no font is asked, and none is embedded.
+_NARROW, _WIDE = frozenset("ijlft.,:;|!'()[]{} "), frozenset("mwMW@%—…")
+_GOING = ("in_progress", "waiting_approval", "pending", "failed", "timed_out")
 _WORD = re.compile(r"[^a-z0-9_]+")
 # Signs of 12 × 12 for states; the state's name is in the box's title as well.
 _SIGNS = {
@@ -35,7 +40,7 @@ def svg(
     prefix: str = "wf",
 ) -> str:
     """`statuses` colours steps by id, `taken` are the (step, outcome) that an instance went, `links` make steps links;
-    `prefix` keeps the ids of two pictures on a page apart."""
+    `prefix` keeps the ids of two pictures on a page apart. Where a run is now has the id `<prefix>-now`."""
     states = statuses or {}
     live = "" if statuses is None else " wf-live"
     gone = frozenset() if taken is None else taken
@@ -47,10 +52,12 @@ def svg(
         f'<desc id="{escape(prefix)}-desc">{escape(in_words(picture, states))}</desc>',
         *(_line(line, (line.source, line.outcome) in gone) for line in picture.lines),
         *(_label(line, (line.source, line.outcome) in gone) for line in picture.lines),
-        *(_linked(box, states.get(box.id, ""), (links or {}).get(box.id, "")) for box in picture.boxes),
-        "</svg>",
     ]
-    return "\n".join(parts)
+    now = next((box.id for box in picture.boxes if states.get(box.id) in _GOING), "")
+    for box in picture.boxes:
+        drawn = _linked(box, states.get(box.id, ""), (links or {}).get(box.id, ""))
+        parts.append(f'<g id="{escape(prefix)}-now">{drawn}</g>' if box.id == now else drawn)
+    return "\n".join([*parts, "</svg>"])
 
 
 def in_words(picture: Picture, statuses: Mapping[str, str] | None = None) -> str:
@@ -92,8 +99,9 @@ def _texts(box: Box) -> list[str]:
     if box.role == "terminal":
         return [_text(box, 33, "wf-id", "End")]
     below = f"{box.title} · {box.detail}" if box.role == "human" else box.detail or box.title
-    room = _LINE_LENGTH - 6 if box.role == "branch" else _LINE_LENGTH
-    return [_text(box, 25, "wf-id", _cut(box.id, _ID_LENGTH)), _text(box, 42, "wf-what", _cut(below, room))]
+    room = box.width - 2 * (_PADDING + 8 if box.role in ("branch", "halt") else _PADDING)
+    name, what = fitted(box.id, room, size=_ID_SIZE * _BOLD), fitted(below, room, size=_WHAT_SIZE)
+    return [_text(box, 25, "wf-id", name), _text(box, 42, "wf-what", what)]
 
 
 def _text(box: Box, down: int, name: str, text: str) -> str:
@@ -171,8 +179,26 @@ def _label(line: Line, taken: bool) -> str:
     return f'<text class="{name}" x="{x}" y="{y}" text-anchor="{line.anchor}">{escape(line.outcome)}</text>'
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def text_width(text: str, *, size: float) -> float:
+    """About how wide the text is; not less than in the fonts that pages here use."""
+    return sum(_letter(letter) for letter in text) * size
+
+
+def _letter(letter: str) -> float:
+    if letter in _NARROW:
+        return 0.36
+    if letter in _WIDE or ord(letter) > 0x2E80:
+        return 1.0
+    return 0.72 if letter.isupper() else 0.6
+
+
+def fitted(text: str, room: float, *, size: float) -> str:
+    """Whole if it fits, else cut with an ellipsis."""
+    if text_width(text, size=size) <= room:
+        return text
+    while text and text_width(f"{text}…", size=size) > room:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
 
 
 def _word(text: str) -> str:

@@ -54,6 +54,10 @@ class WorkflowEvent(AppendOnlyModel):
         indexes = [
             models.Index(fields=["organization", "id"], condition=Q(outcome="unmatched"), name="event_unmatched"),
             models.Index(fields=["organization", "id"], condition=~Q(drift=""), name="event_drifted"),
+            # Other inputs carry the id of the step that they answer, which has an index of its own.
+            models.Index(
+                fields=["correlation_id"], condition=Q(number=1) | Q(instance=None), name="event_first_correlation"
+            ),
         ]
 
     def __str__(self) -> str:

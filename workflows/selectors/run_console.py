@@ -1,7 +1,6 @@
 """Reading for the console's pages of runs; every answer is bounded."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +8,8 @@ from django.db.models import QuerySet
 
 from governance.models import LedgerEntry, ServiceAccount
 from governance.selectors import people_behind, snapshot_load
-from governance.selectors.console import COUNT_LIMIT, id_floor
+from governance.selectors.console import COUNT_LIMIT
+from governance.selectors.lists import NEWEST
 from workflows.models import OutboxEvent, WorkflowInstance
 from workflows.states import ENDED, InstanceStatus, OutboxStatus
 
@@ -46,9 +46,13 @@ def runs_by_status(*, limit: int = COUNT_LIMIT) -> dict[str, int]:
     return {status.value: rows.filter(status=status)[:limit].count() for status in going}
 
 
-def outbox_list(*, since: datetime) -> QuerySet[OutboxEvent]:
-    """Newest first, by the time in the id: only what is recent, or the index would be read to its end."""
-    return OutboxEvent.objects.filter(id__gte=id_floor(since)).order_by("-id")
+def outbox_list() -> QuerySet[OutboxEvent]:
+    """Newest first, of the installation's newest ten thousand: no index has them by organization, and a small one's
+    would be looked for among everybody's."""
+    whole = OutboxEvent._base_manager.order_by("-id").values_list("id", flat=True)
+    oldest = whole[NEWEST : NEWEST + 1].first()
+    rows = OutboxEvent.objects.order_by("-id")
+    return rows if oldest is None else rows.filter(id__gt=oldest)
 
 
 def outbox_stuck() -> QuerySet[OutboxEvent]:

@@ -13,7 +13,7 @@ from reasoncodes.ids import uuid7
 from workflows.engine.inputs import Started
 from workflows.models import WorkflowDefinition, WorkflowEvent, WorkflowInstance
 from workflows.services.advance import instance_advance
-from workflows.services.event_keep import event_keep
+from workflows.services.event_keep import correlation_of, event_keep
 from workflows.services.happening import TRIGGER, Happening
 from workflows.services.origin import root_context
 from workflows.services.room import has_room
@@ -43,6 +43,7 @@ def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = N
         source="module",
         envelope=envelope,
         event_id=None if redrives else UUID(envelope["event_id"]),
+        correlation_id=correlation_of(envelope),
         redrives=redrives,
     )
 
@@ -124,6 +125,7 @@ def _row(instance: WorkflowInstance, happening: Happening, at: datetime) -> Work
         event_type=happening.event_type,
         source=happening.source,
         case_id=instance.case_id,
+        correlation_id=happening.correlation_id,
         envelope=happening.envelope,
         outcome=EventOutcome.IGNORED,
         redrives_id=happening.redrives,

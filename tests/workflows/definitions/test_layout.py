@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.workflows.pure import changed
 from workflows.definitions.layout import HEIGHT, LINE_WIDTH, MARGIN, ROW_GAP, layout
-from workflows.definitions.svg import in_words, svg
+from workflows.definitions.svg import in_words, svg, text_width
 from workflows.kinds.registry import kinds
 from workflows.starters.starters import NAMES, starter
 from workflows.states import StepStatus
@@ -267,3 +267,52 @@ def test_nothing_has_an_empty_picture():
     assert picture.boxes == ()
     assert in_words(picture) == "."
     assert svg(picture, title="Empty").startswith("<svg")
+
+
+NAMED = ["customer_clinician_second_opinion", "WWWWWWWWMMMMMMMM@@@@", "a" * 64, "gate", "病历复核步骤" * 4]
+
+
+def thirty():
+    """Thirty steps of every kind, branches every third step, long names and long conditions."""
+    names = [f"{NAMED[number % len(NAMED)]}_{number}" for number in range(30)]
+    order = sorted(kinds())
+    steps = {}
+    for number, name in enumerate(names):
+        kind = kinds()[order[number % len(order)]]
+        later = names[number + 1 : number + 6] or ["TERMINAL"]
+        ways = {outcome: later[place % len(later)] for place, outcome in enumerate(kind.outcomes)}
+        steps[name] = {"kind": kind.name, "transitions": ways}
+        if kind.expressions:
+            steps[name]["expr"] = "coalesce(ai_review.confidence, 0) < 0.7 and case.priority == 'urgent'"
+        if kind.human_tier:
+            steps[name]["params"] = {kind.human_tier: "reviewers_of_the_second_line"}
+    return {"start_step": names[0], "steps": steps}
+
+
+def test_thirty_steps_neither_overlap_nor_spill_over():
+    picture = layout(thirty())
+    boxes = check(picture)
+    assert len(picture.boxes) >= 30
+    _, root = drawn(thirty(), statuses=dict.fromkeys(boxes, "completed"))
+    for node in (node for node in root.iter(f"{SVG}g") if node.get("data-step")):
+        box = boxes[node.get("data-step")]
+        for line in node.iter(f"{SVG}text"):
+            size = 13 * 1.08 if line.get("class") == "wf-id" else 11.5
+            assert text_width(line.text, size=size) <= box.width - 20, line.text
+            assert int(line.get("x")) == box.middle
+
+
+def test_labels_at_thirty_steps_stand_between_the_rows():
+    picture = layout(thirty())
+    for line in (line for line in picture.lines if line.source != line.target):
+        _, y = line.label
+        above = [box for box in picture.boxes if box.y < y < box.y + box.height]
+        assert not above, (line.outcome, above)
+
+
+def test_where_a_run_is_now_can_be_jumped_to():
+    text, root = drawn(statuses={"consent_gate": "completed", "image_check": "in_progress", "ai_review": "pending"})
+    (now,) = [node for node in root.iter(f"{SVG}g") if node.get("id") == "wf-now"]
+    assert now.find(f"{SVG}g").get("data-step") == "image_check"
+    assert 'id="wf-now"' not in drawn()[0]
+    assert text.count("-now") == 1

@@ -1,0 +1,75 @@
+"""Figures of the overview about attempts and what waits for people, each bounded."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, Q
+
+from attempts.models import Attempt, QuarantineCase, Review
+from attempts.states import AttemptState, ReviewStatus
+from governance.selectors.console import COUNT_LIMIT, id_floor
+from governance.selectors.search import by_organization
+
+DENIALS = 2_000
+AGES: tuple[tuple[str, timedelta | None], ...] = (
+    ("under 15 minutes", timedelta(minutes=15)),
+    ("under 1 hour", timedelta(hours=1)),
+    ("under 4 hours", timedelta(hours=4)),
+    ("under 1 day", timedelta(days=1)),
+    ("older", None),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    by_age: list[tuple[str, int]]
+    total: int
+    oldest: datetime | None
+    next_expiry: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Denials:
+    """Of the last hour: why, and which callers were throttled."""
+
+    by_reason: list[tuple[str, int]]
+    throttled: list[tuple[str, int]]
+    capped: bool
+
+
+def holds_by_age(*, at: datetime) -> Holds:
+    """Open reviews by how long they have waited; counted up to the limit by one query."""
+    rows = Review.objects.filter(status=ReviewStatus.REQUESTED).order_by()[:COUNT_LIMIT]
+    counts, younger = {}, Q(pk__isnull=True)
+    for number, (_, age) in enumerate(AGES):
+        within = Q(requested_at__gt=at - age) if age else Q()
+        counts[f"age_{number}"] = Count("id", filter=within & ~younger)
+        younger = within
+    found = rows.aggregate(all=Count("id"), oldest=Min("requested_at"), next=Min("expires_at"), **counts)
+    by_age = [(words, found[f"age_{number}"]) for number, (words, _) in enumerate(AGES)]
+    return Holds(by_age, found["all"], found["oldest"], found["next"])
+
+
+def quarantine_by_category() -> list[tuple[str, int]]:
+    """Open cases."""
+    rows = QuarantineCase.objects.filter(by_organization(), resolution="").order_by()
+    return Counter(rows.values_list("category", flat=True)[:COUNT_LIMIT]).most_common()
+
+
+def quarantine_escalated() -> int:
+    """Open cases whose time to look at them is over."""
+    rows = QuarantineCase.objects.filter(by_organization(), resolution="", escalated_at__isnull=False).order_by()
+    return rows[:COUNT_LIMIT].count()
+
+
+def denials_lately(*, at: datetime, within: timedelta = timedelta(hours=1)) -> Denials:
+    """The newest denials of the last hour: enough to see what is going on, however much of it goes on."""
+    rows = Attempt.objects.filter(
+        by_organization(), state=AttemptState.PREFLIGHT_DENIED, id__gte=id_floor(at - within)
+    ).order_by("-id")
+    found = list(rows.values_list("reason_code", "caller__slug")[:DENIALS])
+    throttled = Counter(slug for code, slug in found if code in {"rate_limited", "misuse_suspended"})
+    return Denials(
+        Counter(code for code, _ in found).most_common(8), throttled.most_common(8), capped=len(found) == DENIALS
+    )

@@ -1,0 +1,56 @@
+"""Rows for the console's benchmark: copies of rows that the services made, spread over the last thirty days."""
+
+from typing import Any
+
+from django.db import connection
+
+# UUIDv7 of a moment in the last thirty days; older servers have no function for it.
+SPREAD = (
+    "(lpad(to_hex(((extract(epoch FROM now()) - random() * 2592000) * 1000)::bigint), 12, '0')"
+    " || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"
+)
+MOMENT = "now() - random() * interval '30 days'"
+
+
+def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
+    """`count` copies of one row; `columns` are SQL expressions, `n` the number of the copy."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s ORDER BY ordinal_position",
+            [table],
+        )
+        names = [name for (name,) in cursor.fetchall()]
+        chosen = {"id": SPREAD} | columns
+        values = ", ".join(chosen.get(name, f"row.{name}") for name in names)
+        cursor.execute(
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {values}"
+            f" FROM {table} row, generate_series(1, {count}) n WHERE row.id = %s",
+            [source],
+        )
+
+
+def open_reviews(source: Any, attempts: str) -> None:
+    """One for every attempt that this condition names."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = 'attempts_review'"
+            " ORDER BY ordinal_position"
+        )
+        names = [name for (name,) in cursor.fetchall()]
+        chosen = {
+            "id": "a.id",
+            "attempt_id": "a.id",
+            "expires_at": "now() + random() * interval '1 day'",
+            "requested_at": "now() - random() * interval '2 days'",
+        }
+        values = ", ".join(chosen.get(name, f"row.{name}") for name in names)
+        cursor.execute(
+            f"INSERT INTO attempts_review ({', '.join(names)}) SELECT {values}"
+            f" FROM attempts_review row, attempts_attempt a WHERE row.id = %s AND {attempts}",
+            [source],
+        )
+
+
+def analyze() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")

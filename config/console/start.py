@@ -1,0 +1,208 @@
+"""Getting started: from an empty installation to an attempt in the review queue. What is done is read from the rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from secrets import token_hex
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from attempts.selectors.first_run import Asked, asked
+from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, PersonForm, StarterForm
+from config.console.start_steps import REVIEW_PAGES, steps
+from governance.admin.base import console_actor
+from governance.models import Organization
+from governance.roles import ApiScope
+from governance.selectors.first_run import SetUp, organizations_newest, set_up
+from governance.selectors.lists import uuid_or_none
+from governance.services.api_key import api_key_issue
+from governance.services.service_account import service_account_create
+from governance.services.starter import contract_from_starter, person_with_roles
+from governance.starters import attempt_example, curl_line, starter
+from reasoncodes.actors import Actor
+from reasoncodes.errors import DomainError, WrongState
+
+KEY_DAYS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who does a step, where, and how far things are."""
+
+    request: HttpRequest
+    actor: Actor
+    organization: Organization
+    found: SetUp
+
+
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    organizations, chosen = _organizations(request)
+    found = set_up(organization=chosen)
+    said = asked(organization_id=chosen.id) if chosen else Asked(None, None, None)
+    region = settings.DEPLOYMENT_REGION
+    shown = steps(found, said, region=region, administrator=request.user.is_superuser)
+    return _page(
+        request,
+        "admin/console/start.html",
+        {
+            "title": "Getting started",
+            "organizations": organizations,
+            "chosen": chosen,
+            "steps": shown,
+            "done": sum(step.done for step in shown),
+            "next": next((step for step in shown if not step.done), None),
+        },
+    )
+
+
+def start_step(request: HttpRequest, step: str) -> HttpResponse:
+    """One form: GET shows it, POST does it."""
+    if step not in FORMS:
+        raise Http404
+    _, chosen = _organizations(request)
+    if chosen is None:
+        return HttpResponseRedirect(reverse("console_start"))
+    title, text, button, form_class, perform = FORMS[step]
+    form = form_class(request.POST if request.method == "POST" else None)
+    status = 200
+    if request.method == "POST" and form.is_valid():
+        asking = Asking(request, console_actor(request), chosen, set_up(organization=chosen))
+        try:
+            return perform(asking, form.cleaned_data)
+        except DomainError as refusal:
+            status = refusal.status
+            form.add_error(None, " ".join([refusal.detail, *(one.message for one in refusal.errors)]))
+    context = {"title": title, "text": text, "button": button, "form": form, "chosen": chosen, "back": _here(chosen)}
+    return _page(request, "admin/console/start_step.html", context, status=status)
+
+
+def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+    roles = [role for name in data["roles"] for role in ROLE_SETS[name][1]]
+    made = person_with_roles(
+        actor=asking.actor,
+        at=timezone.now(),
+        organization=asking.organization,
+        username=data["username"],
+        password=data["password"],
+        roles=roles,
+    )
+    return _done(asking, f"{made.username} can sign in now.")
+
+
+def add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+    made = service_account_create(actor=asking.actor, at=timezone.now(), organization=asking.organization, **data)
+    return _done(asking, f"The service account {made.slug} is there. It gets its key when you send the first request.")
+
+
+def add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+    contract = contract_from_starter(
+        actor=asking.actor,
+        at=timezone.now(),
+        organization=asking.organization,
+        starter=starter(data["starter"]),
+        slug=data["slug"],
+    )
+    return _done(asking, f"{contract} is drafted, with all ten documents. Now its owners have to approve.")
+
+
+def first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+    """The line is shown once: it holds a new key."""
+    contract, account = asking.found.contract, asking.found.account
+    if contract is None or account is None or not asking.found.is_open:
+        raise WrongState("There is no open contract yet, or no service account.")
+    now = timezone.now()
+    issued = api_key_issue(
+        actor=asking.actor,
+        at=now,
+        service_account=account,
+        scopes=[ApiScope.ATTEMPTS_CREATE],
+        expires_at=now + timedelta(days=KEY_DAYS),
+    )
+    line = curl_line(
+        base_url=asking.request.build_absolute_uri("/").rstrip("/"),
+        slug=contract.slug,
+        version=contract.version,
+        secret=issued.secret,
+        key=f"first-{token_hex(6)}",
+        body=attempt_example(),
+    )
+    context = {"title": "The first request", "line": line, "contract": contract, "back": _here(asking.organization)}
+    context["review"] = REVIEW_PAGES
+    response = _page(asking.request, "admin/console/start_line.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+Perform = Callable[[Asking, dict[str, Any]], HttpResponse]
+FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
+    "people": (
+        "Add a person",
+        "Whoever drafts a contract cannot approve it, and whoever asks cannot release: it takes at least one person "
+        "besides you, who owns the ten areas, and a reviewer. In a trial that may be the same person.",
+        "Add the person",
+        PersonForm,
+        add_person,
+    ),
+    "account": (
+        "Add a service account",
+        "Services call Holdpoint with a key of their own. An account is one service; it asks, it never decides.",
+        "Add the account",
+        AccountForm,
+        add_account,
+    ),
+    "contract": (
+        "A contract from a starter",
+        "A contract says what may be asked for and what happens then. It starts with ten filled-in documents and a "
+        "published policy, and takes nothing until the owners of all ten areas have approved.",
+        "Draft it",
+        StarterForm,
+        add_contract,
+    ),
+    "call": (
+        "The first request",
+        f"The next page shows one line for your shell, with a new key of your service account that is valid for "
+        f"{KEY_DAYS} day and may only ask. It is shown once.",
+        "Make the line",
+        CallForm,
+        first_call,
+    ),
+}
+
+
+def _organizations(request: HttpRequest) -> tuple[list[Organization], Organization | None]:
+    """Those that the person operates, and the one that this is about: the named one, else the newest."""
+    actor = console_actor(request)
+    if not actor.organization_ids and not request.user.is_superuser:
+        raise PermissionDenied
+    rows = organizations_newest(ids=actor.organization_ids)
+    named: UUID | None = uuid_or_none(request.GET.get("organization", ""))
+    if named is None:
+        return rows, rows[0] if rows else None
+    chosen = next((row for row in rows if row.id == named), None)
+    if chosen is None:
+        raise Http404
+    return rows, chosen
+
+
+def _here(organization: Organization) -> str:
+    return f"{reverse('console_start')}?organization={organization.id}"
+
+
+def _done(asking: Asking, said: str) -> HttpResponse:
+    messages.success(asking.request, said)
+    return HttpResponseRedirect(_here(asking.organization))
+
+
+def _page(request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    return render(request, template, admin.site.each_context(request) | context, status=status)

@@ -1,0 +1,73 @@
+"""The forms of the first run: few fields, all with a default that works."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.password_validation import validate_password
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from governance.documents import OWNER_GROUPS
+from governance.models import User
+from governance.starters import REVIEWER, STARTERS
+
+SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+ROLE_SETS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "owner": ("Owner of all ten areas: approves contracts", tuple(f"owner:{group}" for group in OWNER_GROUPS)),
+    "reviewer": ("Reviewer: releases or rejects held actions", (f"reviewer:{REVIEWER}",)),
+    "operator": ("Operator: sets up and intervenes", ("operator",)),
+    "auditor": ("Auditor: reads everything, changes nothing", ("auditor",)),
+}
+
+
+class PersonForm(forms.Form):
+    username = forms.RegexField(
+        r"^[\w.@+-]{1,150}$", widget=UnfoldAdminTextInputWidget, help_text="Letters, digits and @ . + - _ only."
+    )
+    password = forms.CharField(
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        help_text="At least twelve characters. Tell them yourself; nobody can read it here.",
+    )
+    roles = forms.MultipleChoiceField(
+        choices=[(name, words) for name, (words, _) in ROLE_SETS.items()],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="In a larger organization the nine owning groups are different people; roles can be moved later.",
+    )
+
+    def clean_password(self) -> str:
+        """Here, so that a weak one is an error beside the field; the service asks again."""
+        password: str = self.cleaned_data["password"]
+        validate_password(password, User(username=self.cleaned_data.get("username", "")))
+        return password
+
+
+class AccountForm(forms.Form):
+    slug = forms.RegexField(
+        SLUG, initial="caller", widget=UnfoldAdminTextInputWidget, help_text="Small letters, digits and dashes."
+    )
+    description = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
+
+
+class StarterForm(forms.Form):
+    starter = forms.ChoiceField(
+        choices=[(one.name, f"{one.title}. {one.description}") for one in STARTERS],
+        initial=STARTERS[0].name,
+        widget=UnfoldAdminRadioSelectWidget,
+    )
+    slug = forms.RegexField(
+        SLUG,
+        initial="first-contract",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Part of the address that callers use: small letters, digits and dashes.",
+    )
+
+
+class CallForm(forms.Form):
+    """Nothing to fill in: the button makes a key that is valid for a day."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)

@@ -1,0 +1,28 @@
+"""`{% load pictures %}`, then `{% workflow_picture document title %}`, `{% run_picture instance %}` or
+`{% step_picture review.origin_step %}`. The page loads holdpoint/states.css and workflows/graph.css."""
+
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.utils.safestring import SafeString
+
+from workflows import pictures
+from workflows.models import WorkflowInstance
+
+register = template.Library()
+
+
+@register.simple_tag
+def workflow_picture(document: Any, title: str, prefix: str = "wf") -> SafeString:
+    return pictures.workflow_picture(document, title=title, prefix=prefix)
+
+
+@register.simple_tag
+def run_picture(instance: WorkflowInstance, prefix: str = "wf") -> SafeString:
+    return pictures.run_picture(instance, prefix=prefix)
+
+
+@register.simple_tag
+def step_picture(step_id: UUID | None, prefix: str = "wf") -> SafeString:
+    return pictures.step_picture(step_id, prefix=prefix)
