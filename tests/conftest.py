@@ -14,6 +14,15 @@ from tests.emptying import empty_database, remember_pristine
 pytest_plugins = ["tests.replay_plugin", "tests.properties"]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a running stack stay together: those of a file, and those of all browser files."""
+    for item in items:
+        if item.get_closest_marker("stack"):
+            folder = item.path.parent.name
+            item.add_marker(pytest.mark.xdist_group(folder if folder == "browser" else item.path.stem))
+
+
 @pytest.fixture(autouse=True)
 def no_scope_left_over() -> Iterator[None]:
     leave_scope()
