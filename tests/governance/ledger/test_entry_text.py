@@ -1,0 +1,32 @@
+"""The fast way to an entry's hash gives the same as the one that defines it."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from governance.ledger.entry import EntryHeader, EntryText, entry_hash, entry_hash_of_text
+
+pytestmark = pytest.mark.unit
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(9999, 1, 1))  # noqa: DTZ001
+
+
+@given(
+    ids=st.tuples(st.uuids(), st.none() | st.uuids(), st.uuids()),
+    texts=st.tuples(*[TEXTS] * 7),
+    at=MOMENTS,
+    digest=st.binary(min_size=32, max_size=32),
+)
+def test_both_ways_give_one_hash(
+    ids: tuple[UUID, UUID | None, UUID], texts: tuple[str, ...], at: datetime, digest: bytes
+) -> None:
+    own, organization, subject = ids
+    action, kind, *others = texts
+    moment = at.replace(tzinfo=UTC)
+    header = EntryHeader(own, organization, action, kind, subject, *others, moment)
+    shown = at.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")
+    text = EntryText(str(own), str(organization) if organization else None, action, kind, str(subject), *others, shown)
+    assert entry_hash_of_text(text, payload_sha256=digest) == entry_hash(header=header, payload_sha256=digest)
