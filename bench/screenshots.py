@@ -37,15 +37,19 @@ def shots(made: dict[str, str]) -> list[Shot]:
         Shot("overview-phone", "operator", "/admin/", PHONE, "dark"),
         Shot("getting-started", "admin", "/admin/start/"),
         Shot("attempts", "operator", "/admin/attempts/attempt/?state=review-required", LOW),
-        Shot("attempt", "operator", f"/admin/attempts/attempt/{made['attempt']}/change/"),
+        Shot("attempt", "operator", f"/admin/attempts/attempt/{made['attempt']}/change/", then=to_timeline),
         Shot("run", "operator", f"/admin/workflows/workflowinstance/{made['run']}/change/", then=to_picture),
-        Shot("readiness-board", "owner_privacy", f"/admin/governance/contract/{made['closed']}/readiness/"),
+        Shot("readiness-board", "owner_privacy", f"/admin/governance/contract/{made['closed']}/readiness/", LOW),
         Shot("shutdown", "operator", made["shutdown"]),
         Shot("review-queue", "reviewer", "/review/"),
         Shot("review-card", "reviewer", f"/review/{made['review']}"),
         Shot("review-queue-phone", "reviewer", "/review/", PHONE, "dark"),
         Shot("review-card-phone", "reviewer", f"/review/{made['review']}", PHONE),
     ]
+
+
+def to_timeline(page: Page) -> None:
+    page.evaluate("document.querySelector('#obstacles-title').scrollIntoView()")
 
 
 def to_picture(page: Page) -> None:

@@ -111,10 +111,17 @@ def _lags(at: datetime) -> dict[str, Any]:
     outbox, sealer = outbox_waiting(at=at), sealer_lag(at=at)
     return {
         "outbox": outbox,
+        "outbox_lag": lag_words(outbox.lag_seconds),
         "outbox_late": outbox.waiting and outbox.lag_seconds > LAG_WORRIES,
-        "sealer_lag": sealer,
+        "sealer_lag": lag_words(sealer),
         "sealer_late": sealer > settings.SEALER_LAG_LIMIT_SECONDS,
     }
+
+
+def lag_words(seconds: float) -> str:
+    """Coarse, so that figures which only grow older by a second are the same figures."""
+    steps = ((5, "under 5 s"), (15, "under 15 s"), (60, "under a minute"))
+    return next((words for limit, words in steps if seconds < limit), f"{seconds / 60:,.0f} min")
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:

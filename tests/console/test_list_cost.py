@@ -78,7 +78,9 @@ class Heap:
     def grow(self, total: int) -> None:
         """Half of the rows are another organization's, in between as they come in."""
         count, self.made = total - self.made, total
-        own = {"organization_id": f"(ARRAY['{self.cast.organization.id}', '{self.cast.other.id}'])[1 + n % 2]::uuid"}
+        own = {
+            "organization_id": f"(ARRAY['{self.cast.organization.id}', '{self.cast.other.id}'])[1 + mod(n, 2)]::uuid"
+        }
         random = "gen_random_uuid()"
         copy_rows("attempts_attempt", self.attempt.id, count, **own, state="'completed'", reason_code="''")
         copy_rows("governance_enforcementdecision", self.decision.id, count, **own, verdict="'allow'")

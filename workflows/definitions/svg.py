@@ -12,7 +12,7 @@ from workflows.definitions.layout import Box, Line, Picture, Point
 
 _ID_SIZE, _WHAT_SIZE = 13.0, 11.5
 _BOLD = 1.08
-_PADDING = 12
+_PADDING = 8
 # Widths of letters in parts of their size, rather too wide than too narrow: no font is asked, and none is embedded.
 _NARROW, _WIDE = frozenset("ijlft.,:;|!'()[]{} "), frozenset("mwMW@%—…")
 _GOING = ("in_progress", "waiting_approval", "pending", "failed", "timed_out")
@@ -186,10 +186,10 @@ def text_width(text: str, *, size: float) -> float:
 
 def _letter(letter: str) -> float:
     if letter in _NARROW:
-        return 0.36
+        return 0.32
     if letter in _WIDE or ord(letter) > 0x2E80:
         return 1.0
-    return 0.72 if letter.isupper() else 0.6
+    return 0.7 if letter.isupper() else 0.56
 
 
 def fitted(text: str, room: float, *, size: float) -> str:

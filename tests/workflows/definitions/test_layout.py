@@ -298,7 +298,7 @@ def test_thirty_steps_neither_overlap_nor_spill_over():
         box = boxes[node.get("data-step")]
         for line in node.iter(f"{SVG}text"):
             size = 13 * 1.08 if line.get("class") == "wf-id" else 11.5
-            assert text_width(line.text, size=size) <= box.width - 20, line.text
+            assert text_width(line.text, size=size) <= box.width - 16, line.text
             assert int(line.get("x")) == box.middle
 
 
