@@ -76,7 +76,7 @@ def fill(demo: dict[str, Any]) -> dict[str, Any]:
         ended = made | {"state": "'completed'", "reason_code": "''"}
         copy_rows("attempts_attempt", attempt.id, ATTEMPTS - OPEN, **ended)
         copy_rows("attempts_attempt", attempt.id, OPEN, **made)
-        open_reviews(attempt.review.id, f"a.state = 'review-required' AND a.id <> '{attempt.id}'")
+        open_reviews(attempt.review.id)
         decision = EnforcementDecision.objects.get(id=attempt.decision_id)
         copy_rows("governance_enforcementdecision", decision.id, ATTEMPTS - OPEN, verdict="'allow'", at=MOMENT)
         entry = LedgerEntry.objects.filter(subject_id=attempt.id).first()
