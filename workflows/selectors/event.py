@@ -24,7 +24,7 @@ def event_list(
         # From those that were made of another one, which are few: asking every kept event would read all of them.
         rows = rows.filter(id__in=WorkflowEvent.objects.filter(redrives__isnull=False).values("redrives_id"))
     elif redriven is not None:
-        # Not by the annotation: of a subquery that is null the planner expects next to no rows, and then sorts them all.
+        # Not by the annotation: of a subquery that is null the planner expects next to no rows, and sorts them all.
         rows = rows.filter(~Exists(WorkflowEvent.objects.filter(redrives=OuterRef("id"))))
     return rows if case_id is None else rows.filter(case_id=case_id)
 
