@@ -76,11 +76,11 @@ def fill(demo: dict[str, Any]) -> dict[str, Any]:
         ended = made | {"state": "'completed'", "reason_code": "''"}
         copy_rows("attempts_attempt", attempt.id, ATTEMPTS - OPEN, **ended)
         copy_rows("attempts_attempt", attempt.id, OPEN, **made)
-        open_reviews(attempt.review.id, f"a.state = 'review-required' AND a.id <> '{attempt.id}'")
+        open_reviews(attempt.review.id)
         decision = EnforcementDecision.objects.get(id=attempt.decision_id)
-        copy_rows("governance_enforcementdecision", decision.id, ATTEMPTS - OPEN, verdict="'allow'", at=MOMENT)
+        copy_rows("governance_enforcementdecision", decision.id, ATTEMPTS // 2, verdict="'allow'", at=MOMENT)
         entry = LedgerEntry.objects.filter(subject_id=attempt.id).first()
-        copy_rows("governance_ledgerentry", entry.id, ATTEMPTS, at=MOMENT, subject_id="gen_random_uuid()")
+        copy_rows("governance_ledgerentry", entry.id, ATTEMPTS // 4, at=MOMENT, subject_id="gen_random_uuid()")
         instance = WorkflowInstance.objects.order_by("-id").first()
         case = {"case_id": "gen_random_uuid()", "created_at": MOMENT}
         copy_rows("workflows_workflowinstance", instance.id, RUNS, **case, state="'completed'")

@@ -29,8 +29,8 @@ def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
         )
 
 
-def open_reviews(source: Any, attempts: str) -> None:
-    """One for every attempt that this condition names."""
+def open_reviews(source: Any) -> None:
+    """One for every held attempt that has none."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_name = 'attempts_review'"
@@ -46,7 +46,8 @@ def open_reviews(source: Any, attempts: str) -> None:
         values = ", ".join(chosen.get(name, f"row.{name}") for name in names)
         cursor.execute(
             f"INSERT INTO attempts_review ({', '.join(names)}) SELECT {values}"
-            f" FROM attempts_review row, attempts_attempt a WHERE row.id = %s AND {attempts}",
+            " FROM attempts_review row, attempts_attempt a WHERE row.id = %s AND a.state = 'review-required'"
+            " AND NOT EXISTS (SELECT 1 FROM attempts_review other WHERE other.attempt_id = a.id)",
             [source],
         )
 

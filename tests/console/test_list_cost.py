@@ -27,7 +27,7 @@ from workflows.selectors import run_console
 
 FEW, MANY = 1_500, 9_000
 WINDOW = 400
-SLACK = 60  # pages: an index is a level deeper, a leaf fuller
+SLACK = 60 + WINDOW  # pages: an index is a level deeper, and each row of a window may stand on a page of its own
 HOT = [model for model, page in admin.site._registry.items() if isinstance(page, ConsoleAdmin) and page.hot]
 TABLES = (
     "attempts_attempt",
