@@ -24,7 +24,7 @@ from attempts.services.review_delegate import review_delegate
 from attempts.services.review_vote import review_vote
 from attempts.states import ReviewStatus, VoteVerdict
 from attempts.web.base import ReviewPage, is_htmx, refusal_answer
-from attempts.web.card import card_context
+from attempts.web.card import card_opened
 from attempts.web.forms import DelegateForm, NothingForm, OverrideForm, WordForm, read
 from attempts.web.queue import query_of, wanted_from
 from governance.web.accounts.step_up import signed_in_recently, step_up_url
@@ -126,7 +126,7 @@ class AnswerView(ReviewPage):
     def _card(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> dict[str, Any]:
         now = database_now()
         reader = reader_of(actor=self.actor, now=now)
-        return card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
 
 
 def _address(review_id: UUID | None, wanted: QueueFilter) -> str:

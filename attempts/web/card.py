@@ -17,6 +17,8 @@ from attempts.states import ReviewStatus, VoteVerdict
 from attempts.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
 from attempts.web.panels import panels_of
 from attempts.web.queue import query_of, queue_context, wanted_from
+from governance.services.read_audit import read_recorded
+from governance.states import ReadDoor
 from governance.web.accounts.step_up import signed_in_recently
 from reasoncodes.actors import Actor
 
@@ -43,6 +45,24 @@ def card_context(
         "zone": timezone.get_current_timezone_name(),
         "now": now,
     }
+
+
+def card_opened(
+    request: HttpRequest, *, actor: Actor, reader: Reader, review_id: UUID, wanted: QueueFilter, now: datetime
+) -> dict[str, Any]:
+    """What a person is about to look at: that stands in the read audit before it is shown. Not for what a page that is
+    open already asks for again."""
+    context = card_context(request, actor=actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+    read_recorded(
+        actor=actor,
+        organization_id=context["review"].organization_id,
+        subject_kind="review",
+        subject_id=review_id,
+        purpose="review",
+        at=now,
+        door=ReadDoor.CONSOLE,
+    )
+    return context
 
 
 def warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
@@ -76,7 +96,7 @@ class CardPage(ReviewPage):
     def get(self, request: HttpRequest, review_id: UUID) -> HttpResponse:
         now = database_now()
         reader, wanted = reader_of(actor=self.actor, now=now), wanted_from(request.GET)
-        context = card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        context = card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
         if is_htmx(request):
             return render(request, "review/parts/card.html", context)
         around = queue_context(reader=reader, wanted=wanted, now=now)

@@ -77,7 +77,7 @@ def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[
     return f"Taken: {row.role} in {row.organization.slug}."
 
 
-class LeaveForm(ReasonForm):
+class PersonReasonForm(ReasonForm):
     """The system's reasons: a person may belong to several organizations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -91,7 +91,7 @@ def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data:
 
 
 def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
-    sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj)
+    sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
     return "Every session has ended; second factors, passkeys and locks are gone."
 
 
@@ -110,7 +110,7 @@ class UserAdmin(ConsoleAdmin):
             "End access",
             "The person left: they are signed out, lose every role, and what they released is not sent any more.",
             deactivate,
-            LeaveForm,
+            PersonReasonForm,
             available=lambda obj: obj.is_active,
             danger=True,
         ),
@@ -120,6 +120,7 @@ class UserAdmin(ConsoleAdmin):
             "For a lost phone or a session in strange hands: every session ends, second factors and passkeys are "
             "removed, a lock is lifted. The password stays. Make sure that it is really they who ask.",
             reset_sign_in,
+            PersonReasonForm,
             danger=True,
         ),
     ]

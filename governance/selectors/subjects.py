@@ -136,6 +136,7 @@ def export_tables() -> Iterable[ExportTable]:
 
 
 LEFT_OUT = {
+    "governance.intakeminute": "counts of the decisions, which are exported",
     "governance.organizationuserobjectpermission": "rights of people; the roles are exported",
     "governance.organizationgroupobjectpermission": "follows from the roles, which are exported",
     "governance.contractuserobjectpermission": "rights of people; the roles are exported",

@@ -9,8 +9,11 @@ from django.db import transaction
 from governance.ledger.append import ledger_append
 from governance.models import RoleGroup, User
 from governance.selectors.sign_in import session_of, sessions_of
+from governance.services.note import note_create
 from reasoncodes.actors import Actor
+from reasoncodes.codes import Scope
 from reasoncodes.errors import NotFound, ScopeMissing
+from reasoncodes.selectors import reason_code_require
 from reasoncodes.tenancy import every_tenant
 
 
@@ -29,11 +32,13 @@ def sessions_end_others(*, user: User, current_key: str | None) -> int:
     return len(others)
 
 
-def sign_in_reset(*, actor: Actor, at: datetime, user: User) -> None:
+def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, note: str = "") -> None:
     """By an operator, for a person who cannot sign in any more or must not go on: every session ends, second factors
     and passkeys are gone, a lock is lifted. The password stays."""
     _require_standing(actor, user)
+    reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
+        stored = note_create(organization_id=None, text=note)
         removed, _ = Authenticator.objects.filter(user=user).delete()
         AccessAttempt.objects.filter(username=user.username).delete()
         ended = sessions_end_others(user=user, current_key=None)
@@ -44,7 +49,8 @@ def sign_in_reset(*, actor: Actor, at: datetime, user: User) -> None:
             subject_id=user.id,
             actor=actor,
             at=at,
-            payload={"sessions": ended, "factors": removed},
+            payload={"sessions": ended, "factors": removed, "note_sha256": stored.sha256 if stored else None},
+            reason_code=reason_code,
         )
 
 

@@ -13,11 +13,13 @@ from config.celery import app as celery_app
 from config.heartbeat import heartbeat_beat
 from config.tasks import heartbeat
 from governance.valkey import valkey
+from tests.governance.ledger.sealing import seal_all
 
 
 @pytest.fixture
 def beating(transactional_db: None) -> Iterator[None]:
     heartbeat_beat(at=timezone.now())
+    seal_all()  # what the migrations wrote was written long ago
     yield
     valkey().flushdb()
 

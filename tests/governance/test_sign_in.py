@@ -21,6 +21,7 @@ from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 
 PASSWORD = "correct horse battery"
+REASON = {"reason_code": "planned_maintenance"}
 SECRET = "JBSWY3DPEHPK3PXP"
 OURS = ("axes_", "account_", "mfa_", "usersessions_")
 
@@ -167,7 +168,10 @@ def test_an_operator_helps_somebody_who_lost_their_phone(cast: Cast, rita: User)
     console = cast.console(cast.operator)
     assert console.get(f"/admin/governance/user/{rita.id}/act/reset-sign-in/").status_code == 200
     assert Authenticator.objects.filter(user=rita).exists()
-    console.post(f"/admin/governance/user/{rita.id}/act/reset-sign-in/", {})
+    address = f"/admin/governance/user/{rita.id}/act/reset-sign-in/"
+    assert "reason" in console.post(address, {}).content.decode()
+    assert Authenticator.objects.filter(user=rita).exists(), "not without a reason"
+    console.post(address, REASON)
     sign_in(client)
     assert signed_in(client)
     with every_tenant():
@@ -178,10 +182,10 @@ def test_nobody_resets_the_sign_in_of_somebody_who_acts_elsewhere_too(cast: Cast
     TOTP.activate(rita, SECRET)
     cast.person("rita", "operator", organization=cast.other)
     path = f"/admin/governance/user/{rita.id}/act/reset-sign-in/"
-    assert cast.console(cast.operator).post(path, {}).status_code == 403
-    assert cast.console(cast.auditor).post(path, {}).status_code == 403
+    assert cast.console(cast.operator).post(path, REASON).status_code == 403
+    assert cast.console(cast.auditor).post(path, REASON).status_code == 403
     assert Authenticator.objects.filter(user=rita).exists()
-    assert cast.console(cast.administrator).post(path, {}).status_code == 302
+    assert cast.console(cast.administrator).post(path, REASON).status_code == 302
     assert not Authenticator.objects.filter(user=rita).exists()
 
 
@@ -189,7 +193,8 @@ def test_the_reset_ends_every_session(cast: Cast, rita: User) -> None:
     client = Client()
     sign_in(client)
     with every_tenant():
-        sign_in_reset(actor=cast.actor(cast.operator, [cast.organization]), at=timezone.now(), user=rita)
+        actor = cast.actor(cast.operator, [cast.organization])
+        sign_in_reset(actor=actor, at=timezone.now(), user=rita, **REASON)
     assert client.get("/review/").status_code == 302
 
 

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from attempts.models import Review
+from governance.models import ReadAccess
 from governance.services.contract import contract_suspend
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, form, many_cases, page
@@ -26,7 +27,7 @@ from tests.attempts.reviews.support import (
 )
 from tests.attempts.test_intake import URL, body, post
 from tests.cast import Cast
-from tests.governance.support import row_counts
+from tests.governance.support import governed_counts
 from tests.governed import open_contract
 
 HELD_VERBS = ("approve", "reject", "claim", "delegate")
@@ -125,13 +126,15 @@ def test_nobody_and_anonymous_are_sent_away(cast: Cast, clinic: Clinic, path: st
 
 def test_looking_changes_nothing(cast: Cast, clinic: Clinic) -> None:
     rita, held, case = browser(cast.reviewer), clinic.hold(), ask(cast)
-    before = row_counts()
+    before = governed_counts()
     for review in (held, case):
         for path in (page(review), page(review, "live"), f"/review/bulk?verdict=approve&id={review.id}"):
             assert rita.get(path).status_code == 200
         for verb in (*HELD_VERBS, *CASE_VERBS, "release"):
             assert rita.get(page(review, verb)).status_code == 405
-    assert row_counts() == before
+    assert governed_counts() == before
+    with every_tenant():
+        assert ReadAccess.objects.filter(subject_id__in=[held.id, case.id]).count() == 2, "opened once each"
 
 
 def test_a_decision_without_the_pages_token_is_refused(cast: Cast, clinic: Clinic) -> None:

@@ -23,7 +23,7 @@ from tests.attempts.reviews.support import (
     url,
 )
 from tests.cast import Cast
-from tests.governance.support import row_counts
+from tests.governance.support import governed_counts
 
 OVER, EXPIRED, WRONG = (409, "review-over"), (409, "review-expired"), (409, "wrong-state")
 DECISIONS = {"release": RELEASING, "human_review": JUDGING}
@@ -97,9 +97,9 @@ def test_what_a_verb_does_in_a_status(
 @pytest.mark.parametrize("method", ["get", "head", "options", "put", "patch", "delete"])
 def test_no_other_method_does_anything_at_a_deciding_door(clinic: Clinic, rita: Any, verb: str, method: str) -> None:
     review = clinic.hold()
-    before = row_counts()
+    before = governed_counts()
     assert getattr(rita, method)(url(review, verb)).status_code in {403, 405}
-    assert row_counts() == before
+    assert governed_counts() == before
 
 
 @pytest.mark.parametrize("method", ["get", "head", "options"])
@@ -108,7 +108,7 @@ def test_reading_writes_nothing_not_even_about_an_overdue_review(
 ) -> None:
     review = clinic.hold()
     set_deadline(review, seconds=-1)
-    before = row_counts()
+    before = governed_counts()
     for address in (url(review), "/api/v1/reviews", "/api/v1/reviews?status=requested"):
         assert getattr(rita, method)(address).status_code == 200
-    assert (row_counts(), status_of(review)[0]) == (before, "requested")
+    assert (governed_counts(), status_of(review)[0]) == (before, "requested")

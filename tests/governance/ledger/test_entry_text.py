@@ -1,6 +1,7 @@
 """The fast way to an entry's hash gives the same as the one that defines it."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,7 +25,8 @@ def test_both_ways_give_one_hash(
     ids: tuple[UUID, UUID | None, UUID], texts: tuple[str, ...], at: datetime, digest: bytes
 ) -> None:
     own, organization, subject = ids
-    action, kind, *others = texts
+    action, kind, *rest = texts
+    others: Any = rest
     moment = at.replace(tzinfo=UTC)
     header = EntryHeader(own, organization, action, kind, subject, *others, moment)
     shown = at.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")
