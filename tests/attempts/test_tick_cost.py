@@ -24,7 +24,8 @@ def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
     """`count` copies of one row with new ids; `columns` are SQL expressions over `n`, the number of the copy."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = %s ORDER BY ordinal_position",
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s"
+            " AND table_schema = current_schema() ORDER BY ordinal_position",
             [table],
         )
         names = [name for (name,) in cursor.fetchall()]
