@@ -1,6 +1,7 @@
 """The fast way to an entry's hash gives the same as the one that defines it."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from governance.ledger.entry import EntryHeader, EntryText, entry_hash, entry_hash_of_text
 
 pytestmark = pytest.mark.unit
+NAMES = ("action", "subject_type", "actor_kind", "actor_ref", "reason_code", "request_id", "trace_id")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(9999, 1, 1))  # noqa: DTZ001
 
@@ -24,10 +26,13 @@ def test_both_ways_give_one_hash(
     ids: tuple[UUID, UUID | None, UUID], texts: tuple[str, ...], at: datetime, digest: bytes
 ) -> None:
     own, organization, subject = ids
-    action, kind, *others = texts
-    moment = at.replace(tzinfo=UTC)
-    header = EntryHeader(own, organization, action, kind, subject, *others, moment)  # type: ignore[call-arg]
-    shown = at.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00")
-    of = str(organization) if organization else None
-    text = EntryText(str(own), of, action, kind, str(subject), *others, shown)  # type: ignore[call-arg]
+    shared: dict[str, Any] = dict(zip(NAMES, texts, strict=True))
+    header = EntryHeader(id=own, organization_id=organization, subject_id=subject, at=at.replace(tzinfo=UTC), **shared)
+    text = EntryText(
+        id=str(own),
+        organization_id=str(organization) if organization else None,
+        subject_id=str(subject),
+        at=at.strftime("%Y-%m-%dT%H:%M:%S.%f+00:00"),
+        **shared,
+    )
     assert entry_hash_of_text(text, payload_sha256=digest) == entry_hash(header=header, payload_sha256=digest)
