@@ -68,7 +68,7 @@ class ConsoleAdmin(ListPages):
     view_permission = VIEW
     addable = False
     editable = False
-    list_per_page = 50
+    list_per_page = 30
     compressed_fields = True
     warn_unsaved_form = True
     list_filter_submit = True
