@@ -9,6 +9,7 @@ from django.db.models import Count, Min, Q
 from attempts.models import Attempt, QuarantineCase, Review
 from attempts.states import AttemptState, ReviewStatus
 from governance.selectors.console import COUNT_LIMIT, id_floor
+from governance.selectors.lists import counted_by
 from governance.selectors.search import by_organization
 
 DENIALS = 2_000
@@ -53,8 +54,7 @@ def holds_by_age(*, at: datetime) -> Holds:
 
 def quarantine_by_category() -> list[tuple[str, int]]:
     """Open cases."""
-    rows = QuarantineCase.objects.filter(by_organization(), resolution="").order_by()
-    return Counter(rows.values_list("category", flat=True)[:COUNT_LIMIT]).most_common()
+    return counted_by(QuarantineCase.objects.filter(by_organization(), resolution=""), "category")
 
 
 def quarantine_escalated() -> int:

@@ -73,7 +73,7 @@ class ConsoleAdmin(ListPages):
     """What the read audit calls a row whose page is opened; nothing: opening it is not recorded."""
     addable = False
     editable = False
-    list_per_page = 50
+    list_per_page = 30
     compressed_fields = True
     warn_unsaved_form = True
     list_filter_submit = True

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Model, Q, QuerySet
 
 from governance.models import SavedFilter
@@ -22,6 +23,15 @@ def newest(rows: QuerySet[M]) -> QuerySet[M]:
     begin is asked first, because the planner knows how many rows follow an id, and not how many a subquery finds."""
     before = rows.order_by("-id").values_list("id", flat=True)[NEWEST : NEWEST + 1].first()
     return rows if before is None else rows.filter(id__gt=before)
+
+
+def counted_by(rows: QuerySet[M], name: str, *, limit: int = NEWEST) -> list[tuple[str, int]]:
+    """How many of the newest have which value, most first; counted by the database, so that only the counts travel."""
+    sql, params = rows.order_by("-id").values_list(name)[:limit].query.sql_with_params()
+    with connection.cursor() as cursor:
+        counting = f"SELECT value, count(*) FROM ({sql}) AS found (value) GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
+        cursor.execute(counting, params)
+        return [(str(value), int(count)) for value, count in cursor.fetchall()]
 
 
 def uuid_or_none(text: str) -> UUID | None:

@@ -1,10 +1,10 @@
 """Figures of the overview about runs and events, each bounded."""
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
 from governance.selectors.console import COUNT_LIMIT
+from governance.selectors.lists import counted_by
 from governance.selectors.search import by_organization
 from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance
 from workflows.states import EventOutcome, InstanceStatus, OutboxStatus
@@ -20,8 +20,8 @@ class Outbox:
 
 def halts_by_reason(*, most: int = 8) -> list[tuple[str, int]]:
     """Runs that are halted now."""
-    rows = WorkflowInstance.objects.filter(by_organization(), status=InstanceStatus.HALTED).order_by("-id")
-    return Counter(rows.values_list("halt_reason", flat=True)[:COUNT_LIMIT]).most_common(most)
+    rows = WorkflowInstance.objects.filter(by_organization(), status=InstanceStatus.HALTED)
+    return counted_by(rows, "halt_reason")[:most]
 
 
 def outbox_waiting(*, at: datetime) -> Outbox:
