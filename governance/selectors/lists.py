@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Model, Q, QuerySet
 
@@ -27,7 +28,10 @@ def newest(rows: QuerySet[M]) -> QuerySet[M]:
 
 def counted_by(rows: QuerySet[M], name: str, *, limit: int = NEWEST) -> list[tuple[str, int]]:
     """How many of the newest have which value, most first; counted by the database, so that only the counts travel."""
-    sql, params = rows.order_by("-id").values_list(name)[:limit].query.sql_with_params()
+    try:
+        sql, params = rows.order_by("-id").values_list(name)[:limit].query.sql_with_params()
+    except EmptyResultSet:  # of no organization
+        return []
     with connection.cursor() as cursor:
         counting = f"SELECT value, count(*) FROM ({sql}) AS found (value) GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
         cursor.execute(counting, params)
