@@ -14,7 +14,7 @@ from governance.admin.lists import choice_filter
 from governance.ledger.actions import wording
 from governance.models import LedgerEntry
 from governance.roles import AUDIT
-from governance.selectors.choices import entries_with_names
+from governance.selectors.choices import with_names
 from governance.selectors.lists import by_id
 from reasoncodes.actors import ActorKind
 
@@ -54,7 +54,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
         rows = super().get_queryset(request)
         if not request.user.is_superuser:
             rows = rows.filter(organization__in=console_actor(request, permission=AUDIT).organization_ids)
-        return entries_with_names(entries=rows)
+        return with_names(rows=rows)
 
     def matches(self, term: str) -> Q | None:
         return by_id(term, "id", "subject_id")

@@ -3,15 +3,16 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from governance.admin.base import ConsoleAdmin, console_actor
 from governance.admin.lists import choice_filter
-from governance.models import PersonReference, ReadAccess
+from governance.models import ReadAccess
 from governance.roles import AUDIT
+from governance.selectors.choices import with_names
 
-KINDS = {kind: kind for kind in ("attempt", "review", "bundle", "export")}
+KINDS = {kind: kind for kind in ("attempt", "review", "evidence_bundle", "export")}
 
 
 @admin.register(ReadAccess)
@@ -29,8 +30,7 @@ class ReadAccessAdmin(ConsoleAdmin):
         rows = super().get_queryset(request)
         if not request.user.is_superuser:
             rows = rows.filter(organization__in=console_actor(request, permission=AUDIT).organization_ids)
-        person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
-        return rows.annotate(username=Subquery(person[:1]))
+        return with_names(rows=rows)
 
     @admin.display(description="Who")
     def who(self, obj: Any) -> str:

@@ -7,9 +7,8 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from governance.admin.base import console_actor
 from governance.admin.forms import NOTE_LENGTH, ConsoleForm, intervention_choices
-from governance.admin.people import people_in_scope
-from governance.models import Organization
 from governance.retention import LAWFUL_REFUSALS
+from governance.selectors.choices import organization_choices, people_in_scope
 from governance.states import HoldScope
 from reasoncodes.codes import SYSTEM_CODES, Scope
 
@@ -41,7 +40,7 @@ class WhereForm(ConsoleForm):
         super().__init__(*args, **kwargs)
         fields: Any = self.fields
         ids = console_actor(self.request).organization_ids if self.request else frozenset()
-        fields["organization"].queryset = Organization.objects.filter(id__in=ids)
+        fields["organization"].queryset = organization_choices(ids=ids)
         if "reason_code" in fields:
             fields["reason_code"].choices = intervention_choices(next(iter(ids)) if len(ids) == 1 else None)
 

@@ -1,16 +1,18 @@
 """Reading for forms of the console: what a person may choose from. Everything is inside the tenant scope."""
 
 from collections.abc import Collection
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import Group
-from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Model, OuterRef, Prefetch, QuerySet, Subquery
 
-from governance.models import LedgerEntry, Organization, PersonReference, Product, RoleGroup, User
+from governance.models import Organization, PersonReference, Product, RoleGroup, User
 from governance.selectors.policy import policy_list
 from reasoncodes.tenancy import every_tenant
 
 SUGGESTED = 200
+M = TypeVar("M", bound=Model)
 
 
 def organization_ids() -> frozenset[UUID]:
@@ -49,7 +51,9 @@ def people_with_roles(*, people: QuerySet[User]) -> QuerySet[User]:
     return people.prefetch_related(Prefetch("groups", queryset=shown)).order_by("username")
 
 
-def entries_with_names(*, entries: QuerySet[LedgerEntry]) -> QuerySet[LedgerEntry]:
-    """One query for the page, not one per row: each entry has `username` where its person's reference still exists."""
+def with_names(*, rows: QuerySet[M]) -> QuerySet[M]:
+    """Of rows with an `actor_ref`. One query for the page, not one per row: each has `username` where its person's
+    reference still exists."""
     person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
-    return entries.annotate(username=Subquery(person[:1]))
+    named: QuerySet[Any] = rows.annotate(username=Subquery(person[:1]))
+    return named
