@@ -28,11 +28,18 @@ def pre_request(worker: Any, request: Any) -> None:
     request._expected_100_continue = False
 
 
+def on_starting(server: Any) -> None:
+    """Before the first worker, while a fault still ends the whole server with one line."""
+    from config.startup import web_prepared
+
+    web_prepared(workers=workers)
+
+
 def post_worker_init(worker: Any) -> None:
     """Before the first request: a database that was restored from an older backup must not take one."""
-    from config.startup import ledger_checked
+    from config.startup import serving
 
-    ledger_checked()
+    serving()
 
 
 def child_exit(server: Any, worker: Any) -> None:
