@@ -43,7 +43,8 @@ def guessable(secret: str) -> bool:
 
 
 def secrets(settings: Any) -> Findings:
-    if len(settings.SECRET_KEY) < SHORTEST_SECRET or guessable(settings.SECRET_KEY):
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    if any(len(key) < SHORTEST_SECRET or guessable(key) for key in keys):
         yield "SECRET_KEY is short, a placeholder or guessable", f"SECRET_KEY=$({RANDOM})"
     if len(settings.METRICS_TOKEN) < SHORTEST_TOKEN or guessable(settings.METRICS_TOKEN):
         yield "HOLDPOINT_METRICS_TOKEN is missing, short or guessable", f"HOLDPOINT_METRICS_TOKEN=$({RANDOM})"

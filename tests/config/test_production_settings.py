@@ -26,6 +26,7 @@ def safe(**changes: Any) -> SimpleNamespace:
     settings = {
         "PRODUCTION": True,
         "SECRET_KEY": VARIABLES["SECRET_KEY"],
+        "SECRET_KEY_FALLBACKS": [],
         "METRICS_TOKEN": VARIABLES["HOLDPOINT_METRICS_TOKEN"],
         "DEBUG": False,
         "DEMO_ALLOWED": False,
@@ -59,6 +60,7 @@ UNSAFE: list[tuple[str, dict[str, Any], str]] = [
     ("a secret of one letter", {"SECRET_KEY": "a" * 60}, "SECRET_KEY="),
     ("Django's own placeholder", {"SECRET_KEY": "django-insecure-" + VARIABLES["SECRET_KEY"]}, "SECRET_KEY="),
     ("the tests' secret", {"SECRET_KEY": "tests-only-not-a-secret-0123456789abcdefghijklmnop"}, "SECRET_KEY="),
+    ("an old secret that is none", {"SECRET_KEY_FALLBACKS": ["change-me"]}, "SECRET_KEY="),
     ("no metrics token", {"METRICS_TOKEN": ""}, "HOLDPOINT_METRICS_TOKEN="),
     ("a metrics token from a manual", {"METRICS_TOKEN": "change-me-please-now"}, "HOLDPOINT_METRICS_TOKEN="),
     ("debug", {"DEBUG": True}, "DEBUG"),
