@@ -64,7 +64,7 @@ def report(error: BaseException, line: Mapping[str, Any]) -> None:
 
     event, hint = event_from_exception(error, client_options=sentry_sdk.get_client().options)
     trace, logger = current_trace(), str(line.get("logger") or "")
-    found = {
+    found: Any = {
         "request_id": trace.request_id if trace else None,
         "trace_id": trace.trace_id if trace else None,
         "logger": logger,

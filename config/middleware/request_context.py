@@ -56,13 +56,18 @@ class RequestContextMiddleware:
         method, route = labels(request)
         if route in QUIET_ROUTES or route.startswith("static"):
             return
+        names: dict[str, str | int] = {
+            "http.request.method": method,
+            "http.route": route,
+            "http.response.status_code": response.status_code,
+        }
         span_finished(
             trace=trace,
             name=f"{method} {route}",
             kind="server",
             began_ns=began_ns,
             error=str(response.status_code) if response.status_code >= 500 else "",
-            **{"http.request.method": method, "http.route": route, "http.response.status_code": response.status_code},
+            **names,
         )
 
     @staticmethod

@@ -115,7 +115,9 @@ def pair(seasoned_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     collected = subprocess.run(
         [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"],
         cwd=PROJECT,
-        env=minimal_environment(folder) | {"HOLDPOINT_STATIC_ROOT": str(folder / "static")},
+        env=bare_environment(
+            DJANGO_SETTINGS_MODULE="config.settings.build", HOLDPOINT_STATIC_ROOT=str(folder / "static")
+        ),
         capture_output=True,
         text=True,
         check=False,
@@ -205,6 +207,9 @@ def test_production_serves_static_files_under_hashed_names_and_only_over_tls(pai
     token = minimal_environment(pair.folder)["HOLDPOINT_METRICS_TOKEN"]
     assert pair.get("/metrics").status_code == 401
     assert "holdpoint_heartbeat_age_seconds" in pair.get("/metrics", Authorization=f"Bearer {token}").text
+    asked = [sys.executable, "-m", "config.healthcheck"]
+    assert subprocess.run(asked, cwd=PROJECT, env=pair.production(), check=False).returncode == 0
+    assert subprocess.run([*asked, "/nothing"], cwd=PROJECT, env=pair.production(), check=False).returncode == 1
     cookies = pair.get("/admin/login/").headers.get_list("set-cookie")
     assert cookies
     assert all("Secure" in cookie for cookie in cookies)
