@@ -1,6 +1,7 @@
 """From the outbox to the streams: oldest first, in order within an instance, the same event_id on every delivery."""
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,20 @@ ORDER BY o.next_try_at, o.id LIMIT %s
 FOR NO KEY UPDATE SKIP LOCKED
 """
 
+Listener = Callable[[Sequence[OutboxEvent], datetime], None]
+_listeners: list[Listener] = []
+
+
+def on_published(listener: Listener) -> Listener:
+    """Called with the rows that the stream has confirmed, in the relay's transaction, before they are marked as sent.
+
+    What it writes is there exactly once per event; what it raises undoes the mark, so that the batch is published
+    again. It must be quick and may talk to the database only.
+    """
+    if listener not in _listeners:
+        _listeners.append(listener)
+    return listener
+
 
 def relay_ring() -> None:
     """After the commit, once per transaction."""
@@ -44,6 +59,7 @@ def outbox_relay(*, at: datetime) -> int:
             if not rows:
                 return total
             sent = _publish(rows)
+            _tell([row for row in rows if row.id in sent], at)
             _mark(rows, sent, at)
         total += len(sent)
         if len(sent) < len(rows):
@@ -69,6 +85,12 @@ def _publish(rows: list[OutboxEvent]) -> set[Any]:
         log.warning("outbox_unpublished", rows=len(rows), error=type(error).__name__)
         return set()
     return {row.id for row, answer in zip(rows, answers, strict=True) if not isinstance(answer, Exception)}
+
+
+def _tell(rows: list[OutboxEvent], at: datetime) -> None:
+    if rows:
+        for listener in _listeners:
+            listener(rows, at)
 
 
 def _mark(rows: list[OutboxEvent], sent: set[Any], at: datetime) -> None:
