@@ -72,8 +72,8 @@ class MessageStillRefused(DomainError):
     """The parked message was tried again and cannot be taken in as it is; it stays parked.
 
     Driving again lowers no check: it must be signed by a live key with `orchestrator:write`, name that key's
-    organization and fit the schema of its type. Correct what is named, or have the module send the event again, with the same
-    event_id.
+    organization and fit the schema of its type. Correct what is named, or have the module send the
+    event again, with the same event_id.
     """
 
     code = "message-still-refused"

@@ -22,7 +22,7 @@ from workflows.management.event_consumer import EventConsumer
 from workflows.streams import Inbox
 
 log = structlog.get_logger("holdpoint.consumer")
-CLAIM_AFTER_SECONDS = 30.0
+CLAIM_AFTER_SECONDS = 15.0
 
 
 class Command(BaseCommand):
