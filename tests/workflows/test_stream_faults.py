@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
+from django.utils import timezone
 
-from attempts.adapters.event import stream_client
+from attempts.adapters.base import OutcomeKind
+from attempts.adapters.event import EventAdapter, stream_client
 from bench.record import record
 from config.embedded.paths import StackPaths
 from config.embedded.valkey import ValkeyServer
@@ -24,12 +26,14 @@ from config.env import BASE_DIR
 from governance.models import Organization
 from governance.valkey import valkey
 from reasoncodes.tenancy import every_tenant
+from tests.attempts.execution.test_adapters import call
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract
 from tests.workflows.running import Running
 from tests.workflows.stream_support import Player, findings, published, repetitions
 from workflows.models import OutboxEvent, ParkedMessage, WorkflowInstance
+from workflows.services.outbox import MOST_REFUSALS, outbox_relay
 from workflows.services.replay import instance_replay
 from workflows.streams import GROUP, group_standings, message_client
 
@@ -184,6 +188,25 @@ def nothing_went_wrong(trial: Trial, figures: dict[str, Any]) -> dict[str, Any]:
 def test_killed_relays_and_consumers_and_a_stopped_valkey_lose_nothing(cast: Cast, own_valkey: ValkeyServer) -> None:
     trial = Trial(cast, own_valkey)
     nothing_went_wrong(trial, trial.run(cases=20, outage=3))
+
+
+def test_a_valkey_that_is_full_counts_as_away_and_nothing_is_parked_for_it(
+    cast: Cast, own_valkey: ValkeyServer
+) -> None:
+    Running(cast, "ai_only").start()
+    client: Any = message_client()
+    client.config_set("maxmemory", "100kb")
+    with every_tenant():
+        for _ in range(MOST_REFUSALS + 1):
+            assert outbox_relay(at=timezone.now()) == 0
+            OutboxEvent.objects.update(next_try_at=timezone.now())
+        assert set(OutboxEvent.objects.values_list("status", "refusals", "tries")) >= {
+            ("pending", 0, MOST_REFUSALS + 1)
+        }
+        refused = EventAdapter().call(call(operation="test.full"))
+        assert (refused.kind, refused.retryable) == (OutcomeKind.FAILURE, True)
+        client.config_set("maxmemory", "0")
+        assert outbox_relay(at=timezone.now()) == OutboxEvent.objects.filter(status="sent").count() > 0
 
 
 @pytest.mark.soak

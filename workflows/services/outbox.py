@@ -12,7 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from redis.exceptions import RedisError, ResponseError
 
-from attempts.adapters.event import RETRYABLE_ANSWERS, STREAM, stream_client
+from attempts.adapters.event import RETRYABLE_ANSWERS, STREAM, answer_code, stream_client
 from attempts.doorbell import ring_once
 from workflows.models import OutboxEvent
 from workflows.states import OutboxStatus
@@ -116,13 +116,13 @@ def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any], at: datetime) -> No
 
 
 def _refuses(answer: Any) -> bool:
-    return isinstance(answer, ResponseError) and not str(answer).startswith(SERVERS_OWN)
+    return isinstance(answer, ResponseError) and answer_code(answer) not in SERVERS_OWN
 
 
 def _refused(row: OutboxEvent, answer: ResponseError) -> None:
     """The stream takes others and not this one: after some tries a person looks. Only the answer's first word is kept:
     the rest may repeat what was sent."""
-    refusals, word = row.refusals + 1, str(answer).partition(" ")[0][:40]
+    refusals, word = row.refusals + 1, answer_code(answer)[:40]
     parked = refusals >= MOST_REFUSALS
     OutboxEvent.objects.filter(id=row.id).update(
         tries=row.tries + 1,
