@@ -94,7 +94,10 @@ class MessageGone(DomainError):
 
 
 class StreamsUnavailable(DomainError):
-    """The streams cannot be reached, so the message could not be read and nothing was changed. Try again later."""
+    """The streams cannot be reached, so the message could not be read.
+
+    Nothing was changed. Look at `/health/ready`, and try again when `streams` is well.
+    """
 
     code = "streams-unavailable"
     status = 503

@@ -3,11 +3,12 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -245,6 +246,30 @@ def test_what_a_consumer_leaves_behind_is_taken_over_and_what_it_gives_back_at_o
     assert [message.deliveries for message in consumer("next").inbox.claim()] == [2]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_message_in_hand_waits_for_the_database_and_is_not_counted_up(running: Running, key: str) -> None:
+    """Once its connection is cut while the database goes on, once there is no database for a while."""
+    for _ in range(2):
+        put(signed(key, case(running)), CREATED)
+    one = consumer()
+    first, second = one.inbox.read(count=2, block_ms=10)
+    with suppress(OperationalError), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    one._handle(first)
+    assert (one.taken, pending()) == (1, (1, 0))
+    connection.close()
+    nowhere = {"HOST": "/nonexistent", "OPTIONS": {"connect_timeout": 1}}
+    settings_dict = connection.settings_dict
+    real = {name: settings_dict[name] for name in nowhere}
+    back = threading.Timer(0.6, settings_dict.update, [real])
+    settings_dict.update(nowhere)
+    back.start()
+    one._handle(second)
+    back.join()
+    assert (one.taken, pending()) == (2, (0, 0))
+    assert parked() == []
+
+
 @pytest.mark.django_db
 def test_a_parked_message_is_for_its_organizations_operators_and_an_unsigned_one_for_administrators(
     cast: Cast, running: Running, key: str
@@ -289,15 +314,22 @@ def test_a_parked_message_is_for_its_organizations_operators_and_an_unsigned_one
 
 
 @pytest.mark.django_db
-def test_a_parked_message_that_its_stream_has_let_go_of_is_gone(cast: Cast, running: Running, key: str) -> None:
+def test_a_parked_message_that_its_stream_has_let_go_of_is_gone(
+    cast: Cast, running: Running, key: str, settings: Any
+) -> None:
     one = consumer()
     put(signed(key, case(running, schema_version="v9")), CREATED)
     one.round(block_ms=10)
     (row,) = parked()
     assert row.problems[0]["pointer"] == "/schema_version"
+    act, alice = page("parkedmessage", "act", row.id, "redrive"), cast.console(cast.operator)
+    real, settings.REDIS_URL = settings.REDIS_URL, "unix:///nonexistent/holdpoint.sock"
+    message_client.cache_clear()
+    assert alice.post(act, REASON).status_code == 503
+    settings.REDIS_URL = real
+    message_client.cache_clear()
     message_client().delete(stream_of(CREATED))
-    act = page("parkedmessage", "act", row.id, "redrive")
-    assert cast.console(cast.operator).post(act, REASON).status_code == 410
+    assert alice.post(act, REASON).status_code == 410
     assert [one.status for one in parked()] == ["parked"]
 
 

@@ -68,15 +68,18 @@ class EventConsumer:
         self._claim_at = time.monotonic() + self.inbox.claim_after_ms / 2000
 
     def _handle(self, message: Message) -> None:
-        """With the database away it stays in hand; with an error of its own it stays with the group, is claimed later,
-        and is parked when that has happened too often."""
-        tries = 0
+        """With the database away it stays in hand. With an error of its own it stays with the group, is claimed later,
+        and is parked when that has happened too often; a lost connection or a deadlock gets one more try at once."""
+        tries, again = 0, True
         while True:
             try:
                 fate = message_take(message=message, at=self.now(), region=self.region)
             except (OperationalError, InterfaceError) as error:
                 if database_answers():
-                    return self._left(message, error)
+                    if not again:
+                        return self._left(message, error)
+                    again = False
+                    continue
                 if tries == 0:
                     log.warning("database_away", error=type(error).__name__)
                 if self.stop.wait(backoff(tries)):
