@@ -98,5 +98,5 @@ def _settle(
         actor=actor,
         at=at,
         reason_code=reason_code,
-        payload=said | ({"note_sha256": kept.sha256} if kept else {}),
+        payload=said | ({"note": str(kept.id), "note_sha256": kept.sha256} if kept else {}),
     )

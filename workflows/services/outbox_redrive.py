@@ -39,7 +39,8 @@ def outbox_redrive(*, event_id: UUID, reason_code: str, note: str, actor: Actor,
             actor=actor,
             at=at,
             reason_code=reason_code,
-            payload={"event": row.event_type, "tries": row.tries} | ({"note_sha256": kept.sha256} if kept else {}),
+            payload={"event": row.event_type, "tries": row.tries}
+            | ({"note": str(kept.id), "note_sha256": kept.sha256} if kept else {}),
         )
         relay_ring()
     return row
