@@ -81,6 +81,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Unmatched events", "unknown_document", "workflows_workflowevent"),
                 _item("Bulk interventions", "checklist", "workflows_bulkintervention"),
                 _item("Outbox", "outbox", "workflows_outboxevent"),
+                _item("Parked messages", "unsubscribe", "workflows_parkedmessage"),
             ],
         },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},

@@ -30,6 +30,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "instances-hand-out": ("workflows.tasks.instances_hand_out", 2.0),
     "nudges-due": ("workflows.tasks.nudges_due", 5.0),
     "outbox-relay": ("workflows.tasks.outbox_relay", 2.0),
+    "streams-tidy": ("workflows.tasks.streams_tidy", 1800.0),
     "erasures-resume": ("governance.tasks.erasures_resume", 10.0),
     "exports-resume": ("governance.tasks.exports_resume", 30.0),
     "exports-expire": ("governance.tasks.exports_expire", 300.0),

@@ -224,6 +224,11 @@ LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 
+# Streams are kept so long, read or not. The way in is worth a note when it is so far behind, or nobody reads it.
+STREAM_DAYS = env.int("HOLDPOINT_STREAM_DAYS", default=7)
+CONSUMER_LIMIT_MESSAGES = env.int("HOLDPOINT_CONSUMER_LIMIT_MESSAGES", default=1000)
+CONSUMER_LIMIT_SECONDS = env.int("HOLDPOINT_CONSUMER_LIMIT", default=60)
+
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
