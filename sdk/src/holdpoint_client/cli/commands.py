@@ -84,9 +84,10 @@ def hold_place(client: Holdpoint, options: Namespace, screen: Screen) -> None:
 
 def event_send(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     """From a file or standard input. An `event_id` that is known changes nothing."""
-    text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
     try:
-        envelope = json.loads(text)
+        envelope = json.loads(sys.stdin.read() if options.file == "-" else Path(options.file).read_text())
+    except OSError as error:
+        raise SettingMissing(f"the file cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise SettingMissing("the event is not JSON") from error
     screen.one(client.send_event(envelope))
