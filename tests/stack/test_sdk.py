@@ -137,8 +137,8 @@ def test_the_plain_service_waits_for_a_person_and_then_acts(world: World) -> Non
 DIES = """
 import os
 from holdpoint_client import Action, governed
-@governed(contract="demo-allow", ref=lambda target: target, action=lambda target: Action("case.close", target_ref=target))
-def act(target):
+@governed(contract="demo-allow", ref=lambda t: t, action=lambda t: Action("case.close", target_ref=t))
+def act(t):
     print("acting", flush=True)
     os.kill(os.getpid(), 9)
 import sys
