@@ -9,7 +9,7 @@ from contextlib import suppress
 from holdpoint_client.async_client import AsyncHoldpoint
 from holdpoint_client.errors import HoldpointError, LeaseLost, TryLater, Unreachable
 from holdpoint_client.handling import Failure, Returned, Success, failure_of, success_of
-from holdpoint_client.heart import beat
+from holdpoint_client.heart import AsyncHeart
 from holdpoint_client.reporting import report_async
 from holdpoint_client.results import Lease
 
@@ -83,21 +83,18 @@ class AsyncExecutor:
         return bool(leases)
 
     async def _work(self, lease: Lease) -> None:
+        """The handler is cancelled when its lease is lost, or when the process has to end."""
         work = asyncio.ensure_future(self.handler(lease))
-        heart = asyncio.create_task(beat(self.client, lease))
         try:
-            await asyncio.wait({work, heart}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self._end(work, heart, lease)
-            raise
-        await self._end(work, heart, lease)
+            async with AsyncHeart(self.client, lease) as heart:
+                await asyncio.wait({work, heart.task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._end(work, lease)
 
-    async def _end(self, work: "asyncio.Future[Returned]", heart: "asyncio.Task[None]", lease: Lease) -> None:
-        """Whatever is not done by now is stopped: its lease is lost, or the process has to end."""
-        heart.cancel()
+    async def _end(self, work: "asyncio.Future[Returned]", lease: Lease) -> None:
         if not work.done():
             work.cancel()
-        (returned, _) = await asyncio.gather(work, heart, return_exceptions=True)
+        (returned,) = await asyncio.gather(work, return_exceptions=True)
         end: Success | Failure
         if isinstance(returned, BaseException):
             log.warning("handler of attempt %s raised %s", lease.attempt.id, type(returned).__name__)

@@ -27,7 +27,7 @@ from holdpoint_client.errors import (
     Unreachable,
 )
 from holdpoint_client.handling import Success, failure_of
-from holdpoint_client.heart import Heart, beat
+from holdpoint_client.heart import AsyncHeart, Heart
 from holdpoint_client.reporting import report, report_async
 from holdpoint_client.results import BY_STATE, Action, Allowed, Answer, Attempt, Completed, Denied, Held, Lease
 
@@ -116,8 +116,10 @@ def _plain(client: Any, terms: Terms, function: Callable[P, R]) -> Callable[P, R
         attempt = permitted(answer)
         try:
             lease = holdpoint.lease(attempt.id)
-        except (NotLeasable, Unreachable) as error:
-            raise not_leased(answer, error, lambda: holdpoint.get(attempt.id)) from error
+        except Unreachable as error:
+            raise lease_in_doubt(answer, error) from error
+        except NotLeasable as error:
+            raise not_leasable(answer, error, holdpoint.get(attempt.id)) from error
         return _run(holdpoint, lease, terms, lambda: function(*args, **kwargs))
 
     return wrapper
@@ -156,9 +158,10 @@ def _async(client: Any, terms: Terms, function: Callable[..., Any]) -> Callable[
         attempt = permitted(answer)
         try:
             lease = await holdpoint.lease(attempt.id)
-        except (NotLeasable, Unreachable) as error:
-            found = None if isinstance(error, Unreachable) else await holdpoint.get(attempt.id)
-            raise not_leased(answer, error, lambda: found or attempt) from error
+        except Unreachable as error:
+            raise lease_in_doubt(answer, error) from error
+        except NotLeasable as error:
+            raise not_leasable(answer, error, await holdpoint.get(attempt.id)) from error
         return await _run_async(holdpoint, lease, terms, lambda: function(*args, **kwargs))
 
     return wrapper
@@ -167,30 +170,19 @@ def _async(client: Any, terms: Terms, function: Callable[..., Any]) -> Callable[
 async def _run_async(client: AsyncHoldpoint, lease: Lease, terms: Terms, function: Callable[[], Any]) -> Any:
     """A function whose lease is lost is not cancelled: it may be in the middle. `current_lease().check()` tells."""
     token = _lease.set(lease)
-    heart = asyncio.create_task(beat(client, lease))
     try:
-        result = await function()
+        async with AsyncHeart(client, lease):
+            result = await function()
     except BaseException as error:
-        await _still(heart)
-        try:
-            await asyncio.shield(report_async(client, lease, failure_of(error)))
-        except HoldpointError as lost:
-            error.add_note(unreported_words(lost))
+        await _tell_async(client, lease, error)
         raise
     finally:
         _lease.reset(token)
-    await _still(heart)
     try:
         await asyncio.shield(report_async(client, lease, terms.success(result)))
     except HoldpointError as error:
         raise _unreported(lease, error, result) from error
     return result
-
-
-async def _still(heart: "asyncio.Task[None]") -> None:
-    """Until no beat is under way: one that arrives after the report would count as a stale lease."""
-    heart.cancel()
-    await asyncio.gather(heart, return_exceptions=True)
 
 
 def permitted(answer: Answer) -> Attempt:
@@ -207,15 +199,16 @@ def permitted(answer: Answer) -> Attempt:
     raise OutcomeUnknown(attempt.id, "failed or unknown; it is in quarantine until a person resolves it")
 
 
-def not_leased(answer: Answer, error: HoldpointError, look: Callable[[], Attempt]) -> HoldpointError:
+def lease_in_doubt(answer: Answer, error: Unreachable) -> HoldpointError:
     """Nothing ran. With a lost answer the lease may be ours, but without its token: it ends as unknown by itself."""
-    if isinstance(error, Unreachable):
-        if not error.sent:
-            return error
-        return OutcomeUnknown(
-            answer.attempt.id, "the lease's answer was lost; nothing ran here, and a person has to say so"
-        )
-    attempt = look()
+    if not error.sent:
+        return error
+    words = "the lease's answer was lost; nothing ran here, and a person has to say so"
+    return OutcomeUnknown(answer.attempt.id, words)
+
+
+def not_leasable(answer: Answer, error: NotLeasable, attempt: Attempt) -> HoldpointError:
+    """Why, by what the attempt is by now."""
     try:
         permitted(now(answer, attempt))
     except HoldpointError as found:
@@ -238,6 +231,13 @@ def _tell(client: Holdpoint, lease: Lease, error: BaseException) -> None:
     """The function's own error is what the caller has to see; that the report failed is added to it."""
     try:
         report(client, lease, failure_of(error))
+    except HoldpointError as lost:
+        error.add_note(unreported_words(lost))
+
+
+async def _tell_async(client: AsyncHoldpoint, lease: Lease, error: BaseException) -> None:
+    try:
+        await asyncio.shield(report_async(client, lease, failure_of(error)))
     except HoldpointError as lost:
         error.add_note(unreported_words(lost))
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -65,19 +66,42 @@ class Heart:
                 return
 
 
-async def beat(client: AsyncHoldpoint, lease: Lease) -> None:
-    """Ends only when the lease is lost; cancel it when the work is done."""
-    pulse = Pulse(lease.lifetime, now=time.monotonic())
-    while True:
-        await asyncio.sleep(pulse.interval)
-        began = time.monotonic()
-        try:
-            await client.heartbeat(lease, deadline=pulse.interval / 2)
-            pulse.heard(began=began)
-        except LeaseLost:
-            lease.lose()
-        except HoldpointError as error:
-            log.warning("heartbeat of attempt %s not taken: %s", lease.attempt.id, type(error).__name__)
-        if lease.lost or pulse.over(now=time.monotonic()):
-            lease.lose()
-            return
+class AsyncHeart:
+    """A task that beats between `async with` and its end; `task` ends by itself only when the lease is lost.
+
+    It is stopped, not cancelled: a beat that arrived after the report would count as one under a stale lease.
+    """
+
+    def __init__(self, client: AsyncHoldpoint, lease: Lease) -> None:
+        self.client, self.lease = client, lease
+        self._stop = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.create_task(self._beat())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        await asyncio.wait({self.task})
+
+    async def _stopped(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        return self._stop.is_set()
+
+    async def _beat(self) -> None:
+        pulse = Pulse(self.lease.lifetime, now=time.monotonic())
+        while not await self._stopped(pulse.interval):
+            began = time.monotonic()
+            try:
+                await self.client.heartbeat(self.lease, deadline=pulse.interval / 2)
+                pulse.heard(began=began)
+            except LeaseLost:
+                self.lease.lose()
+            except HoldpointError as error:
+                log.warning("heartbeat of attempt %s not taken: %s", self.lease.attempt.id, type(error).__name__)
+            if self.lease.lost or pulse.over(now=time.monotonic()):
+                self.lease.lose()
+                return

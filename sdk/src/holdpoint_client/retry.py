@@ -18,7 +18,7 @@ class RetryPolicy:
     def pause(self, tries: int, asked: float | None, roll: float) -> float:
         """Seconds before try `tries` + 1; `roll` from 0 to 1. Never less than the server asked for, and spread out, so
         that callers who were refused together do not come back together."""
-        ceiling = min(self.longest, self.first * 2 ** min(tries - 1, 30))
+        ceiling = min(self.longest, self.first * 2.0 ** min(tries - 1, 30))
         if asked is None:
             return ceiling * (0.5 + roll / 2)
         return asked + ceiling * roll

@@ -58,10 +58,10 @@ def attempt_replay(client: Holdpoint, options: Namespace, screen: Screen) -> Non
 
 
 def intervene(client: Holdpoint, options: Namespace, screen: Screen) -> None:
-    done = client.act(f"/workflow-instances/{options.id}/{options.verb}", reasoned(client, options, "intervention"))
+    done = client.act(f"/workflow-instances/{options.id}/{options.act}", reasoned(client, options, "intervention"))
     if screen.json:
         return screen.one(done)
-    screen.say(f"{options.verb}: run {options.id} is now {done['instance']['status']}")
+    screen.say(f"{options.act}: run {options.id} is now {done['instance']['status']}")
     return None
 
 

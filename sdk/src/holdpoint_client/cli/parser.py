@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from holdpoint_client.cli import commands
 from holdpoint_client.results import State
@@ -47,7 +48,7 @@ class Group:
         parser: argparse.ArgumentParser = self._verbs.add_parser(verb, help=text, description=text)
         _common(parser)
         if id_:
-            parser.add_argument("id", help="its id")
+            parser.add_argument("id", type=_uuid, help="its id")
         parser.set_defaults(command=command, **fixed)
         return parser
 
@@ -126,7 +127,7 @@ def _instances(groups: Any) -> None:
         "supersede": "end it, and run the case under the latest definition",
     }
     for verb, text in texts.items():
-        _reasoned(group.add(verb, commands.intervene, text, verb=verb))
+        _reasoned(group.add(verb, commands.intervene, text, act=verb))
 
 
 def _shutdowns(groups: Any) -> None:
@@ -178,6 +179,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _reasoned(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", metavar="CODE", help="a reason code; asked for if left out")
     parser.add_argument("--note", default="", help="where the code demands one; at most 280 characters, no names")
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError("an id, such as 0199a1c2-0000-7000-8000-000000000000") from None
 
 
 def _count(text: str) -> int:
