@@ -116,6 +116,7 @@ def test_an_answer_is_what_the_attempt_is_now(run: Any, answer: httpx.Response, 
         (problem(410, "idempotency-key-expired"), KeyExpired, 1),
         (problem(429, "rate-limited", {"Retry-After": "3600"}), TryLater, 1),
         (httpx.Response(200, text="<html>a sign-in page</html>"), Refused, 1),
+        (httpx.Response(201, json={"hello": "world"}), Refused, 1),
     ],
 )
 def test_a_refusal_is_raised_once_and_not_tried_again(
@@ -235,7 +236,12 @@ def test_lists_are_read_page_by_page_up_to_the_limit() -> None:
 def test_without_an_address_or_a_key_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOLDPOINT_URL", "HOLDPOINT_KEY", "HOLDPOINT_EXECUTOR_KEY"):
         monkeypatch.delenv(name, raising=False)
-    for given in ({}, {"url": "https://hp.example"}, {"url": "ftp://hp.example", "key": "k"}):
+    for given in (
+        {},
+        {"url": "https://hp.example"},
+        {"url": "ftp://hp.example", "key": "k"},
+        {"url": "http://[", "key": "k"},
+    ):
         with pytest.raises(SettingMissing):
             Holdpoint(**given)  # type: ignore[arg-type]
     with Holdpoint("https://hp.example", "hp_secret") as client:

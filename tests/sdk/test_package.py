@@ -60,6 +60,14 @@ def test_the_package_is_typed_and_its_version_is_one() -> None:
     assert all(hasattr(holdpoint_client, name) for name in holdpoint_client.__all__)
 
 
+def test_both_clients_can_do_the_same() -> None:
+    plain, in_loop = (
+        {name for name in vars(kind) if not name.startswith("_")}
+        for kind in (holdpoint_client.Holdpoint, holdpoint_client.AsyncHoldpoint)
+    )
+    assert plain == in_loop
+
+
 def choices(parser: Any, *path: str) -> set[str]:
     """Of the last name of the path: an option or an argument of that command."""
     for action in parser._actions:

@@ -108,6 +108,15 @@ class AsyncHoldpoint:
     async def cancel(self, attempt_id: str) -> Attempt:
         return await self.run(ops.attempt_cancel(attempt_id))
 
+    async def replay(self, attempt_id: str, *, ref: str | None = None, key: str | None = None) -> Answer:
+        ref = ref if key is not None else ref or "once"
+        name = store_name(self.settings.url, f"/attempts/{attempt_id}/replay", ref, key)
+        used = key or (await asyncio.to_thread(self.store.reserve, name, "")).key
+        answer = await self.run(ops.attempt_replay(attempt_id, used))
+        if key is None:
+            await asyncio.to_thread(self.store.answered, name, answer.attempt.id)
+        return answer
+
     async def lease(self, attempt_id: str) -> Lease:
         return await self.run(ops.lease_one(attempt_id))
 
@@ -175,7 +184,7 @@ class AsyncHoldpoint:
             heard = await self._send(exchange.send(now=time.monotonic()))
             step = exchange.heard(heard, now=time.monotonic())
             if isinstance(step, Done):
-                return operation.read(step.reply)
+                return operation.result(step.reply)
             if isinstance(step, GaveUp):
                 raise step.error
             await asyncio.sleep(step.seconds)
@@ -183,5 +192,5 @@ class AsyncHoldpoint:
     async def _send(self, send: Send) -> Reply | Lost:
         try:
             return reply_from(await self._http.request(**request_parts(self.settings, send)))
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return lost_from(error)

@@ -211,7 +211,7 @@ class Holdpoint:
             heard = self._send(exchange.send(now=time.monotonic()))
             step = exchange.heard(heard, now=time.monotonic())
             if isinstance(step, Done):
-                return operation.read(step.reply)
+                return operation.result(step.reply)
             if isinstance(step, GaveUp):
                 raise step.error
             time.sleep(step.seconds)
@@ -219,7 +219,7 @@ class Holdpoint:
     def _send(self, send: Send) -> Reply | Lost:
         try:
             return reply_from(self._http.request(**request_parts(self.settings, send)))
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return lost_from(error)
 
 

@@ -20,6 +20,7 @@ from holdpoint_client.results import (
     read_json,
     read_lease,
     read_reported,
+    strange,
 )
 
 T = TypeVar("T")
@@ -31,6 +32,13 @@ LONGEST_WAIT = 25  # seconds: the server sleeps for 30 at most, and proxies ofte
 class Operation(Generic[T]):
     call: Call
     read: Callable[[Reply], T]
+
+    def result(self, reply: Reply) -> T:
+        """A success that is not what the API says is no success: somebody else answered."""
+        try:
+            return self.read(reply)
+        except (KeyError, TypeError, ValueError) as error:
+            raise strange(reply.status) from error
 
 
 @dataclass(frozen=True, slots=True)

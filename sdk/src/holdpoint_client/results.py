@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
-from holdpoint_client.errors import LeaseLost, refusal
+from holdpoint_client.errors import LeaseLost, Refused, refusal
 from holdpoint_client.exchange import Reply
 from holdpoint_client.problem import Problem, problem_parse
 
@@ -170,9 +170,12 @@ def read_json(reply: Reply) -> Json:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        problem = Problem(reply.status, detail="The answer is not what Holdpoint's API says: is this its address?")
-        raise refusal(problem, None)
+        raise strange(reply.status)
     return found
+
+
+def strange(status: int) -> Refused:
+    return Refused(Problem(status, detail="The answer is not what Holdpoint's API says: is this its address?"))
 
 
 def read_moment(text: Any) -> datetime | None:

@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass, field
 
+import httpx
+
 from holdpoint_client.errors import SettingMissing
 
 
@@ -18,8 +20,16 @@ def settings_from(url: str | None, key: str | None, executor_key: str | None) ->
     url = url or os.environ.get("HOLDPOINT_URL", "")
     key = key or os.environ.get("HOLDPOINT_KEY", "")
     executor_key = executor_key or os.environ.get("HOLDPOINT_EXECUTOR_KEY", "") or key
-    if not url.startswith(("http://", "https://")):
+    if not _address(url):
         raise SettingMissing("set HOLDPOINT_URL to Holdpoint's address, such as https://holdpoint.example")
     if not key and not executor_key:
         raise SettingMissing("set HOLDPOINT_KEY to an API key of yours")
     return Settings(url.rstrip("/"), key, executor_key)
+
+
+def _address(url: str) -> bool:
+    try:
+        found = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return found.scheme in {"http", "https"} and bool(found.host)

@@ -44,7 +44,7 @@ def reply_from(response: httpx.Response) -> Reply:
     return reply_of(response.status_code, dict(response.headers), response.content, wall=datetime.now(UTC))
 
 
-def lost_from(error: httpx.TransportError) -> Lost:
+def lost_from(error: httpx.RequestError) -> Lost:
     """In our words: a library's text may carry what was sent."""
     sent = not isinstance(error, UNSENT)
     if isinstance(error, httpx.TimeoutException):
