@@ -3,7 +3,7 @@
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_init
+from celery.signals import beat_init, setup_logging, worker_init
 
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -49,8 +49,9 @@ def use_our_logging(**_: Any) -> None:
 
 
 @worker_init.connect
-def check_the_ledger_first(**_: Any) -> None:
+@beat_init.connect
+def check_first(**_: Any) -> None:
     """Before the first task, in the parent: nothing is sealed or sent on top of a record that lost its tail."""
-    from config.startup import ledger_checked
+    from config.startup import serving
 
-    ledger_checked()
+    serving()

@@ -4,11 +4,12 @@ from typing import Any
 
 from config.env import (
     BASE_DIR,
+    broker_options,
+    broker_url,
     database_settings,
     env,
     evidence_storage,
     exports_storage,
-    redis_scheme_url,
     secret_key,
     server_url,
 )
@@ -17,6 +18,7 @@ from config.settings import sign_in
 from config.settings.sign_in import *  # noqa: F403
 
 DEBUG = False
+PRODUCTION = False
 SECRET_KEY = secret_key()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -112,7 +114,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = env.str("HOLDPOINT_STATIC_ROOT", default=str(BASE_DIR / "staticfiles"))
 
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -166,7 +168,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     ],
 }
 
-CELERY_BROKER_URL = redis_scheme_url(REDIS_URL, scheme="redis+socket://").replace("?db=", "?virtual_host=")
+# The queue may be another server than the one with streams, throttles and heartbeat: RabbitMQ, or a second Valkey.
+BROKER_URL = env.str("BROKER_URL", default="") or REDIS_URL
+CELERY_BROKER_URL = broker_url(BROKER_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -176,11 +180,8 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 3600,
-    "socket_timeout": 5,
-    "socket_connect_timeout": 3,
-}
+CELERY_BROKER_CONNECTION_TIMEOUT = 3
+CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(BROKER_URL)
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")

@@ -1,7 +1,6 @@
 """`manage.py demo`: one JSON object for programs, the same again the second time, and never in production."""
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from governance.documents import OWNER_GROUPS
 from governance.models import ApiKey, LedgerEntry, User
 from reasoncodes.tenancy import every_tenant
 from tests.governance.support import everything_stored, row_counts
+from tests.production import minimal_environment
 from tests.worlds import kept_for_the_module
 from workflows.starters.starters import NAMES, starter
 
@@ -199,18 +199,11 @@ def test_it_is_refused_where_the_demo_is_not_allowed(db: None, settings: Any) ->
     assert row_counts() == rows
 
 
-def test_it_is_refused_under_production_settings() -> None:
+def test_it_is_refused_under_production_settings(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "manage.py", "demo", "--json"],
         cwd=BASE_DIR,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "config.settings.production",
-            "ALLOWED_HOSTS": "holdpoint.example",
-            "HOLDPOINT_REGION": "US",
-            "HOLDPOINT_METRICS_TOKEN": "token",
-            "HOLDPOINT_LEDGER_KEY_FILE": "ledger.key",
-        },
+        env=minimal_environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=60,
