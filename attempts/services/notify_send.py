@@ -79,6 +79,8 @@ class Sending:
         self.choices = f"{base_url}{CHOICES}" if base_url else ""
         self.facts = review_facts(reviews=[row.review for row in batch], base_url=base_url)
         self.paused: dict[Target, Trouble] = {}
+        self.closed: set[UUID] = set()
+        """Routes and workspaces that were disabled on the way; their rows are stopped already."""
         self.mail: Any = None
 
     def run(self) -> int:
@@ -111,6 +113,8 @@ class Sending:
         facts = self.facts[row.review_id]
         over = not facts.open or (facts.expires_at is not None and facts.expires_at <= self.now())
         route = row.route
+        if route is not None and (route.id in self.closed or route.workspace_id in self.closed):
+            return False
         if over:
             _settle(row, state=DeliveryState.DROPPED, last_error="review_ended", refresh_at=None)
         elif route is not None and not _active(route.state, route.workspace):
@@ -156,8 +160,10 @@ class Sending:
         if trouble.blame is Blame.ADDRESS and person is not None:
             address_refused(user=person, at=at)
         elif trouble.blame is Blame.ROUTE and route is not None:
+            self.closed.add(route.id)
             route_refused(actor=CLOCK, at=at, route_id=route.id, why=trouble.why)
         elif trouble.blame is Blame.WORKSPACE and route is not None and route.workspace_id is not None:
+            self.closed.add(route.workspace_id)
             workspace_refused(actor=CLOCK, at=at, workspace_id=route.workspace_id, why=trouble.why)
 
     def _put_back(self, group: list[Notification], trouble: Trouble | None) -> None:

@@ -62,7 +62,7 @@ def test_an_operator_connects_and_routes_in_the_console_and_no_page_shows_a_secr
     secrets = {"bot_token": "xoxb-console-0001", "signing_secret": "console-secret-0001"}
     form = {"organization": str(cast.organization.id), "name": "Ours", "team_id": "T0OURS"} | secrets
     wrong = page.post("/admin/attempts/chatworkspace/add/", form | {"team_id": "nonsense"})
-    assert (wrong.status_code, b"xoxb" in wrong.content) == (400, False)
+    assert (wrong.status_code, b"xoxb-console" in wrong.content) == (400, False)
     assert page.post("/admin/attempts/chatworkspace/add/", form).status_code == 302
     with every_tenant():
         workspace = ChatWorkspace.objects.get()

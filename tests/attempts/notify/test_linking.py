@@ -29,7 +29,8 @@ def test_a_person_links_their_account_with_a_code_that_works_once_and_for_ten_mi
     assert "wrong" in chat.command("link WRONG-CODE", user=SAM).json()["text"]
     assert "Linked" in chat.command(f"link {code.lower()}", user=SAM).json()["text"]
     assert "wrong" in chat.command(f"link {code}", user="U0THIEF").json()["text"]
-    old = code_of(page.post(f"/review/notifications/code/{chat.workspace.id}"))
+    tess = cast.console(cast.person("tess", REVIEWER))
+    old = code_of(tess.post(f"/review/notifications/code/{chat.workspace.id}"))
     with every_tenant():
         ChatLinkCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert "ten minutes" in chat.command(f"link {old}", user="U0SAM2").json()["text"]
@@ -39,7 +40,7 @@ def test_a_person_links_their_account_with_a_code_that_works_once_and_for_ten_mi
         entry = LedgerEntry.objects.get(action="chat_identity.linked")
     assert "sam" not in str(entry.payload)
     assert SAM not in str(entry.payload)
-    taken = code_of(cast.console(cast.person("tess", REVIEWER)).post(f"/review/notifications/code/{chat.workspace.id}"))
+    taken = code_of(tess.post(f"/review/notifications/code/{chat.workspace.id}"))
     assert "another person" in chat.command(f"link {taken}", user=SAM).json()["text"]
     assert "code" in chat.command("help", user=SAM).json()["text"]
     assert page.post(f"/review/notifications/unlink/{identity.id}").status_code == 302
