@@ -61,7 +61,7 @@ MAIL = OpenApiExample(
     value={"channel": "email", "tier": "customer_clinician", "digest_minutes": 60},
     request_only=True,
 )
-REASON = OpenApiExample("Not now", value={"reason_code": "incident_response", "note": ""}, request_only=True)
+REASON = OpenApiExample("Not now", value={"reason_code": "incident_response", "note": "Incident 17"}, request_only=True)
 
 
 class NotificationRouteListApi(ApiView):

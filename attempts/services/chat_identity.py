@@ -12,14 +12,12 @@ from django.db import IntegrityError, transaction
 from attempts.chat_errors import ChatAccountTaken, LinkCodeRefused
 from attempts.models import ChatCallback, ChatIdentity, ChatLinkCode, ChatWorkspace
 from attempts.selectors.notify import workspace_get
+from attempts.services.notify_route import said
 from governance.ledger.append import ledger_append
 from governance.models import User
 from governance.selectors import tenant_get
-from governance.services.note import note_create
 from reasoncodes.actors import CLOCK, Actor, ActorKind
-from reasoncodes.codes import Scope
 from reasoncodes.errors import NotFound
-from reasoncodes.selectors import reason_code_require
 from reasoncodes.tenancy import every_tenant
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -85,9 +83,8 @@ def chat_identity_unlink(*, actor: Actor, at: datetime, identity_id: UUID, reaso
         organization_id = identity.workspace.organization_id
         if not actor.may_act_in(organization_id):
             raise NotFound
-        reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
-        note_create(organization_id=organization_id, text=note)
-        _unlink(identity, actor=actor, at=at, reason_code=reason_code)
+        facts = said(organization_id=organization_id, reason_code=reason_code, note=note)
+        _unlink(identity, actor=actor, at=at, reason_code=reason_code, **facts)
 
 
 def chat_tidy(*, at: datetime) -> None:
@@ -103,8 +100,8 @@ def chat_tidy(*, at: datetime) -> None:
                     _unlink(identity, actor=CLOCK, at=at)
 
 
-def _unlink(identity: ChatIdentity, *, actor: Actor, at: datetime, reason_code: str = "") -> None:
-    _record(identity, "chat_identity.unlinked", actor=actor, at=at, reason_code=reason_code)
+def _unlink(identity: ChatIdentity, *, actor: Actor, at: datetime, reason_code: str = "", **more: str) -> None:
+    _record(identity, "chat_identity.unlinked", actor=actor, at=at, reason_code=reason_code, **more)
     identity.delete()
 
 
@@ -112,7 +109,9 @@ def _hash(code: str) -> str:
     return sha256(code.upper().replace("-", "").strip().encode()).hexdigest()
 
 
-def _record(identity: ChatIdentity, action: str, *, actor: Actor, at: datetime, reason_code: str = "") -> None:
+def _record(
+    identity: ChatIdentity, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
+) -> None:
     """Neither the person nor the account is named: who acted stands in the entry as a commitment."""
     ledger_append(
         action=action,
@@ -121,6 +120,6 @@ def _record(identity: ChatIdentity, action: str, *, actor: Actor, at: datetime, 
         subject_id=identity.id,
         actor=actor,
         at=at,
-        payload={"workspace": str(identity.workspace_id)},
+        payload={"workspace": str(identity.workspace_id), **more},
         reason_code=reason_code,
     )

@@ -10,17 +10,15 @@ from attempts.models import ChatWorkspace
 from attempts.notify.configured import slack_base
 from attempts.notify.delivery import Blame, Trouble
 from attempts.notify.slack import SlackConnection
-from attempts.services.notify_route import rows_resume, rows_stop
+from attempts.services.notify_route import rows_resume, rows_stop, said
 from attempts.states import RouteState
 from governance.ledger.append import ledger_append
 from governance.models import Organization
 from governance.secret_box import SecretUnreadable, seal, unseal
 from governance.selectors import tenant_get
-from governance.services.note import note_create, text_check
+from governance.services.note import text_check
 from reasoncodes.actors import Actor
-from reasoncodes.codes import Scope
 from reasoncodes.errors import AlreadyExists, FieldError, InvalidInput, NotFound, WrongState
-from reasoncodes.selectors import reason_code_require
 
 TOKEN, SIGNING = "slack bot token", "slack signing secret"
 TEAM = re.compile(r"[TE][A-Z0-9]{2,30}")
@@ -75,11 +73,8 @@ def workspace_disable(
         workspace = _lock(actor, workspace_id)
         if workspace.state != RouteState.ACTIVE:
             raise WrongState("This workspace is disabled already.")
-        reason_code_require(
-            organization_id=workspace.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note
-        )
-        note_create(organization_id=workspace.organization_id, text=note)
-        _disable(workspace, reason_code, actor=actor, at=at)
+        facts = said(organization_id=workspace.organization_id, reason_code=reason_code, note=note)
+        _disable(workspace, reason_code, actor=actor, at=at, reason_code=reason_code, **facts)
     return workspace
 
 
@@ -123,11 +118,13 @@ def _usable(text: str) -> bool:
     return PRINTABLE.fullmatch(text) is not None
 
 
-def _disable(workspace: ChatWorkspace, why: str, *, actor: Actor, at: datetime) -> None:
+def _disable(
+    workspace: ChatWorkspace, why: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
+) -> None:
     workspace.state, workspace.disabled_reason, workspace.disabled_at = RouteState.DISABLED.value, why, at
     workspace.save(update_fields=["state", "disabled_reason", "disabled_at"])
     rows_stop(route_ids=_routes(workspace))
-    _record(workspace, "chat_workspace.disabled", actor=actor, at=at, reason=why)
+    _record(workspace, "chat_workspace.disabled", actor=actor, at=at, reason_code=reason_code, reason=why, **more)
 
 
 def _routes(workspace: ChatWorkspace) -> list[UUID]:
@@ -141,7 +138,9 @@ def _lock(actor: Actor, workspace_id: UUID) -> ChatWorkspace:
     return workspace
 
 
-def _record(workspace: ChatWorkspace, action: str, *, actor: Actor, at: datetime, **more: str) -> None:
+def _record(
+    workspace: ChatWorkspace, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
+) -> None:
     ledger_append(
         action=action,
         organization_id=workspace.organization_id,
@@ -150,4 +149,5 @@ def _record(workspace: ChatWorkspace, action: str, *, actor: Actor, at: datetime
         actor=actor,
         at=at,
         payload={"team": workspace.team_id, **more},
+        reason_code=reason_code,
     )

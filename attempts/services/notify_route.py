@@ -98,11 +98,8 @@ def route_disable(*, actor: Actor, at: datetime, route_id: UUID, reason_code: st
         route = _lock(actor, route_id)
         if route.state != RouteState.ACTIVE:
             raise WrongState("This route is disabled already.")
-        reason_code_require(
-            organization_id=route.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note
-        )
-        note_create(organization_id=route.organization_id, text=note)
-        _disable(route, reason_code, actor=actor, at=at)
+        facts = said(organization_id=route.organization_id, reason_code=reason_code, note=note)
+        _disable(route, reason_code, actor=actor, at=at, reason_code=reason_code, **facts)
     return route
 
 
@@ -142,11 +139,20 @@ def rows_resume(*, route_ids: list[UUID], at: datetime) -> None:
     ring_once(SEND)
 
 
-def _disable(route: NotificationRoute, why: str, *, actor: Actor, at: datetime) -> None:
+def said(*, organization_id: UUID, reason_code: str, note: str) -> dict[str, str]:
+    """An operator's reason, checked; the note lives outside the ledger, its hash inside."""
+    reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
+    stored = note_create(organization_id=organization_id, text=note)
+    return {"note": str(stored.id), "note_sha256": stored.sha256} if stored else {}
+
+
+def _disable(
+    route: NotificationRoute, why: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
+) -> None:
     route.state, route.disabled_reason, route.disabled_at = RouteState.DISABLED.value, why, at
     route.save(update_fields=["state", "disabled_reason", "disabled_at"])
     rows_stop(route_ids=[route.id])
-    _record(route, "notification_route.disabled", actor=actor, at=at, reason=why)
+    _record(route, "notification_route.disabled", actor=actor, at=at, reason_code=reason_code, reason=why, **more)
 
 
 def _lock(actor: Actor, route_id: UUID) -> NotificationRoute:
@@ -156,7 +162,9 @@ def _lock(actor: Actor, route_id: UUID) -> NotificationRoute:
     return route
 
 
-def _record(route: NotificationRoute, action: str, *, actor: Actor, at: datetime, **more: str) -> None:
+def _record(
+    route: NotificationRoute, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
+) -> None:
     ledger_append(
         action=action,
         organization_id=route.organization_id,
@@ -165,4 +173,5 @@ def _record(route: NotificationRoute, action: str, *, actor: Actor, at: datetime
         actor=actor,
         at=at,
         payload={"channel": route.channel, "contract": route.contract_slug, "tier": route.tier, **more},
+        reason_code=reason_code,
     )

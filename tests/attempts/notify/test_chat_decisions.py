@@ -252,7 +252,7 @@ def test_through_a_disabled_workspace_nobody_decides(chat: Chat) -> None:
     chat.tell()
     with every_tenant():
         workspace_disable(
-            actor=chat.operator, at=timezone.now(), workspace_id=chat.workspace.id, reason_code="incident_response"
+            actor=chat.operator, at=timezone.now(), workspace_id=chat.workspace.id, reason_code="rehearsal"
         )
     assert chat.press(APPROVE, user=RITA).status_code == REFUSED
     assert votes(review) == []

@@ -267,7 +267,7 @@ def test_a_card_is_struck_through_however_its_review_ends(chat: Chat, end: str, 
     elif end == "cancel":
         with every_tenant():
             attempt_cancel(
-                actor=chat.operator, at=timezone.now(), attempt_id=review.attempt_id, reason_code="incident_response"
+                actor=chat.operator, at=timezone.now(), attempt_id=review.attempt_id, reason_code="rehearsal"
             )
     else:
         do(chat.cast.session(chat.cast.reviewer), review, end)

@@ -23,7 +23,7 @@ def test_who_may_see_and_change_routes(chat: Chat, cast: Cast) -> None:
         route = NotificationRoute.objects.get()
     one = f"{ROUTES}/{route.id}"
     body = {"channel": "email", "org_id": str(cast.organization.id)}
-    stop = {"reason_code": "incident_response"}
+    stop = {"reason_code": "rehearsal"}
     table = [  # who, list, read, create, disable, enable
         (cast.session(cast.operator), 200, 200, 201, 200, 200),
         (cast.api("governance:write", "governance:read"), 200, 200, 409, 200, 200),
@@ -97,5 +97,5 @@ def test_what_is_over_is_tidied_up_and_accounts_of_people_who_left_end(chat: Cha
 def test_a_route_disabled_by_an_operator_is_on_the_ledger_with_its_reason(chat: Chat) -> None:
     with every_tenant():
         route = NotificationRoute.objects.get()
-        route_disable(actor=chat.operator, at=timezone.now(), route_id=route.id, reason_code="incident_response")
-        assert LedgerEntry.objects.get(action="notification_route.disabled").payload["reason"] == "incident_response"
+        route_disable(actor=chat.operator, at=timezone.now(), route_id=route.id, reason_code="rehearsal")
+        assert LedgerEntry.objects.get(action="notification_route.disabled").payload["reason"] == "rehearsal"
