@@ -27,10 +27,14 @@ def plain(text: str, limit: int = 150) -> dict[str, Any]:
     return {"type": "plain_text", "text": flat if len(flat) <= limit else flat[: limit - 1] + "…", "emoji": False}
 
 
+def entities(text: str) -> str:
+    """Slack's own three characters: without them nothing mentions or links."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def escaped(text: str) -> str:
-    """For the one field that Slack always formats: its own three characters, and what would strike or embolden."""
-    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return " ".join(safe.translate({ord(mark): " " for mark in "~*_`"}).split())
+    """For fields that Slack always formats: also without what would strike or embolden."""
+    return " ".join(entities(text).translate({ord(mark): " " for mark in "~*_`"}).split())
 
 
 def card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any
         f"Signed: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
     ]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": plain(facts.title)},
+        {"type": "header", "text": plain(facts.title.strip() or "A review")},
         {"type": "context", "elements": [plain(line) for line in lines if line]},
     ]
     if elements := buttons(facts, value):

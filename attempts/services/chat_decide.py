@@ -19,7 +19,7 @@ from governance.roles import VIEW
 from governance.selectors import person_actor
 from governance.states import RiskTier
 from reasoncodes.actors import Actor
-from reasoncodes.errors import NotFound
+from reasoncodes.errors import DomainError, NotFound
 
 VIA = "slack"
 
@@ -54,10 +54,11 @@ def chat_click(*, workspace: ChatWorkspace, chat_user: str, value: str) -> Click
         raise NotFound
     notification_id, mark = read
     review = _review(workspace, notification_id)
+    where = {"review_id": str(review.id)}
     if review.kind != ReviewKind.RELEASE or review.attempt is None:
-        raise DecidedOnThePage
+        raise DecidedOnThePage(extensions=where)
     if review.attempt.risk_tier == RiskTier.HIGH:
-        raise StepUpNeeded
+        raise StepUpNeeded(extensions=where)
     fits = card_fits(notification_id=notification_id, action_digest=review.action_digest, mark=mark)
     return Clicked(actor, review, review.action_digest if fits else "")
 
@@ -65,16 +66,21 @@ def chat_click(*, workspace: ChatWorkspace, chat_user: str, value: str) -> Click
 def chat_decide(
     *, clicked: Clicked, at: datetime, verdict: VoteVerdict, reason_code: str = "", note: str = ""
 ) -> Review:
-    return review_vote(
-        actor=clicked.actor,
-        at=at,
-        review_id=clicked.review.id,
-        verdict=verdict,
-        action_digest=clicked.action_digest,
-        reason_code=reason_code,
-        note=note,
-        via=VIA,
-    )
+    """A refusal says which review it is about, so that its words can lead there."""
+    try:
+        return review_vote(
+            actor=clicked.actor,
+            at=at,
+            review_id=clicked.review.id,
+            verdict=verdict,
+            action_digest=clicked.action_digest,
+            reason_code=reason_code,
+            note=note,
+            via=VIA,
+        )
+    except DomainError as refusal:
+        refusal.extensions["review_id"] = str(clicked.review.id)
+        raise
 
 
 def _actor(workspace: ChatWorkspace, chat_user: str) -> Actor:

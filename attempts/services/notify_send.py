@@ -36,6 +36,7 @@ RELATED = ("review__attempt__contract", "route__workspace", "recipient")
 CHOICES = "/review/notifications"
 Now = Callable[[], datetime]
 Target = UUID | str
+MAIL = "mail"
 
 
 def notifications_send(*, now: Now, base_url: str, review_id: UUID | None = None) -> int:
@@ -101,9 +102,9 @@ class Sending:
             return 0
         outcome = self._mail(group) if group[0].recipient_id else self._chat(group[0])
         if isinstance(outcome, Trouble):
-            if outcome.pauses:
-                self.paused[target] = outcome
             self._failed(group, outcome)
+            if outcome.pauses:
+                self._pause(target, outcome)
             return 0
         done = {"state": DeliveryState.SENT, "sent_at": self.now(), "message_ref": outcome.message_ref}
         return sum(_settle(row, last_error="", **done) for row in group)
@@ -166,6 +167,15 @@ class Sending:
             self.closed.add(route.workspace_id)
             workspace_refused(actor=CLOCK, at=at, workspace_id=route.workspace_id, why=trouble.why)
 
+    def _pause(self, target: Target, trouble: Trouble) -> None:
+        """Everything that waits for this receiver, not just what is in the batch: a dead one is asked once, not once
+        for every row."""
+        self.paused[target] = trouble
+        until = self.now() + wait_before(tries=1, after=trouble.after)
+        rows = Notification.objects.filter(state=DeliveryState.PENDING, leased_until=None, next_try_at__lt=until)
+        there = rows.filter(recipient__isnull=False) if target == MAIL else rows.filter(route__workspace_id=target)
+        there.update(next_try_at=until)
+
     def _put_back(self, group: list[Notification], trouble: Trouble | None) -> None:
         """It was not tried: that does not count as a try."""
         later = {}
@@ -204,7 +214,7 @@ def _groups(batch: Iterable[Notification]) -> list[list[Notification]]:
 
 def _target(row: Notification) -> Target:
     route = row.route
-    return route.workspace_id if route is not None and route.workspace_id is not None else "mail"
+    return route.workspace_id if route is not None and route.workspace_id is not None else MAIL
 
 
 def _active(state: str, workspace: ChatWorkspace | None) -> bool:

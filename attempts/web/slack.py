@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from attempts.chat_errors import CallbackRefused
 from attempts.models import ChatWorkspace
-from attempts.notify.cards import APPROVE, NOTE, REASON, REJECT, REJECT_VIEW, escaped
+from attempts.notify.cards import APPROVE, NOTE, REASON, REJECT, REJECT_VIEW, entities
 from attempts.notify.configured import public_url
 from attempts.notify.signature import slack_signature, slack_signature_fits
 from attempts.selectors.chat import workspace_for_callback
@@ -53,7 +53,8 @@ class SlackCallbackView(View):
     @staticmethod
     def _signed_by(request: HttpRequest, workspace_id: UUID) -> ChatWorkspace:
         """The length first: what is not signed is not worth reading."""
-        if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
+        length = request.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
             raise CallbackRefused
         workspace, now = workspace_for_callback(workspace_id=workspace_id), timezone.now()
         secret = signing_secret_of(workspace)
@@ -81,7 +82,7 @@ def _at(document: Any, *path: str) -> str:
     """A text in a document whose shape is not ours."""
     for name in path:
         document = document.get(name) if isinstance(document, dict) else None
-    return document if isinstance(document, str) else ""
+    return document if isinstance(document, str) and "\x00" not in document else ""
 
 
 def _interaction(workspace: ChatWorkspace, payload: dict[str, Any]) -> HttpResponse:
@@ -106,7 +107,7 @@ def _answered(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any],
     try:
         words = act(workspace, chat_user, payload, value)
     except DomainError as refusal:
-        words = in_words(refusal)
+        words = entities(in_words(refusal))
     channel = _at(payload, "container", "channel_id") or _at(payload, "channel", "id")
     if words:
         chat_whisper(workspace=workspace, channel=channel, chat_user=chat_user, text=words)
@@ -124,11 +125,9 @@ def _reject(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any], v
     rows = reason_code_choices(organization_id=clicked.review.organization_id, scope=Scope.DENIAL)
     codes = [(row.code, f"{row.label} (needs a note)" if row.requires_note else row.label) for row in rows]
     opened = reject_form_open(workspace=workspace, trigger_id=_at(payload, "trigger_id"), value=value, codes=codes)
-    return (
-        ""
-        if opened
-        else f"The form did not open, and nothing was decided. Reject on the card: {_link(clicked.review.id)}"
-    )
+    if opened:
+        return ""
+    return f"The form did not open, and nothing was decided. Reject on the card: {_link(clicked.review.id)}"
 
 
 ACTS: dict[str, Act] = {APPROVE: _approve, REJECT: _reject}
@@ -154,7 +153,7 @@ def _command(workspace: ChatWorkspace, *, chat_user: str, text: str) -> HttpResp
     try:
         chat_identity_link(workspace=workspace, chat_user=chat_user, code=code.strip()[:40], at=timezone.now())
     except DomainError as refusal:
-        return _whispered(in_words(refusal))
+        return _whispered(entities(in_words(refusal)))
     return _whispered("Linked. What you decide here counts as your word in Holdpoint.")
 
 
@@ -167,10 +166,10 @@ def in_words(refusal: DomainError) -> str:
     more = " ".join(error.message for error in refusal.errors)
     advice = " ".join(type(refusal).advice().split())
     words = " ".join(part for part in (refusal.detail, more, advice) if part)
-    home = public_url()
-    return escaped(words) + (f" {home}/review/" if home else "")
+    return f"{words} {_link(refusal.extensions.get('review_id', ''))}"
 
 
-def _link(review_id: UUID) -> str:
+def _link(review_id: UUID | str) -> str:
+    """To the card, or to the queue."""
     home = public_url()
-    return f"{home}/review/{review_id}" if home else "in Holdpoint"
+    return f"{home}/review/{review_id}" if home else ""

@@ -170,29 +170,31 @@ def test_slack_says_when_to_come_again_and_nothing_else_is_sent_until_then(chat:
     assert chat.tell() == 3
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ((500, {}, b"oops"), "http_500"),
-        ((200, {}, b"not json"), "unreadable_answer"),
-        ((200, {}, b'{"ok":false,"error":"<script>"}'), "unknown_error"),
-        ((302, {"Location": "http://127.0.0.1:1/"}, b""), "http_302"),
-        ((200, {}, b" " * 300_000), "unreadable_answer"),
-        (1.2, "timeout"),
-    ],
-)
-def test_a_passing_trouble_is_tried_again_with_growing_waits(
-    chat: Chat, monkeypatch: Any, answer: Any, why: str
-) -> None:
-    if why == "timeout":
-        monkeypatch.setattr(notify_send, "SECONDS", 0.3)
-    chat.slack.answers["chat.postMessage"] = [answer]
+PASSING: list[tuple[Any, str]] = [
+    ((500, {}, b"oops"), "http_500"),
+    ((200, {}, b"not json"), "unreadable_answer"),
+    ((200, {}, b'{"ok":false,"error":"<script>"}'), "unknown_error"),
+    ((302, {"Location": "http://127.0.0.1:1/"}, b""), "http_302"),
+    ((200, {}, b" " * 300_000), "unreadable_answer"),
+    (0.5, "timeout"),
+]
+
+
+def test_a_passing_trouble_is_tried_again_with_growing_waits(chat: Chat, monkeypatch: Any) -> None:
     chat.clinic.hold()
-    chat.tell()
-    (row,) = rows()
-    assert (row.state, row.last_error, row.tries, row.leased_until) == ("pending", why, 1, None)
-    assert row.next_try_at > timezone.now()
-    due_now()
+    waited = timedelta(0)
+    for tries, (answer, why) in enumerate(PASSING, start=1):
+        if why == "timeout":
+            monkeypatch.setattr(notify_send, "SECONDS", 0.2)
+        chat.slack.answers["chat.postMessage"] = [answer]
+        chat.tell()
+        (row,) = rows()
+        assert (row.state, row.last_error, row.tries, row.leased_until) == ("pending", why, tries, None)
+        wait = row.next_try_at - timezone.now()
+        assert wait > waited
+        waited = wait
+        assert chat.tell() == 0, "not before its time"
+        due_now()
     assert chat.tell() == 1
 
 
@@ -255,32 +257,34 @@ def test_two_workers_at_once_tell_each_review_once(slack: Any) -> None:
 # --- cards follow --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("end", "words"), [("reject", "Rejected"), ("expire", "Expired"), ("cancel", "Withdrawn"), ("approve", "Approved")]
-)
-def test_a_card_is_struck_through_however_its_review_ends(chat: Chat, end: str, words: str) -> None:
-    review = chat.clinic.hold()
-    chat.tell()
-    if end == "expire":
+def end(chat: Chat, review: Review, how: str) -> None:
+    if how == "expire":
         set_deadline(review, seconds=-1)
         reviews_expire(at=timezone.now())
-    elif end == "cancel":
+    elif how == "cancel":
         with every_tenant():
             attempt_cancel(
                 actor=chat.operator, at=timezone.now(), attempt_id=review.attempt_id, reason_code="rehearsal"
             )
     else:
-        do(chat.cast.session(chat.cast.reviewer), review, end)
-    chat.slack.answers["chat.update"] = [(429, {"Retry-After": "1"}, b"{}")]
-    tasks.cards_refresh()
-    (row,) = rows()
-    assert row.refresh_at is not None, "tried again"
-    due_now()
-    tasks.cards_refresh(), tasks.cards_refresh()
-    last = chat.slack.of("chat.update")[-1]
-    assert len(chat.slack.of("chat.update")) == 2
-    assert last["blocks"][0]["text"]["text"].startswith(f"~Close-Case~\n{words}")
-    assert rows()[0].refresh_at is None
+        do(chat.cast.session(chat.cast.reviewer), review, how)
+
+
+def test_a_card_is_struck_through_however_its_review_ends(chat: Chat) -> None:
+    ends = {"reject": "Rejected", "expire": "Expired", "cancel": "Withdrawn", "approve": "Approved"}
+    for how, words in ends.items():
+        review = chat.clinic.hold()
+        chat.tell()
+        end(chat, review, how)
+        chat.slack.answers["chat.update"] = [(429, {"Retry-After": "1"}, b"{}")]
+        tasks.cards_refresh()
+        assert rows(review=review)[0].refresh_at is not None, "tried again"
+        due_now()
+        tasks.cards_refresh(), tasks.cards_refresh()
+        last = chat.slack.of("chat.update")[-1]
+        assert last["blocks"][0]["text"]["text"].startswith(f"~Close-Case~\n{words}")
+        assert rows(review=review)[0].refresh_at is None
+    assert len(chat.slack.of("chat.update")) == 2 * len(ends)
 
 
 def test_a_review_that_ends_before_its_card_is_sent_gets_none(chat: Chat) -> None:
