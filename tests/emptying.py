@@ -1,7 +1,8 @@
 """After a test with real transactions the database is as the migrations left it.
 
 Django would truncate every table and seed them anew: most of a second each time. This deletes what is there (truncates
-after a large test, where looking up every foreign key would take minutes) and puts the seeds back, with the triggers that guard the record lifted: only here, only as the owner.
+after a large test, where looking up every foreign key would take minutes) and puts the seeds back, with the triggers
+that guard the record lifted: only here, only as the owner.
 """
 
 from django.db import connection
@@ -41,7 +42,9 @@ DECLARE name text; names text[] := '{}'; filled boolean; large boolean; BEGIN
     FOR name IN SELECT relname FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'django_migrations' LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM public.%I)', name) INTO filled;
-        IF large OR filled OR to_regclass('pristine.' || quote_ident(name)) IS NOT NULL THEN names := names || name; END IF;
+        IF large OR filled OR to_regclass('pristine.' || quote_ident(name)) IS NOT NULL THEN
+            names := names || name;
+        END IF;
     END LOOP;
     PERFORM pristine.lift(one, true) FROM unnest(names) AS one;
     IF large THEN

@@ -242,6 +242,14 @@ HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
 HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
 EMAIL_TIMEOUT = 20
+EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
+EMAIL_PORT = env.int("EMAIL_PORT", default=25)
+EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS = env.bool("EMAIL_USE_TLS", default=False)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="holdpoint@localhost")
+# Where people reach this installation: the links in messages lead there.
+PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default="")
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Holdpoint",
