@@ -225,6 +225,11 @@ LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 
+# Streams are kept so long, read or not. The way in is worth a note when it is so far behind, or nobody reads it.
+STREAM_DAYS = env.int("HOLDPOINT_STREAM_DAYS", default=7)
+CONSUMER_LIMIT_MESSAGES = env.int("HOLDPOINT_CONSUMER_LIMIT_MESSAGES", default=1000)
+CONSUMER_LIMIT_SECONDS = env.int("HOLDPOINT_CONSUMER_LIMIT", default=60)
+
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
@@ -237,6 +242,14 @@ HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
 HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
 EMAIL_TIMEOUT = 20
+EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
+EMAIL_PORT = env.int("EMAIL_PORT", default=25)
+EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS = env.bool("EMAIL_USE_TLS", default=False)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="holdpoint@localhost")
+# Where people reach this installation: the links in messages lead there.
+PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default="")
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Holdpoint",

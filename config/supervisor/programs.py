@@ -19,6 +19,7 @@ LOADED_BEFORE = (
     "config.wsgi",
     "config.urls",
     "config.lingering",
+    "config.management.commands.consume_events",
     "config.management.commands.demo",
     "celery.bin.celery",
     "celery.apps.beat",
