@@ -37,7 +37,7 @@ from holdpoint_client import (
     Unreachable,
 )
 
-from tests.sdk.stand_in import ID, Server, asked, problem
+from tests.sdk.stand_in import ID, Say, Server, asked, problem
 
 pytestmark = pytest.mark.unit
 QUICK = RetryPolicy(deadline=2.0, first=0.001, longest=0.002)
@@ -69,7 +69,7 @@ both = pytest.mark.parametrize("run", [ask, ask_async], ids=["sync", "async"])
 
 @both
 def test_every_try_has_the_same_key_and_body_until_an_answer_comes(run: Any) -> None:
-    lost = [GONE, httpx.ConnectError("no"), problem(503, "record-unavailable"), httpx.Response(502), GONE]
+    lost: list[Say] = [GONE, httpx.ConnectError("no"), problem(503, "record-unavailable"), httpx.Response(502), GONE]
     server = Server(attempts=[*lost, problem(409, "idempotency-in-progress", {"Retry-After": "0"}), asked()])
     assert isinstance(run(server), Allowed)
     assert len(server.requests) == 7
