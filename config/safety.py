@@ -68,6 +68,8 @@ def names(settings: Any) -> Findings:
         yield "ALLOWED_HOSTS has a wildcard, and a forged Host would be believed", "write each name out"
     if any(not origin.startswith("https://") or "*" in origin for origin in settings.CSRF_TRUSTED_ORIGINS):
         yield "CSRF_TRUSTED_ORIGINS trusts plain HTTP or a wildcard", "write https:// and each name out"
+    if settings.PUBLIC_URL and not settings.PUBLIC_URL.startswith("https://"):
+        yield "HOLDPOINT_PUBLIC_URL leads people to plain HTTP", "HOLDPOINT_PUBLIC_URL=https://<the same name>"
     if not settings.DEPLOYMENT_REGION:
         yield (
             "HOLDPOINT_REGION is missing, and every attempt would be denied",
@@ -87,6 +89,8 @@ def transport(settings: Any) -> Findings:
             "Plain HTTP would be answered",
             "leave SECURE_SSL_REDIRECT and SECURE_HSTS_SECONDS on, and let the proxy set X-Forwarded-Proto",
         )
+    if settings.EMAIL_HOST_PASSWORD and not settings.EMAIL_USE_TLS and settings.EMAIL_HOST not in LOOPBACK:
+        yield "EMAIL_HOST_PASSWORD would be sent in clear", "EMAIL_USE_TLS=true"
 
 
 def record(settings: Any) -> Findings:

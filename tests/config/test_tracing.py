@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from config.celery import app as celery_app
-from config.tracing import OtelExport, ProcessOwn, otlp_export, statement_span, watch_statements
+from config.tracing import STATEMENTS, OtelExport, ProcessOwn, otlp_export, statement_span, watch_statements
 from governance.models import LedgerEntry
 from reasoncodes.spans import FinishedSpan, collect_spans, span
 from reasoncodes.tenancy import every_tenant
@@ -82,7 +82,8 @@ def test_one_trace_links_request_task_and_receiver_and_holds_no_value(
     assert sent["traceparent"] == f"00-{TRACE_ID}-{call.context.span_id:016x}-01"
     assert answer["traceparent"] == f"00-{TRACE_ID}-{server.context.span_id:016x}-01"
     assert server.attributes["http.route"].startswith("api/v1/execution/<")
-    assert {one.name for one in found.values() if one.parent.span_id == server.context.span_id} > {"postgresql INSERT"}
+    below = {one.name for one in exported.get_finished_spans() if one.parent.span_id == server.context.span_id}
+    assert {TASK} < below <= {TASK, *(f"postgresql {word}" for word in STATEMENTS)}, below
     with every_tenant():
         assert set(LedgerEntry.objects.filter(action="attempt.received").values_list("trace_id", flat=True)) == {
             TRACE_ID
