@@ -23,7 +23,7 @@ from attempts.selectors.notify import may_get_mail, review_facts
 from attempts.selectors.review import database_now
 from attempts.services.chat_workspace import connection_of, workspace_refused
 from attempts.services.mail_choice import address_refused
-from attempts.services.notify_route import route_refused
+from attempts.services.notify_route import route_refused, rows_change
 from attempts.states import DeliveryState, NotifyKind, RouteState
 from reasoncodes.actors import CLOCK
 from reasoncodes.tenancy import every_tenant
@@ -173,8 +173,8 @@ class Sending:
         self.paused[target] = trouble
         until = self.now() + wait_before(tries=1, after=trouble.after)
         rows = Notification.objects.filter(state=DeliveryState.PENDING, leased_until=None, next_try_at__lt=until)
-        there = rows.filter(recipient__isnull=False) if target == MAIL else rows.filter(route__workspace_id=target)
-        there.update(next_try_at=until)
+        there = Q(recipient__isnull=False) if target == MAIL else Q(route__workspace_id=target)
+        rows_change(rows.filter(there), next_try_at=until)
 
     def _put_back(self, group: list[Notification], trouble: Trouble | None) -> None:
         """It was not tried: that does not count as a try."""
