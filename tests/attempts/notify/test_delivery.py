@@ -240,6 +240,17 @@ def test_what_a_killed_worker_had_taken_is_taken_again(chat: Chat) -> None:
     assert states() == [("card", "sent", "")]
 
 
+def test_a_row_that_breaks_us_does_not_stand_in_the_way_of_the_others(chat: Chat) -> None:
+    bad, good = chat.clinic.hold(), chat.clinic.hold()
+    reviews_announce(at=timezone.now())
+    with every_tenant():
+        Review.objects.filter(id=bad.id).update(buckets=[{"not": "readable"}])
+        Notification.objects.filter(review=bad).update(next_try_at=timezone.now() - timedelta(hours=1))
+    send()
+    assert states(review=good) == [("card", "sent", "")]
+    assert states(review=bad) == [("card", "pending", "internal_error")]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_at_once_tell_each_review_once(slack: Any) -> None:
     cast = Cast()
