@@ -74,6 +74,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             ],
         },
         {
+            "title": "Notifications",
+            "items": [
+                _item("Routes", "alt_route", "attempts_notificationroute"),
+                _item("Chat workspaces", "forum", "attempts_chatworkspace"),
+                _item("Chat accounts", "badge", "attempts_chatidentity"),
+                _item("Delivery log", "mail", "attempts_notification"),
+            ],
+        },
+        {
             "title": "Workflows",
             "items": [
                 _item("Runs", "directions_run", "workflows_workflowinstance"),
@@ -81,6 +90,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Unmatched events", "unknown_document", "workflows_workflowevent"),
                 _item("Bulk interventions", "checklist", "workflows_bulkintervention"),
                 _item("Outbox", "outbox", "workflows_outboxevent"),
+                _item("Parked messages", "unsubscribe", "workflows_parkedmessage"),
             ],
         },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},

@@ -220,6 +220,24 @@ _STARTERS = [
         emitted=False,
     ),
     SystemCode(
+        Scope.DENIAL,
+        "reviewer_not_enough_information",
+        "Not enough information",
+        "What is shown does not tell whether this is right; the note says what is missing.",
+        True,
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "reviewer_already_done",
+        "Already done",
+        "The same was done, or asked for, elsewhere.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL, "reviewer_not_now", "Not now", "It may be right, but not at this moment.", True, emitted=False
+    ),
+    SystemCode(
         Scope.INTERVENTION,
         "incident_response",
         "Incident response",

@@ -99,4 +99,23 @@ class Drift(StrEnum):
 class OutboxStatus(StrEnum):
     PENDING = "pending"
     SENT = "sent"
+    PARKED = "parked"  # refused by its stream again and again; what follows in its instance waits for it
+
+
+class ParkedStatus(StrEnum):
+    """Of a message on a stream that could not be taken in."""
+
     PARKED = "parked"
+    TAKEN = "taken"  # driven again by a person
+    DISMISSED = "dismissed"  # a person found that nothing is to be done
+
+
+class ParkedWhy(StrEnum):
+    SIGNATURE = "signature"  # no key that lives has signed it
+    SCOPE = "scope"  # the key may not send events
+    UNREADABLE = "unreadable"
+    WRONG_STREAM = "wrong_stream"
+    INVALID = "invalid"  # the envelope or the payload does not fit its schema
+    FOREIGN = "foreign"  # names another organization than the key's
+    REFUSED = "refused"
+    DELIVERIES = "deliveries"  # taken up again and again, and never finished

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from reasoncodes.tenancy import every_tenant
+from workflows import streams
 from workflows.services import bulk_work as bulk
 from workflows.services import hand_out, outbox, timing
 from workflows.services.nudge_follow import nudge_follow as follow
@@ -52,6 +53,11 @@ def instances_hand_out() -> None:
 def outbox_relay() -> None:
     with every_tenant():
         outbox.outbox_relay(at=timezone.now())
+
+
+@shared_task
+def streams_tidy() -> None:
+    streams.streams_tidy(max_age_ms=settings.STREAM_DAYS * 24 * 3600 * 1000)
 
 
 @shared_task

@@ -5,6 +5,7 @@ from config.settings.base import *  # noqa: F403
 
 DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
+PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default=DEMO_BASE_URL)
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
 LEDGER_KEY_CREATE = True
 # A file per database: another one in the same folder is not a shorter record of this one.

@@ -4,12 +4,14 @@ from workflows.models.definition import WorkflowDefinition, WorkflowDefinitionRe
 from workflows.models.event import Nudge, OutboxEvent, WorkflowEvent
 from workflows.models.instance import WorkflowInstance, WorkflowInstanceCurrentStep, WorkflowStep
 from workflows.models.intervention import BulkIntervention, BulkItem, WorkflowIntervention
+from workflows.models.parked import ParkedMessage
 
 __all__ = [
     "BulkIntervention",
     "BulkItem",
     "Nudge",
     "OutboxEvent",
+    "ParkedMessage",
     "WorkflowDefinition",
     "WorkflowDefinitionRevision",
     "WorkflowEvent",

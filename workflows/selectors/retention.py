@@ -20,6 +20,7 @@ from workflows.models import (
     BulkIntervention,
     BulkItem,
     OutboxEvent,
+    ParkedMessage,
     WorkflowDefinition,
     WorkflowDefinitionRevision,
     WorkflowEvent,
@@ -206,6 +207,7 @@ def export_tables() -> Iterable[ExportTable]:
         ExportTable(WorkflowDefinition),
         ExportTable(WorkflowDefinitionRevision, "workflow_definition__organization_id"),
         ExportTable(BulkIntervention),
+        ExportTable(ParkedMessage),
         ExportTable(BulkItem, "bulk__organization_id", about=Of("instance")),
     ]
 
