@@ -19,6 +19,12 @@ HALTS = Counter("workflow_halt_total", "Instances that halted.", ["reason_code"]
 INTERVENTIONS = Counter("workflow_intervention_total", "What people did to instances.", ["action"])
 EVENTS = Counter("workflow_events_total", "Inbound events by what they did.", ["outcome"])
 DRIFT = Counter("workflow_drift_total", "Client-driven instances that left their definition's order.", ["drift"])
+WEBHOOKS = Counter("holdpoint_webhook_tries_total", "Tries to deliver a webhook, by what came of them.", ["outcome"])
+WEBHOOK_SECONDS = Histogram(
+    "holdpoint_webhook_seconds",
+    "How long a receiver of webhooks took.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15),
+)
 
 
 def count_run(instance: WorkflowInstance, run: Run, *, old_status: str) -> None:
