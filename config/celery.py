@@ -36,7 +36,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "bulks-resume": ("workflows.tasks.bulks_resume", 10.0),
     "webhooks-gather": ("workflows.tasks.webhooks_gather", 2.0),
     "webhooks-deliver": ("workflows.tasks.webhooks_deliver", 5.0),
-    "webhooks-trim": ("workflows.tasks.webhooks_trim", 3600.0),
+    "webhooks-trim": ("workflows.tasks.webhooks_trim", 900.0),
 }
 
 

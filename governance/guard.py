@@ -62,14 +62,15 @@ def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
     """https only, unless an operator listed the host; no credentials in the URL."""
     try:
         parsed = httpx.URL(url)
-        host, port = parsed.host.lower(), parsed.port or (443 if parsed.scheme == "https" else 80)
+        usual = 443 if parsed.scheme == "https" else 80
+        host, port = parsed.host.lower(), usual if parsed.port is None else parsed.port
     except (httpx.InvalidURL, UnicodeError) as error:
         raise AddressRefused("not a URL") from error
     listed = bool({host, f"{host}:{port}"} & private_hosts)
     if not host or parsed.userinfo or parsed.scheme not in ({"https", "http"} if listed else {"https"}):
         raise AddressRefused("not an https URL without credentials")
-    if not 0 < port < 65536:
-        raise AddressRefused("not a port")
+    if not 0 < port < 65536 or "%" in host:
+        raise AddressRefused("not a host and port")
 
 
 class Wire(httpcore.NetworkBackend):

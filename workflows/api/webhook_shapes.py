@@ -108,6 +108,7 @@ DELIVERY_FIELDS = [
     "subject_id",
     "state",
     "tries",
+    "failures",
     "next_try_at",
     "why",
     "created_at",

@@ -130,6 +130,12 @@ class Migration(migrations.Migration):
                 ("state", models.CharField(default="pending", max_length=12)),
                 (
                     "tries",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Begun so far; only the newest one's failure counts."
+                    ),
+                ),
+                (
+                    "failures",
                     models.PositiveIntegerField(default=0, help_text="Of the schedule; a redelivery begins it anew."),
                 ),
                 ("next_try_at", models.DateTimeField()),

@@ -1,20 +1,21 @@
 """Reading webhook endpoints, deliveries and tries."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from governance.selectors import tenant_get
 from governance.selectors.console import COUNT_LIMIT
 from reasoncodes.errors import NotFound
 from workflows.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
-from workflows.states import DeliveryState
-from workflows.webhooks.schedule import PATIENT_TRIES
+from workflows.states import DeliveryState, DisabledWhy
+from workflows.webhooks.schedule import PATIENCE
 
 EMITTED = """
 SELECT DISTINCT step.value -> 'params' ->> 'event_name' FROM workflows_workflowdefinition d
@@ -40,10 +41,11 @@ CROSS JOIN LATERAL (
     WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND NOT EXISTS (
         SELECT 1 FROM workflows_webhookdelivery earlier
         WHERE earlier.endpoint_id = e.id AND earlier.subject_id = d.subject_id AND earlier.state = 'pending'
-            AND earlier.number < d.number AND earlier.tries < %(patient)s)
-    ORDER BY d.next_try_at, d.id LIMIT CASE WHEN e.failures > 0 THEN 1 ELSE %(each)s END
+            AND earlier.number < d.number AND earlier.failures < %(patient)s)
+    ORDER BY d.next_try_at, d.id LIMIT greatest(0, CASE WHEN e.failures > 0 THEN 1 ELSE %(each)s END
+        - coalesce((%(under_way)s::jsonb ->> e.id::text)::integer, 0))
 ) due
-WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s) AND NOT e.id = ANY(%(busy)s)
+WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s)
 ORDER BY due.next_try_at, due.id LIMIT %(most)s
 """
 
@@ -55,9 +57,11 @@ class Due:
     failures: int
 
 
-def deliveries_due(*, at: datetime, each: int, most: int, busy: Sequence[UUID] = ()) -> list[Due]:
-    """Which may be sent now, of all organizations; nothing is locked yet."""
-    given: dict[str, Any] = {"at": at, "each": each, "most": most, "busy": list(busy), "patient": PATIENT_TRIES}
+def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[Due]:
+    """Which may be sent now, of all organizations; nothing is locked yet. `each` is how many at once to one endpoint,
+    `under_way` how many of these the asker has already."""
+    busy = json.dumps({str(endpoint_id): count for endpoint_id, count in under_way.items()})
+    given: dict[str, Any] = {"at": at, "each": each, "most": most, "under_way": busy, "patient": PATIENCE}
     with connection.cursor() as cursor:
         cursor.execute(DUE, given)
         return [Due(*row) for row in cursor.fetchall()]
@@ -131,12 +135,7 @@ def delivery_counts(*, endpoint_id: UUID) -> dict[str, int]:
     return {state.value: rows.filter(state=state)[:COUNT_LIMIT].count() for state in states}
 
 
-def endpoints_by_health() -> dict[str, int]:
-    """For metrics and the front page."""
-    rows = WebhookEndpoint.objects.filter(removed_at=None).order_by()
-    counts = rows.aggregate(
-        enabled=Count("id", filter=Q(enabled=True, failures=0)),
-        failing=Count("id", filter=Q(enabled=True, failures__gt=0)),
-        disabled=Count("id", filter=Q(enabled=False)),
-    )
-    return {name: int(count) for name, count in counts.items()}
+def endpoints_in_trouble() -> int:
+    """Failing now, or disabled by what they answered and not by a person; for the front page."""
+    bad = Q(enabled=True, failures__gt=0) | Q(disabled_why__in=[DisabledWhy.GONE, DisabledWhy.FAILING])
+    return WebhookEndpoint.objects.filter(bad, removed_at=None).order_by()[:COUNT_LIMIT].count()

@@ -4,15 +4,15 @@ A sender that dies leaves a lease that ends; the same delivery then goes out aga
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import structlog
 from django.db import connection, transaction
-from django.db.models import Max
 
 from attempts.adapters.signature import signed_headers
 from governance.doorbell import ring_once
@@ -25,6 +25,7 @@ from workflows.states import DeliveryState
 from workflows.webhooks.secrets import keys_of
 from workflows.webhooks.sending import USER_AGENT, Sending, Sent, send
 
+log = structlog.get_logger("holdpoint.webhooks")
 LEASE = timedelta(seconds=60)  # four times the longest exchange
 THREADS = 8
 EACH = 4  # at once to one endpoint
@@ -83,12 +84,11 @@ class _Sender:
 
     def _start(self, pool: ThreadPoolExecutor) -> None:
         under_way = Counter(job.endpoint_id for job in self.running.values())
-        busy = [endpoint_id for endpoint_id, count in under_way.items() if count >= EACH]
         for job in deliveries_take(
             at=self.now(),
             most=THREADS - len(self.running),
             private_hosts=self.private_hosts,
-            busy=busy,
+            under_way=under_way,
             lease=self.lease,
         ):
             self.running[pool.submit(send, job.sending)] = job
@@ -111,12 +111,12 @@ def deliveries_take(
     at: datetime,
     most: int,
     private_hosts: frozenset[str],
-    busy: Sequence[UUID] = (),
+    under_way: Mapping[UUID, int] | None = None,
     lease: timedelta = LEASE,
 ) -> list[Job]:
     """Leased and written down, each by one sender. Lock order: endpoint, delivery."""
     with transaction.atomic():
-        due = deliveries_due(at=at, each=EACH, most=most, busy=busy)
+        due = deliveries_due(at=at, each=EACH, most=most, under_way=under_way or {})
         failing = {one.endpoint_id for one in due if one.failures}
         if failing:  # one try at a time: whoever comes next waits for what comes of this one
             WebhookEndpoint.objects.filter(id__in=failing).update(held_until=at + lease)
@@ -126,33 +126,33 @@ def deliveries_take(
                 id__in=[one.delivery_id for one in due], state=DeliveryState.PENDING, next_try_at__lte=at
             ).select_related("endpoint")
         )
-        return _lease(taken, at, at + lease, private_hosts) if taken else []
+        known = salts(endpoint_ids={row.endpoint_id for row in taken}, at=at)
+        signed = [row for row in taken if row.endpoint_id in known]
+        if len(signed) < len(taken):  # never unsigned; it stays pending, and the others go out
+            log.error("webhook_without_secret", deliveries=len(taken) - len(signed))
+        return _lease(signed, known, at, at + lease, private_hosts) if signed else []
 
 
-def _lease(taken: list[WebhookDelivery], at: datetime, until: datetime, private_hosts: frozenset[str]) -> list[Job]:
-    ids = [row.id for row in taken]
-    tried = dict(
-        WebhookAttempt.objects.filter(delivery_id__in=ids)
-        .order_by()
-        .values_list("delivery_id")
-        .annotate(last=Max("number"))
-    )
-    known = salts(endpoint_ids={row.endpoint_id for row in taken}, at=at)
+def _lease(
+    taken: list[WebhookDelivery],
+    known: Mapping[UUID, list[bytes]],
+    at: datetime,
+    until: datetime,
+    private_hosts: frozenset[str],
+) -> list[Job]:
     for row in taken:
         row.tries, row.next_try_at = row.tries + 1, until
     WebhookDelivery.objects.bulk_update(taken, ["tries", "next_try_at"])
-    attempts = [_attempt(row, tried.get(row.id, 0) + 1, known.get(row.endpoint_id, []), at) for row in taken]
+    attempts = [_attempt(row, known[row.endpoint_id], at) for row in taken]
     WebhookAttempt.objects.bulk_create(attempts)
     return [_job(row, attempt, private_hosts) for row, attempt in zip(taken, attempts, strict=True)]
 
 
-def _attempt(row: WebhookDelivery, number: int, live: list[bytes], at: datetime) -> WebhookAttempt:
-    if not live:  # never unsigned
-        raise RuntimeError(f"webhook endpoint {row.endpoint_id} has no secret")
+def _attempt(row: WebhookDelivery, live: list[bytes], at: datetime) -> WebhookAttempt:
     keys = keys_of(row.endpoint_id, live)
     signed = signed_headers(keys=keys, message_id=str(row.event_id), at=at, body=bytes(row.body))
     headers = {"content-type": "application/json", "user-agent": USER_AGENT, **signed}
-    return WebhookAttempt(delivery=row, number=number, url=row.endpoint.url, headers=headers, started_at=at)
+    return WebhookAttempt(delivery=row, number=row.tries, url=row.endpoint.url, headers=headers, started_at=at)
 
 
 def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset[str]) -> Job:

@@ -57,15 +57,14 @@ def endpoint_create(
     """Enabled at once: what happens from now on is sent to it."""
     if not actor.may_act_in(organization_id):
         raise NotFound
-    chosen = sorted(set(events))
     with transaction.atomic():
-        _check(organization_id, url=url, events=chosen, description=description, private_hosts=private_hosts)
+        _check(organization_id, url=url, events=events, description=description, private_hosts=private_hosts)
         if endpoint_list().filter(organization_id=organization_id)[:MOST_ENDPOINTS].count() >= MOST_ENDPOINTS:
             raise WrongState(f"An organization has at most {MOST_ENDPOINTS} webhook endpoints. Remove one first.")
         endpoint = WebhookEndpoint(
             organization_id=organization_id,
             url=url,
-            events=chosen,
+            events=sorted(set(events)),
             description=description,
             created_at=at,
             updated_at=at,
@@ -90,15 +89,13 @@ def endpoint_change(
     """What waits goes to the new address, under the same ids and in the same bytes."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
-        changes: dict[str, Any] = {
-            "url": url,
-            "events": None if events is None else sorted(set(events)),
-            "description": description,
-        }
+        changes: dict[str, Any] = {"url": url, "events": events, "description": description}
         changes = {name: value for name, value in changes.items() if value is not None}
+        if not changes:
+            return endpoint
         _check(endpoint.organization_id, private_hosts=private_hosts, **changes)
         for name, value in changes.items():
-            setattr(endpoint, name, value)
+            setattr(endpoint, name, sorted(set(value)) if name == "events" else value)
         endpoint.updated_at = at
         endpoint.save(update_fields=[*changes, "updated_at"])
         _record(endpoint, "changed", actor=actor, at=at, payload={"fields": sorted(changes), **_said(endpoint)})

@@ -36,9 +36,9 @@ def delivery_redeliver(
         if not delivery.body:
             raise WrongState("What it said was erased, so that it cannot be sent again.")
         payload = {"endpoint": str(endpoint.id), "event": str(delivery.event_id), "was": delivery.state}
-        delivery.state, delivery.tries, delivery.next_try_at = DeliveryState.PENDING.value, 0, at
+        delivery.state, delivery.failures, delivery.next_try_at = DeliveryState.PENDING.value, 0, at
         delivery.why, delivery.ended_at = "", None
-        delivery.save(update_fields=["state", "tries", "next_try_at", "why", "ended_at"])
+        delivery.save(update_fields=["state", "failures", "next_try_at", "why", "ended_at"])
         said = _reason(endpoint, reason_code, note)
         _record("webhook_delivery", delivery.id, endpoint, payload | said, reason_code, actor, at)
         ring_once(TASK)
@@ -54,7 +54,7 @@ def failed_redeliver(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_co
         failed = WebhookDelivery.objects.filter(endpoint=endpoint, state=DeliveryState.FAILED).exclude(body=b"")
         chosen = failed.order_by("id").values("id")[:AT_ONCE]
         count = WebhookDelivery.objects.filter(id__in=chosen, state=DeliveryState.FAILED).update(
-            state=DeliveryState.PENDING, tries=0, next_try_at=at, why="", ended_at=None
+            state=DeliveryState.PENDING, failures=0, next_try_at=at, why="", ended_at=None
         )
         if not count:
             raise WrongState("Nothing has failed here.")

@@ -26,7 +26,7 @@ def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: Sen
         delivery = WebhookDelivery.objects.select_for_update(no_key=True).defer("body").get(id=delivery_id)
         _write_down(attempt_id, sent)
         if good:
-            _end(delivery, DeliveryState.DELIVERED, sent.outcome, at)
+            _delivered(delivery, at)
         elif delivery.tries == tries:  # otherwise the lease was over, and the newer try decides
             _failed(delivery, sent, at)
         if endpoint is not None:
@@ -51,17 +51,20 @@ def _write_down(attempt_id: UUID, sent: Sent) -> None:
 
 
 def _failed(delivery: WebhookDelivery, sent: Sent, at: datetime) -> None:
-    again = next_try(delivery_id=delivery.id, tries=delivery.tries, at=at)
+    """A try that was never answered because its sender died does not count: only what a receiver did."""
+    if delivery.state != DeliveryState.PENDING:
+        return
+    delivery.failures, delivery.why = delivery.failures + 1, sent.outcome
+    again = next_try(delivery_id=delivery.id, failures=delivery.failures, at=at)
     if again is None or sent.outcome == GONE_OUTCOME:
-        _end(delivery, DeliveryState.FAILED, sent.outcome, at)
-    elif delivery.state == DeliveryState.PENDING:
-        delivery.next_try_at, delivery.why = again, sent.outcome
-        delivery.save(update_fields=["next_try_at", "why"])
+        delivery.state, delivery.ended_at = DeliveryState.FAILED.value, at
+    delivery.next_try_at = again or at
+    delivery.save(update_fields=["failures", "why", "state", "ended_at", "next_try_at"])
 
 
-def _end(delivery: WebhookDelivery, state: DeliveryState, why: str, at: datetime) -> None:
+def _delivered(delivery: WebhookDelivery, at: datetime) -> None:
     if delivery.state == DeliveryState.PENDING:
-        delivery.state, delivery.why, delivery.ended_at = state.value, why, at
+        delivery.state, delivery.why, delivery.ended_at = DeliveryState.DELIVERED.value, DELIVERED, at
         delivery.save(update_fields=["state", "why", "ended_at"])
 
 

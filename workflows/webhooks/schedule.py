@@ -7,20 +7,20 @@ from uuid import UUID
 # After the first try, the second, and so on: 75 hours and a half altogether.
 DELAYS: tuple[int, ...] = (5, 60, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 JITTER = 0.1  # either way
-# While an earlier event of the same subject is within these tries, later ones wait for it; then they overtake it.
-PATIENT_TRIES = 4
+# After so many failures of an earlier event of the same subject, later ones no longer wait for it.
+PATIENCE = 4
 FAILING = timedelta(days=3)
 """An endpoint that has given no good answer for so long is disabled."""
 LONGEST_HOLD = 300.0
 LONGEST_RETRY_AFTER = 3600.0
 
 
-def next_try(*, delivery_id: UUID, tries: int, at: datetime) -> datetime | None:
-    """After this many tries; None: it is given up."""
-    if tries > len(DELAYS):
+def next_try(*, delivery_id: UUID, failures: int, at: datetime) -> datetime | None:
+    """After this many failures; None: it is given up."""
+    if failures > len(DELAYS):
         return None
-    seconds = DELAYS[tries - 1]
-    return at + timedelta(seconds=seconds * (1 + JITTER * _spread(delivery_id, tries)))
+    seconds = DELAYS[failures - 1]
+    return at + timedelta(seconds=seconds * (1 + JITTER * _spread(delivery_id, failures)))
 
 
 def hold(*, failures: int, at: datetime, retry_after: float | None) -> datetime:
@@ -29,7 +29,7 @@ def hold(*, failures: int, at: datetime, retry_after: float | None) -> datetime:
     return at + timedelta(seconds=max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
 
 
-def _spread(delivery_id: UUID, tries: int) -> float:
+def _spread(delivery_id: UUID, failures: int) -> float:
     """Between -1 and 1, the same for the same try: what failed together does not come back together."""
-    digest = sha256(delivery_id.bytes + tries.to_bytes(2)).digest()
+    digest = sha256(delivery_id.bytes + failures.to_bytes(2)).digest()
     return int.from_bytes(digest[:4]) / 0x7FFFFFFF - 1.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import httpx
+import structlog
 
 from governance.guard import AddressRefused, Wire, guarded_client, url_check
 
@@ -16,7 +17,8 @@ USER_AGENT = "holdpoint-webhooks/1"
 
 DELIVERED, REFUSED, REDIRECTED, GONE_OUTCOME = "delivered", "refused", "redirected", "gone"
 TIMEOUT, NO_CONNECTION, ADDRESS_REFUSED = "timeout", "no_connection", "address_refused"
-ANSWER_LOST = "answer_lost"
+ANSWER_LOST, FAULT = "answer_lost", "fault"
+log = structlog.get_logger("holdpoint.webhooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ def send(sending: Sending) -> Sent:
         return Sent(TIMEOUT, duration_ms=_since(began))
     except (httpx.HTTPError, OSError):
         return Sent(ANSWER_LOST if wire.sent else NO_CONNECTION, duration_ms=_since(began))
+    except Exception as error:  # a fault of ours must not stop the deliveries behind it
+        log.error("webhook_fault", error=type(error).__name__)
+        return Sent(FAULT, duration_ms=_since(began))
 
 
 def _exchange(client: httpx.Client, sending: Sending, began: float) -> Sent:

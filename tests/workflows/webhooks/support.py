@@ -30,6 +30,7 @@ class Hooks:
     def __init__(self, cast: Cast, target: CountingTarget) -> None:
         self.cast, self.target = cast, target
         self.hosts = frozenset({target.host})
+        self.clock = timezone.now()
 
     def endpoint(self, *events: str, organization: Any = None, url: str = "") -> IssuedEndpoint:
         organization = organization or self.cast.organization
@@ -57,6 +58,14 @@ class Hooks:
         """By a clock that is so much later."""
         with every_tenant():
             return deliveries_send(now=lambda: timezone.now() + after, private_hosts=self.hosts, turn=turn)
+
+    def send_next(self) -> int:
+        """At the moment when the next one that waits for its retry is due and its endpoint is no longer held back."""
+        with every_tenant():
+            waiting = WebhookDelivery.objects.filter(state="pending", failures__gt=0).select_related("endpoint")
+            moment = min(max(one.next_try_at, one.endpoint.held_until or one.next_try_at) for one in waiting)
+        self.clock = moment + timedelta(seconds=1)
+        return self.send(after=self.clock - timezone.now())
 
     @property
     def got(self) -> list[tuple[str, dict[str, Any]]]:

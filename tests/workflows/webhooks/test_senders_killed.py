@@ -83,11 +83,11 @@ def pending() -> int:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    ("subjects", "each", "seconds"),
-    [(30, 8, 40), pytest.param(500, 20, 900, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])],
+    ("subjects", "each", "kills", "seconds"),
+    [(12, 6, 6, 40), pytest.param(500, 20, 400, 900, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])],
 )
 def test_nothing_is_lost_doubled_under_another_id_or_out_of_order(
-    hooks: Hooks, subjects: int, each: int, seconds: int
+    hooks: Hooks, subjects: int, each: int, kills: int, seconds: int
 ) -> None:
     secret = hooks.endpoint().secret
     events = subjects * each
@@ -100,7 +100,7 @@ def test_nothing_is_lost_doubled_under_another_id_or_out_of_order(
             assert time.monotonic() - began < seconds, f"{pending()} of {events} still pending"
             seen = len(hooks.target.requests)
             time.sleep(0.25)
-            if len(hooks.target.requests) > seen:
+            if len(hooks.target.requests) > seen and senders.killed < kills:
                 senders.kill_one()
     finally:
         senders.stop()
@@ -128,4 +128,5 @@ def test_nothing_is_lost_doubled_under_another_id_or_out_of_order(
     assert senders.killed >= 3
     assert died >= 1  # the kills really hit senders at work
     figures = {"events": events, "killed": senders.killed, "died_sending": died, "came_twice": doubled}
-    record(name="webhook senders killed", figures=figures | {"seconds": round(took, 1)})
+    if events >= 10_000:
+        record(name="soak webhook senders killed", figures=figures | {"seconds": round(took, 1)})

@@ -124,13 +124,13 @@ def test_nobody_there() -> None:
 def test_tries_go_on_for_about_three_days_and_do_not_come_back_together() -> None:
     assert timedelta(hours=72) <= timedelta(seconds=sum(DELAYS)) <= timedelta(hours=80)
     assert timedelta(seconds=sum(DELAYS)) >= FAILING
-    for tries, delay in enumerate(DELAYS, start=1):
-        waits = [(next_try(delivery_id=uuid7(), tries=tries, at=NOW) or NOW) - NOW for _ in range(200)]
+    for failures, delay in enumerate(DELAYS, start=1):
+        waits = [(next_try(delivery_id=uuid7(), failures=failures, at=NOW) or NOW) - NOW for _ in range(200)]
         seconds = [one.total_seconds() for one in waits]
         assert delay * 0.9 <= min(seconds) < delay * 0.95 < delay * 1.05 < max(seconds) <= delay * 1.1
-    same = {next_try(delivery_id=UUID(int=1), tries=3, at=NOW) for _ in range(3)}
+    same = {next_try(delivery_id=UUID(int=1), failures=3, at=NOW) for _ in range(3)}
     assert len(same) == 1
-    assert next_try(delivery_id=uuid7(), tries=len(DELAYS) + 1, at=NOW) is None
+    assert next_try(delivery_id=uuid7(), failures=len(DELAYS) + 1, at=NOW) is None
 
 
 def test_an_endpoint_that_fails_is_left_alone_for_longer_and_longer_within_bounds() -> None:

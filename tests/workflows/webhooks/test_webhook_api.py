@@ -131,13 +131,14 @@ def test_strangers_wrong_roles_and_wrong_scopes_get_nowhere(hooks: Hooks) -> Non
     hooks.tell([uuid7()])
     hooks.send()
     (one,) = deliveries()
-    stranger, theirs = cast.api(organization=cast.other), cast.session(cast.other_operator)
+    theirs = cast.session(cast.other_operator)
     rita, audrey, norman = (cast.session(user) for user in (cast.reviewer, cast.auditor, cast.nobody))
     modules = cast.api("orchestrator:write", "attempts:create", "ledger:read")
     before = {table: count for table, count in row_counts().items() if table.startswith("workflows_")}
     for method, path, scope in [*routes(made.endpoint.id, one.id), ("get", URL, READ), ("post", URL, MANAGE)]:
         named = path not in {URL}
-        for client in (stranger, theirs):
+        # A key of its own each time: who asks for others' things again and again is suspended.
+        for client in (cast.api(organization=cast.other), theirs):
             if named:
                 assert problem(call(client, method, path)) == (404, "not-found"), path
         assert problem(call(modules, method, path)) == (403, "scope-missing")
@@ -168,7 +169,8 @@ def test_the_pages_show_everything_but_a_secret_and_acts_are_posted(hooks: Hooks
     alice, oscar, audrey = (cast.console(user) for user in (cast.operator, cast.other_operator, cast.auditor))
     form = {"organization": cast.organization.id, "url": hooks.target.url, "events": "attempt.*\nreview.opened"}
     shown = alice.post(page("webhookendpoint_add"), form)
-    assert (shown.status_code, shown["Cache-Control"]) == (200, "no-store")
+    assert shown.status_code == 200
+    assert "no-store" in shown["Cache-Control"]
     secret = shown.content.decode().split('class="hp-secret">')[1].split("<")[0]
     assert secret.startswith("whsec_")
     with every_tenant():
