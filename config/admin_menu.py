@@ -91,6 +91,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Bulk interventions", "checklist", "workflows_bulkintervention"),
                 _item("Outbox", "outbox", "workflows_outboxevent"),
                 _item("Parked messages", "unsubscribe", "workflows_parkedmessage"),
+                _item("Webhooks", "webhook", "workflows_webhookendpoint"),
+                _item("Deliveries", "outgoing_mail", "workflows_webhookdelivery"),
             ],
         },
         {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},
