@@ -98,16 +98,17 @@ def may_get_mail(*, row: Notification) -> bool:
     return person_may(user_id=person.id, organization_id=row.organization_id, permission=VIEW)
 
 
-def review_facts(*, reviews: Sequence[Review], base_url: str) -> dict[UUID, ReviewFacts]:
-    """For reviews with their attempt and contract. Nothing of the attempt but its risk and its contract's title."""
+def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
+    """How many have signed each, in one query."""
     votes = ReviewVote.objects.filter(review__in=[review.id for review in reviews], verdict__in=FULFILLING)
-    signed: dict[UUID, int] = {}
+    found: dict[UUID, int] = {}
     for review_id in votes.values_list("review_id", flat=True):
-        signed[review_id] = signed.get(review_id, 0) + 1
-    return {review.id: _facts(review, signed.get(review.id, 0), base_url) for review in reviews}
+        found[review_id] = found.get(review_id, 0) + 1
+    return found
 
 
-def _facts(review: Review, signed: int, base_url: str) -> ReviewFacts:
+def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
+    """For a review with its attempt and contract. Nothing of the attempt but its risk and its contract's title."""
     attempt = review.attempt
     return ReviewFacts(
         review_id=review.id,

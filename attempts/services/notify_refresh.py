@@ -4,21 +4,23 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from attempts.models import ChatWorkspace, Notification
 from attempts.notify.delivery import MOST_TRIES, Blame, Delivered, Trouble, wait_before
 from attempts.notify.facts import ReviewFacts
 from attempts.notify.slack import slack_call
-from attempts.selectors.notify import review_facts
+from attempts.selectors.notify import review_facts, signatures
 from attempts.selectors.review import database_now
 from attempts.services.chat_workspace import connection_of, workspace_refused
-from attempts.services.notify_send import card_words
+from attempts.services.notify_send import SECONDS, card_words
 from attempts.states import DeliveryState, RouteState
 from reasoncodes.actors import CLOCK
 from reasoncodes.tenancy import every_tenant
 
+log = structlog.get_logger("holdpoint.notifications")
 BATCH = 50
 LEASE = timedelta(seconds=60)
 BUDGET = timedelta(seconds=30)
@@ -31,17 +33,31 @@ def cards_refresh(*, now: Callable[[], datetime], base_url: str) -> int:
     paused: set[UUID] = set()
     with every_tenant():
         rows = _take()
-        facts = review_facts(reviews=[row.review for row in rows], base_url=base_url)
+        signed = signatures(reviews=[row.review for row in rows])
         for row in rows:
             workspace = row.route.workspace if row.route is not None else None
             if workspace is None or workspace.state != RouteState.ACTIVE:
                 _mine(row).update(refresh_at=None, last_error="not_updated")
             elif workspace.id not in paused and now() < ends_at:
-                outcome = _update(row, workspace, facts[row.review_id], at=now())
+                outcome = _tried(row, workspace, signed.get(row.review_id, 0), base_url, at=now())
                 if isinstance(outcome, Trouble) and outcome.pauses:
                     paused.add(workspace.id)
                 done += _settle(row, workspace, outcome, at=now())
     return done
+
+
+def _tried(
+    row: Notification, workspace: ChatWorkspace, signed: int, base_url: str, *, at: datetime
+) -> Delivered | Trouble:
+    """A row that breaks us is tried again later, and does not stop the others."""
+    try:
+        facts = review_facts(review=row.review, signed=signed, base_url=base_url)
+        return _update(row, workspace, facts, at=at)
+    except Exception as error:
+        if not connection.is_usable():
+            raise
+        log.error("card_not_refreshed", notification_id=str(row.id), exc_info=error)
+        return Trouble("internal_error")
 
 
 def _take() -> list[Notification]:
@@ -56,12 +72,12 @@ def _take() -> list[Notification]:
 
 
 def _update(row: Notification, workspace: ChatWorkspace, facts: ReviewFacts, *, at: datetime) -> Delivered | Trouble:
-    connection = connection_of(workspace)
-    if isinstance(connection, Trouble):
-        return connection
+    way = connection_of(workspace)
+    if isinstance(way, Trouble):
+        return way
     channel = row.route.chat_channel if row.route is not None else ""
     body = {"channel": channel, "ts": row.message_ref} | card_words(row, facts, now=at)
-    return slack_call(connection=connection, method="chat.update", body=body)
+    return slack_call(connection=way, method="chat.update", body=body, seconds=SECONDS)
 
 
 def _settle(row: Notification, workspace: ChatWorkspace, outcome: Delivered | Trouble, *, at: datetime) -> int:

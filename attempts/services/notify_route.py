@@ -2,9 +2,11 @@
 
 import re
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from attempts.doorbell import ring_once
 from attempts.models import ChatWorkspace, Notification, NotificationRoute
@@ -126,10 +128,18 @@ def route_enable(*, actor: Actor, at: datetime, route_id: UUID) -> NotificationR
     return route
 
 
+def rows_change(rows: QuerySet[Notification], **changes: Any) -> None:
+    """Those that nobody is busy with: who decides on a review waits for its cards, so nobody may wait the other way."""
+    with transaction.atomic():
+        free = rows.select_for_update(no_key=True, of=("self",), skip_locked=True).order_by()
+        ids = list(free.values_list("id", flat=True))
+        Notification.objects.filter(id__in=ids).update(**changes)
+
+
 def rows_stop(*, route_ids: list[UUID]) -> None:
-    Notification.objects.filter(route__in=route_ids, state=DeliveryState.PENDING).update(
-        state=DeliveryState.STOPPED, leased_until=None
-    )
+    """One that is passed over stops when it is about to be sent."""
+    waiting = Notification.objects.filter(route__in=route_ids, state=DeliveryState.PENDING)
+    rows_change(waiting, state=DeliveryState.STOPPED, leased_until=None)
 
 
 def rows_resume(*, route_ids: list[UUID], at: datetime) -> None:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from attempts.models import ChatWorkspace, Notification
@@ -19,15 +20,16 @@ from attempts.notify.letters import letter
 from attempts.notify.mail import mail_connection, mail_send
 from attempts.notify.mark import card_value
 from attempts.notify.slack import slack_call
-from attempts.selectors.notify import may_get_mail, review_facts
+from attempts.selectors.notify import may_get_mail, review_facts, signatures
 from attempts.selectors.review import database_now
 from attempts.services.chat_workspace import connection_of, workspace_refused
 from attempts.services.mail_choice import address_refused
-from attempts.services.notify_route import route_refused
+from attempts.services.notify_route import route_refused, rows_change
 from attempts.states import DeliveryState, NotifyKind, RouteState
 from reasoncodes.actors import CLOCK
 from reasoncodes.tenancy import every_tenant
 
+log = structlog.get_logger("holdpoint.notifications")
 BATCH = 50
 SECONDS = 10.0
 LEASE = timedelta(seconds=60)
@@ -78,7 +80,7 @@ class Sending:
     def __init__(self, batch: Sequence[Notification], *, now: Now, ends_at: datetime, base_url: str) -> None:
         self.batch, self.now, self.ends_at = batch, now, ends_at
         self.choices = f"{base_url}{CHOICES}" if base_url else ""
-        self.facts = review_facts(reviews=[row.review for row in batch], base_url=base_url)
+        self.base_url, self.signed = base_url, signatures(reviews=[row.review for row in batch])
         self.paused: dict[Target, Trouble] = {}
         self.closed: set[UUID] = set()
         """Routes and workspaces that were disabled on the way; their rows are stopped already."""
@@ -94,8 +96,19 @@ class Sending:
                 if target in self.paused or self.now() >= self.ends_at:
                     self._put_back(group, self.paused.get(target))
                     continue
-                sent += self._deliver([row for row in group if self._needed(row)], target)
+                sent += self._tried(group, target)
         return sent
+
+    def _tried(self, group: list[Notification], target: Target) -> int:
+        """A row that breaks us counts as a try like any other: it must not stand in the way of the rest for ever."""
+        try:
+            return self._deliver([row for row in group if self._needed(row)], target)
+        except Exception as error:
+            if not connection.is_usable():
+                raise
+            log.error("notification_failed", notification_id=str(group[0].id), exc_info=error)
+            self._failed(group, Trouble("internal_error"))
+            return 0
 
     def _deliver(self, group: list[Notification], target: Target) -> int:
         if not group:
@@ -111,7 +124,7 @@ class Sending:
 
     def _needed(self, row: Notification) -> bool:
         """Looked at again at the last moment: what ended, or whom it does not concern any more, is not sent."""
-        facts = self.facts[row.review_id]
+        facts = self._facts(row)
         over = not facts.open or (facts.expires_at is not None and facts.expires_at <= self.now())
         route = row.route
         if route is not None and (route.id in self.closed or route.workspace_id in self.closed):
@@ -126,9 +139,13 @@ class Sending:
             return True
         return False
 
+    def _facts(self, row: Notification) -> ReviewFacts:
+        signed = self.signed.get(row.review_id, 0)
+        return review_facts(review=row.review, signed=signed, base_url=self.base_url)
+
     # -- the ways out -----------------------------------------------------------------------------------------------
     def _mail(self, group: list[Notification]) -> Delivered | Trouble:
-        about = [self.facts[row.review_id] for row in group]
+        about = [self._facts(row) for row in group]
         subject, body = letter(about, kind=NotifyKind(group[0].kind), now=self.now(), choices=self.choices)
         person = group[0].recipient
         return mail_send(self.mail, to=person.email if person else "", subject=subject, body=body)
@@ -137,14 +154,14 @@ class Sending:
         route = row.route
         if route is None or route.workspace is None:
             return Trouble("no_receiver", Blame.MESSAGE)
-        connection = connection_of(route.workspace)
-        if isinstance(connection, Trouble):
-            return connection
+        way = connection_of(route.workspace)
+        if isinstance(way, Trouble):
+            return way
         body = {"channel": route.chat_channel, "unfurl_links": False, "unfurl_media": False} | self._words(row)
-        return slack_call(connection=connection, method="chat.postMessage", body=body, seconds=SECONDS)
+        return slack_call(connection=way, method="chat.postMessage", body=body, seconds=SECONDS)
 
     def _words(self, row: Notification) -> dict[str, Any]:
-        facts, now = self.facts[row.review_id], self.now()
+        facts, now = self._facts(row), self.now()
         if row.kind == NotifyKind.CARD:
             return card_words(row, facts, now=now)
         cards = Notification.objects.filter(review_id=row.review_id, route_id=row.route_id, kind=NotifyKind.CARD)
@@ -173,8 +190,8 @@ class Sending:
         self.paused[target] = trouble
         until = self.now() + wait_before(tries=1, after=trouble.after)
         rows = Notification.objects.filter(state=DeliveryState.PENDING, leased_until=None, next_try_at__lt=until)
-        there = rows.filter(recipient__isnull=False) if target == MAIL else rows.filter(route__workspace_id=target)
-        there.update(next_try_at=until)
+        there = Q(recipient__isnull=False) if target == MAIL else Q(route__workspace_id=target)
+        rows_change(rows.filter(there), next_try_at=until)
 
     def _put_back(self, group: list[Notification], trouble: Trouble | None) -> None:
         """It was not tried: that does not count as a try."""

@@ -31,6 +31,7 @@ def tools(client: AsyncHoldpoint, contract: str) -> dict[str, Callable[..., Awai
         contract=contract,
         ref=lambda call_id, case: f"tool/{call_id}",  # the tool call's id: the model may call twice and mean it
         action=lambda call_id, case: Action("case.close", target_ref=case, fields=("status",)),
+        patient_context_ref=lambda call_id, case: f"ctx-{case}",
     )
     async def close_case(call_id: str, case: str) -> str:
         print(f"closing {case}", flush=True)
@@ -78,7 +79,11 @@ async def main() -> int:
     parser.add_argument("--contract", default="demo-hold")
     options = parser.parse_args()
     memory = Path(os.environ.get("AGENT_MEMORY", ".")) / f"{options.thread}.json"
-    fresh = {"thread": options.thread, "next": "model", "messages": [{"role": "user", "content": "case-0001"}]}
+    fresh = {
+        "thread": options.thread,
+        "next": "model",
+        "messages": [{"role": "user", "content": f"case-{options.thread}"}],
+    }
     state = json.loads(memory.read_text()) if memory.exists() else fresh
     async with AsyncHoldpoint() as client:
         try:

@@ -19,6 +19,7 @@ app.conf.update(task_acks_late=True, worker_hijack_root_logger=False, broker_con
     contract="demo-allow",
     ref=lambda order: f"{order}/ship",
     action=lambda order: Action("order.ship", target_ref=order, fields=("shipped_at",)),
+    patient_context_ref=lambda order: f"ctx-{order}",
 )
 def ship(order: str) -> str:
     """The client is made from the environment in the worker's own process."""

@@ -53,6 +53,7 @@ def main() -> int:
             contract=options.contract,
             ref=lambda invoice: f"{invoice}/send",
             action=proposed,
+            patient_context_ref=lambda invoice: f"ctx-{invoice}",
             report=lambda receipt: Success({"receipt": receipt}),
             wait=options.wait,
         )(send)

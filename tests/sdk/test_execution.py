@@ -76,13 +76,11 @@ def body_of(request: httpx.Request) -> dict[str, Any]:
 @both
 def test_a_governed_function_asks_leases_runs_and_reports(run: Any) -> None:
     server = Server(attempts=asked(), lease=leased(), complete=reported())
-    seen: list[str] = []
     report = {"report": lambda result: Success({"reference": result})}
-    assert run(server, lambda: seen.append(current_lease().effect_key) or "r-1", **report) == "r-1"
-    assert seen == ["effect-1"]
+    assert run(server, lambda: current_lease().effect_key, **report) == "effect-1"
     assert [request.url.path.rpartition("/")[2] for request in server.requests] == ["attempts", "lease", "complete"]
     assert body_of(server.requests[0])["runtime_mode"] == "client_driven"
-    assert body_of(server.requests[2])["response_metadata"] == {"reference": "r-1"}
+    assert body_of(server.requests[2])["response_metadata"] == {"reference": "effect-1"}
 
 
 @both

@@ -18,7 +18,7 @@ from uuid import uuid4
 import httpx
 import psutil
 import pytest
-from holdpoint_client import Action, Completed, Held, Holdpoint, RetryPolicy, SQLiteKeyStore, cli
+from holdpoint_client import Action, Answer, Completed, Held, Holdpoint, RetryPolicy, SQLiteKeyStore, cli
 
 from config.embedded.paths import PROJECT
 from tests.stack.conftest import seasoned_stack
@@ -81,6 +81,15 @@ class World:
         store = SQLiteKeyStore(self.folder / "keys.sqlite3")
         return Holdpoint(self.stack.base_url, keys["caller"], executor_key=keys["executor"], store=store, **more)
 
+    def ask(
+        self, client: Holdpoint, target: str, *, contract: str = "demo-allow", operation: str = "case.close"
+    ) -> Answer:
+        """Named by its target; in the mode in which executors act."""
+        action = Action(operation, target_ref=target)
+        return client.attempt(
+            contract, action=action, ref=target, patient_context_ref=f"ctx-{target}", mode="client_driven"
+        )
+
     def decide(self, verb: str, target: str, **vote: str) -> None:
         """As a reviewer, signed in: waits until the review for the target is in the queue."""
         with httpx.Client(base_url=self.stack.base_url, follow_redirects=True, timeout=40) as person:
@@ -137,7 +146,8 @@ def test_the_plain_service_waits_for_a_person_and_then_acts(world: World) -> Non
 DIES = """
 import os
 from holdpoint_client import Action, governed
-@governed(contract="demo-allow", ref=lambda t: t, action=lambda t: Action("case.close", target_ref=t))
+action = lambda t: Action("case.close", target_ref=t)
+@governed(contract="demo-allow", ref=lambda t: t, action=action, patient_context_ref=lambda t: t)
 def act(t):
     print("acting", flush=True)
     os.kill(os.getpid(), 9)
@@ -161,10 +171,7 @@ def test_a_service_that_is_killed_while_it_acts_never_acts_again_by_itself(world
 def test_the_executor_does_what_is_released_reports_failures_and_finishes_its_work_on_sigterm(world: World) -> None:
     refs = {name: f"{name}-{uuid4().hex[:8]}" for name in ("example.fail", "example.act")}
     with world.client() as client:
-        asked = {
-            name: client.attempt("demo-allow", action=Action(name, target_ref=ref), ref=ref, mode="client_driven")
-            for name, ref in refs.items()
-        }
+        asked = {name: world.ask(client, ref, operation=name) for name, ref in refs.items()}
         process = world.start("executor.py", "--seconds-per-action", "1")
         assert process.stdout is not None
         for line in process.stdout:
@@ -191,15 +198,16 @@ def test_the_agents_tool_interrupts_while_it_is_held_and_goes_on_where_it_was(wo
     thread = f"thread-{uuid4().hex[:8]}"
     assert world.run("agent_tool.py", thread)[0] == 3
     assert world.run("agent_tool.py", thread)[0] == 3  # the same tool call, the same attempt
-    world.decide("approve", "case-0001")
+    case = f"case-{thread}"
+    world.decide("approve", case)
     code, said = world.run("agent_tool.py", thread)
-    assert (code, said.splitlines()) == (0, ["closing case-0001", "Result: case-0001 is closed"])
+    assert (code, said.splitlines()) == (0, [f"closing {case}", f"Result: {case} is closed"])
 
 
 def test_the_command_shows_and_does_what_operators_need_every_day(world: World) -> None:
     target = f"cli-{uuid4().hex[:8]}"
     with world.client() as client:
-        held = client.attempt("demo-hold", action=Action("case.close", target_ref=target), ref=target)
+        held = world.ask(client, target, contract="demo-hold")
     assert isinstance(held, Held)
     attempt = held.attempt.id
     assert world.asks("caller", "attempts", "show", attempt)["state"] == "review-required"

@@ -174,7 +174,8 @@ def _longer(kit: Kit, message: Message) -> Request:
 
 
 def _other_id(kit: Kit, message: Message) -> Request:
-    return with_headers(kit.sign(kit.message("of another")), webhook_id=message.id)
+    own = {"Idempotency_Key": message.key} if message.form is Form.CALL else {}
+    return with_headers(kit.sign(kit.message("of another")), webhook_id=message.id, **own)
 
 
 def _fresher(kit: Kit, message: Message) -> Request:

@@ -2,8 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
-
-import httpx
+from urllib.parse import urlsplit
 
 from holdpoint_client.errors import SettingMissing
 
@@ -29,7 +28,7 @@ def settings_from(url: str | None, key: str | None, executor_key: str | None) ->
 
 def _address(url: str) -> bool:
     try:
-        found = httpx.URL(url)
-    except httpx.InvalidURL:
+        found = urlsplit(url)
+        return found.scheme in {"http", "https"} and bool(found.hostname)
+    except ValueError:
         return False
-    return found.scheme in {"http", "https"} and bool(found.host)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.core import mail
 from django.utils import timezone
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from attempts.models import Attempt, Review
 from attempts.notify.cards import card, escaped
 from attempts.notify.facts import ReviewFacts
 from attempts.notify.letters import letter
+from attempts.services.attempt_cancel import attempt_cancel
 from attempts.services.review_tick import reviews_remind
 from attempts.states import NotifyChannel, NotifyKind, ReviewKind, ReviewStatus
 from governance.documents import default_documents
@@ -25,7 +26,7 @@ from governance.states import RiskTier
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat
 from tests.attempts.notify.stand_in import SlackStandIn
-from tests.attempts.reviews.support import Clinic, do
+from tests.attempts.reviews.support import Clinic
 from tests.cast import Cast
 from tests.governed import HOLD, open_contract
 
@@ -54,11 +55,12 @@ def talkative(cast: Cast, slack: SlackStandIn) -> Chat:
 
 
 @given(words=st.lists(CANARY, min_size=4, max_size=4, unique=True), risk=st.sampled_from(list(RiskTier)))
-@hypothesis_settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_no_message_carries_a_word_of_what_is_asked(talkative: Chat, words: list[str], risk: str) -> None:
     """Target, payload reference, field names and metadata are canaries; a review from card to end."""
     target, payload, field, source = words
-    talkative.slack.calls.clear(), mail.outbox.clear()
+    talkative.slack.calls.clear()
+    mail.outbox.clear()
     action = {"target_ref": target, "payload_ref": payload, "fields": [field], "risk_tier": risk}
     review = talkative.clinic.hold(action=action, metadata={"source": source})
     talkative.tell()
@@ -67,7 +69,8 @@ def test_no_message_carries_a_word_of_what_is_asked(talkative: Chat, words: list
         attempt = Attempt.objects.get(id=review.attempt_id)
     reviews_remind(at=timezone.now())
     talkative.tell()
-    do(talkative.cast.session(talkative.cast.reviewer), review, "reject")
+    with every_tenant():
+        attempt_cancel(actor=talkative.operator, at=timezone.now(), attempt_id=attempt.id, reason_code="rehearsal")
     talkative.tell()
     methods = [method for method, _ in talkative.slack.calls]
     assert methods == ["chat.postMessage", "chat.postMessage", "chat.update"]
