@@ -1,6 +1,6 @@
 """One organization with at least one row for every address: the demo, and what its API makes of it.
 
-Committed for real, once per module; each request against it is rolled back, so that all of them meet the same world.
+Committed for real, once; each request against it is rolled back, so that all of them meet the same world.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,9 @@ class World:
         self.people = Cast.session(self.everybody)
         self.ids: dict[str, list[str]] = {}
         self.special: dict[str, dict[str, str]] = {}
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = {"org_id": self.facts["organization"]["id"]}
+        self.query = {"org_id": self.facts["organization"]["id"]}
+        self.headers = {"Idempotency-Key": "contract-key-0001", "X-Purpose": "audit"}
         self._attempts()
         self._runs()
         self._governance()
@@ -118,7 +120,7 @@ class World:
     def _runs(self) -> None:
         running, halted = (str(self.post("/events", self._event())["instance_id"]) for _ in range(2))
         self.post(f"/workflow-instances/{halted}/halt", NOW_AND_THEN)
-        lost = {"event_type": "patient.form.completed", "payload": {"form_id": "form-1"}}
+        lost = {"event_type": "consent.check.completed", "payload": {"granted": True, "missing_types": []}}
         self.ids |= {"instance_id": [running, halted], "event_id": [self._kept(lost)]}
         for name in ("resume", "retry_step"):
             self.special[f"workflow_instances_{name}"] = {"instance_id": halted}
