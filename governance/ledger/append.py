@@ -57,8 +57,10 @@ def ledger_entry_build(
     at: datetime,
     payload: Mapping[str, Any],
     reason_code: str = "",
+    actor_ref: str | None = None,
 ) -> LedgerEntry:
-    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`)."""
+    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`).
+    Who has asked for the actor's reference already hands it over."""
     if action not in ACTIONS:
         raise ValueError(f"ledger action {action} is not registered")
     trace = current_trace()
@@ -69,7 +71,7 @@ def ledger_entry_build(
         subject_type=subject_type,
         subject_id=subject_id,
         actor_kind=actor.kind.value,
-        actor_ref=actor_reference(actor),
+        actor_ref=actor_reference(actor) if actor_ref is None else actor_ref,
         reason_code=reason_code,
         request_id=trace.request_id if trace else "",
         trace_id=trace.trace_id if trace else "",

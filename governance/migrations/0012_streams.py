@@ -4,15 +4,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('governance', '0011_console'),
+        ("governance", "0011_console"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='apikey',
-            name='stream_key',
-            field=models.BinaryField(help_text='The public half of the key that signs messages on the streams.', max_length=32, null=True),
+            model_name="apikey",
+            name="stream_key",
+            field=models.BinaryField(
+                help_text="The public half of the key that signs messages on the streams.", max_length=32, null=True
+            ),
         ),
     ]

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from guardian.shortcuts import get_objects_for_user
 
 from governance.errors import CrossTenant
 from governance.keys import key_hash, stream_signature_fits
@@ -75,15 +74,13 @@ def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
     """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
     if not user.is_authenticated:
         return frozenset()
-    with every_tenant():
-        rows = get_objects_for_user(
-            user,
-            f"governance.{permission}",
-            klass=Organization.objects.all(),
-            with_superuser=False,
-            accept_global_perms=False,
-        )
-        return frozenset(rows.values_list("id", flat=True))
+    through_groups = OrganizationGroupObjectPermission.objects.filter(group__user=user)
+    direct = OrganizationUserObjectPermission.objects.filter(user=user)
+    ids = [
+        rows.filter(permission__codename=permission).order_by().values_list("content_object_id")
+        for rows in (through_groups, direct)
+    ]
+    return frozenset(id_ for (id_,) in ids[0].union(ids[1]))
 
 
 def person_actor(*, user: User, permission: str) -> Actor:

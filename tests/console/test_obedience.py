@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.urls import reverse
 
-from attempts.models import Attempt, IdempotencyRecord, QuarantineCase, Review
+from attempts.models import Attempt, IdempotencyRecord, Notification, QuarantineCase, Review
 from config.admin_menu import navigation
 from governance.admin.base import ConsoleAdmin
 from governance.admin.beat import PeriodicTaskAdmin
@@ -30,6 +30,7 @@ HOT = {
     Review,
     QuarantineCase,
     IdempotencyRecord,
+    Notification,
     EnforcementDecision,
     GovernanceViolation,
     LedgerEntry,

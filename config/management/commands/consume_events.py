@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from config.startup import ledger_checked
+from config.startup import serving
 from workflows.management.event_consumer import EventConsumer
 from workflows.streams import Inbox
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        ledger_checked()
+        serving()
         name = f"{socket.gethostname()}-{os.getpid()}-{token_hex(3)}"
         inbox = Inbox(consumer=name, claim_after_ms=int(options["claim_after"] * 1000))
         consumer = EventConsumer(inbox=inbox, now=timezone.now, region=settings.DEPLOYMENT_REGION, stop=stop)
