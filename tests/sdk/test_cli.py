@@ -122,7 +122,7 @@ def test_a_shutdown_shows_what_it_stops_and_needs_a_yes_unless_it_is_a_drill(hol
     server = Server(preview=preview, shutdowns=httpx.Response(201, json={"id": ID, "state": "engaged"}))
     order = ("shutdown", "engage", "contract", "close", "--reason", "rehearsal")
     code, out, _ = holdpoint(server, *order)
-    assert (code, "stops 2 contracts" in out, len(server.sent("shutdowns"))) == (2, True, 0)
+    assert (code, "contracts: 2" in out, len(server.sent("shutdowns"))) == (2, True, 0)
     assert holdpoint(server, *order, "--yes")[0] == 0
     assert holdpoint(server, *order, "--drill")[0] == 0
     assert [json.loads(sent.content)["drill"] for sent in server.sent("shutdowns")] == [False, True]

@@ -43,7 +43,7 @@ def post(repeat: Repeat) -> Call:
     return Call(method="POST", path="/x", headers=(("Idempotency-Key", "k-1"),), body=b"{}", repeat=repeat)
 
 
-seconds = st.floats(0, 1000, allow_nan=False)
+seconds = st.floats(0, 10) | st.floats(0, 1000)
 replies = st.builds(
     lambda status, asked, code: Reply(status, PROBLEM, problem(status, code).body, asked),
     st.sampled_from([200, 201, 202, 400, 401, 403, 404, 409, 410, 412, 422, 425, 429, 500, 502, 503, 504]),
@@ -53,7 +53,7 @@ replies = st.builds(
 losses = st.builds(Lost, st.just("the connection broke"), st.booleans())
 policies = st.builds(
     RetryPolicy,
-    deadline=st.floats(0.1, 100),
+    deadline=st.floats(0.1, 3) | st.floats(3, 100),
     first=st.floats(0.001, 2),
     longest=st.floats(0.01, 30),
     most_tries=st.integers(1, 20),
@@ -63,7 +63,7 @@ policies = st.builds(
 @given(
     st.sampled_from(Repeat),
     policies,
-    st.lists(st.tuples(replies | losses, st.floats(0, 20), st.floats(0, 1)), min_size=1, max_size=6),
+    st.lists(st.tuples(replies | losses, st.floats(0, 2), st.floats(0, 1)), min_size=1, max_size=6),
 )
 @examples(150)
 def test_whatever_is_heard_key_and_body_stay_the_deadline_holds_and_no_try_follows_a_final_answer(
@@ -157,6 +157,17 @@ def test_a_servers_time_beyond_the_deadline_is_not_waited_for() -> None:
     exchange.send(now=0.0)
     step = exchange.heard(Reply(429, PROBLEM, b"{}", 60.0), now=0.1)
     assert isinstance(step, Done)  # and the caller is told when to come back
+
+
+@pytest.mark.parametrize("roll", [0.0, 0.5, 1.0])
+def test_a_pause_is_never_shorter_than_asked_for_nor_longer_than_what_is_left(roll: float) -> None:
+    policy = RetryPolicy(deadline=10.0, first=8.0, longest=8.0)
+    for asked, least in ((None, 4.0), (7.0, 7.0), (9.5, 9.5)):
+        exchange = Exchange(post(Repeat.SAFE), policy, now=0.0, dice=lambda: roll)
+        exchange.send(now=0.0)
+        step = exchange.heard(Reply(503, PROBLEM, b"{}", asked), now=0.0)
+        assert isinstance(step, Pause)
+        assert least <= step.seconds <= 10.0 - SHORTEST
 
 
 def test_header_names_are_found_in_any_case() -> None:

@@ -1,10 +1,12 @@
 """Governed functions and executors: run once with permission, and say honestly how it ended."""
 
 import asyncio
+import inspect
 import json
 import os
 import signal
 import threading
+import time
 from typing import Any
 
 import httpx
@@ -37,7 +39,7 @@ from tests.sdk.stand_in import ID, Say, Server, asked, leased, problem, reported
 pytestmark = pytest.mark.unit
 QUICK = RetryPolicy(deadline=0.3, first=0.001, longest=0.002)
 LOST = problem(409, "lease-lost")
-# Of three seconds, so that the heart beats each second; 1 s is the shortest that is believed.
+# A second, the shortest that is believed: the heart beats three times in it.
 SHORT = {"lease_expires_at": "2026-11-16T12:00:01+00:00"}
 
 
@@ -54,7 +56,8 @@ def in_loop(server: Server, body: Any, **terms: Any) -> Any:
         async with client:
 
             async def act(case: str) -> Any:
-                return body()
+                found = body()
+                return await found if inspect.isawaitable(found) else found
 
             return await governed(client, **TERMS | terms)(act)("case-1")
 
@@ -75,10 +78,14 @@ def body_of(request: httpx.Request) -> dict[str, Any]:
 
 @both
 def test_a_governed_function_asks_leases_runs_and_reports(run: Any) -> None:
-    server = Server(attempts=asked(), lease=leased(), complete=reported())
+    lost = httpx.ReadTimeout("lost")
+    server = Server(attempts=asked(), lease=leased(), complete=[lost, httpx.Response(502), reported()])
     report = {"report": lambda result: Success({"reference": result})}
     assert run(server, lambda: current_lease().effect_key, **report) == "effect-1"
-    assert [request.url.path.rpartition("/")[2] for request in server.requests] == ["attempts", "lease", "complete"]
+    assert [request.url.path.rpartition("/")[2] for request in server.requests] == ["attempts", "lease"] + 3 * [
+        "complete"
+    ]
+    assert len({request.content for request in server.sent("complete")}) == 1  # the same report again
     assert body_of(server.requests[0])["runtime_mode"] == "client_driven"
     assert body_of(server.requests[2])["response_metadata"] == {"reference": "effect-1"}
 
@@ -159,6 +166,18 @@ def test_a_held_function_waits_for_people_and_then_runs_or_not(run: Any) -> None
         run(rejected, lambda: "ran", wait=30)
     with pytest.raises(HeldError):
         run(Server(attempts=held, read=asked("review-required", 200)), lambda: "ran", wait=0.2)
+
+
+@pytest.mark.parametrize(
+    ("run", "work"), [(plain, lambda: time.sleep(0.5)), (in_loop, lambda: asyncio.sleep(0.5))], ids=["sync", "async"]
+)
+def test_the_heart_beats_while_the_function_runs_and_has_stopped_before_the_report(run: Any, work: Any) -> None:
+    server = Server(
+        attempts=asked(), lease=leased(**SHORT), heartbeat=httpx.Response(200, json={}), complete=reported()
+    )
+    run(server, work)
+    assert server.sent("heartbeat")
+    assert server.requests[-1].url.path.endswith("/complete")
 
 
 def test_silence_for_a_lifetime_is_a_lost_lease_and_a_beat_counts_from_when_it_was_sent() -> None:

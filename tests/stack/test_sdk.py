@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,7 +17,7 @@ from uuid import uuid4
 import httpx
 import psutil
 import pytest
-from holdpoint_client import Action, Answer, Completed, Held, Holdpoint, RetryPolicy, SQLiteKeyStore, cli
+from holdpoint_client import Action, Allowed, Answer, Completed, Held, Holdpoint, RetryPolicy, SQLiteKeyStore, cli
 
 from config.embedded.paths import PROJECT
 from tests.stack.conftest import seasoned_stack
@@ -258,29 +257,26 @@ def test_a_server_that_is_killed_while_it_is_asked_gets_every_question_once(worl
     patient = RetryPolicy(deadline=90, most_tries=500, longest=1.0)
     began = threading.Event()
 
-    def ask(ref: str) -> str:
+    def ask(ref: str) -> Answer:
         with world.client(retry=patient) as client:
-            answer = client.attempt(
-                "demo-allow", action=Action("case.close", target_ref=ref), ref=ref, mode="client_driven"
-            )
+            answer = world.ask(client, ref)
             began.set()
-            time.sleep(0.05)
-            return answer.attempt.id
+            return answer
 
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(ask, ref) for ref in refs]
-        began.wait(30)
-        for pid in web_pids(world.stack):
+        assert began.wait(30)
+        killed = web_pids(world.stack)
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        ids = [one.result(timeout=120) for one in asked]
-    assert len(set(ids)) == len(refs)
+        under_way = [one for one in asked if not one.done()]
+        answers = [one.result(timeout=120) for one in asked]
+    assert killed
+    assert under_way
+    assert {type(answer) for answer in answers} == {Allowed}
+    ids = sorted(answer.attempt.id for answer in answers)
     with world.client(retry=patient) as client:
-        rows = list(client.rows("/attempts", most=400))
-        made = [row["id"] for row in rows if row["target_ref"] in refs]
-        assert sorted(made) == sorted(ids)
-        lease = client.lease(ids[0])
-        client.complete(lease, response_metadata={"status": 200})
-        done = client.attempt(
-            "demo-allow", action=Action("case.close", target_ref=refs[0]), ref=refs[0], mode="client_driven"
-        )
-        assert isinstance(done, Completed)
+        made = [row["id"] for row in client.rows("/attempts", most=400) if row["target_ref"] in refs]
+        assert sorted(made) == ids
+        client.complete(client.lease(answers[0].attempt.id), response_metadata={"status": 200})
+        assert isinstance(world.ask(client, refs[0]), Completed)

@@ -69,7 +69,8 @@ def shutdown_engage(client: Holdpoint, options: Namespace, screen: Screen) -> No
     """Shows first what it would stop; `--yes` is for scripts."""
     target = {"scope": options.scope, "target": options.target}
     preview = client.act("/shutdowns/preview", target)
-    screen.say(f"This stops {preview['contracts']} contracts in {preview['organizations']} organizations.")
+    screen.say("A drill, nothing stops. It is about:" if options.drill else "This stops:")
+    screen.say(f"  contracts: {preview['contracts']}, organizations: {preview['organizations']}")
     for name in preview["named"]:
         screen.say(f"  {name}")
     body = target | reasoned(client, options, "intervention") | {"drill": options.drill}
