@@ -196,7 +196,7 @@ def test_the_web_server_needs_its_static_files_and_a_place_for_the_figures_of_se
 ) -> None:
     settings.PRODUCTION, settings.STATIC_ROOT = True, str(tmp_path)
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
-    with pytest.raises(SystemExit, match="manage.py collectstatic --noinput"):
+    with pytest.raises(SystemExit, match=r"manage\.py collectstatic --noinput"):
         web_prepared(workers=1)
     (tmp_path / "staticfiles.json").write_text("{}")
     web_prepared(workers=1)
