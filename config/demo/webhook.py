@@ -10,7 +10,6 @@ from workflows.services.webhook_endpoint import endpoint_create, endpoint_enable
 from workflows.webhooks.secrets import secret_of
 from workflows.webhooks.targets import demo_webhook, webhook_private_hosts
 
-
 NAME = "Demo receiver"
 
 
