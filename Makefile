@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 JOBS ?= 2
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help install run test check soak bench screenshots lock fmt clean
+.PHONY: help install run test check soak permissions bench screenshots lock fmt clean
 .PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
 
 help: ## show this list
@@ -64,6 +64,9 @@ check-unit:
 
 soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
+
+permissions: install ## write docs/permissions.md anew from what the doors say
+	@WRITE_PERMISSIONS=1 $(THROWAWAY) -- $(PYTEST) tests/contract/test_permissions.py -p no:randomly -q
 
 bench: install ## benchmarks with their references, on servers that really write to disk
 	@$(THROWAWAY) --durable -- $(PY) -m bench

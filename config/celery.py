@@ -38,6 +38,9 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "exports-resume": ("governance.tasks.exports_resume", 30.0),
     "exports-expire": ("governance.tasks.exports_expire", 300.0),
     "bulks-resume": ("workflows.tasks.bulks_resume", 10.0),
+    "webhooks-gather": ("workflows.tasks.webhooks_gather", 2.0),
+    "webhooks-deliver": ("workflows.tasks.webhooks_deliver", 5.0),
+    "webhooks-trim": ("workflows.tasks.webhooks_trim", 900.0),
 }
 
 

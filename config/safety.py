@@ -70,11 +70,21 @@ def names(settings: Any) -> Findings:
         yield "CSRF_TRUSTED_ORIGINS trusts plain HTTP or a wildcard", "write https:// and each name out"
     if settings.PUBLIC_URL and not settings.PUBLIC_URL.startswith("https://"):
         yield "HOLDPOINT_PUBLIC_URL leads people to plain HTTP", "HOLDPOINT_PUBLIC_URL=https://<the same name>"
+    if any(_this_machine(entry.lower()) for entry in settings.HOLDPOINT_WEBHOOK_ALLOW_PRIVATE):
+        yield (
+            "HOLDPOINT_WEBHOOK_ALLOW_PRIVATE lets an organization's webhooks call this machine",
+            "name the receiver by a host of your network, or take it out",
+        )
     if not settings.DEPLOYMENT_REGION:
         yield (
             "HOLDPOINT_REGION is missing, and every attempt would be denied",
             "HOLDPOINT_REGION=US, or where this runs",
         )
+
+
+def _this_machine(entry: str) -> bool:
+    """An entry of an allow-list: a host, with or without its port."""
+    return entry in LOOPBACK or entry.rpartition(":")[0] in LOOPBACK
 
 
 def transport(settings: Any) -> Findings:

@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import httpcore
@@ -36,7 +37,10 @@ def is_public(address: Address) -> bool:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # empty or endless labels
+        raise AddressRefused("not a name that can be resolved") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
@@ -56,11 +60,17 @@ def checked_address(
 
 def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
     """https only, unless an operator listed the host; no credentials in the URL."""
-    parsed = httpx.URL(url)
-    port = parsed.port or (443 if parsed.scheme == "https" else 80)
-    listed = bool({parsed.host.lower(), f"{parsed.host.lower()}:{port}"} & private_hosts)
-    if not parsed.host or parsed.userinfo or parsed.scheme not in ({"https", "http"} if listed else {"https"}):
+    try:
+        parsed = httpx.URL(url)
+        usual = 443 if parsed.scheme == "https" else 80
+        host, port = parsed.host.lower(), usual if parsed.port is None else parsed.port
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise AddressRefused("not a URL") from error
+    listed = bool({host, f"{host}:{port}"} & private_hosts)
+    if not host or parsed.userinfo or parsed.scheme not in ({"https", "http"} if listed else {"https"}):
         raise AddressRefused("not an https URL without credentials")
+    if not 0 < port < 65536 or "%" in host:
+        raise AddressRefused("not a host and port")
 
 
 class Wire(httpcore.NetworkBackend):
@@ -117,13 +127,19 @@ class WireStream(httpcore.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Read once per process: it takes longer than many an exchange, and what is in it is the same for all."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 def guarded_client(wire: Wire) -> httpx.Client:
     """No redirects, no proxies from the environment, one connection, nothing kept alive."""
-    transport = httpx.HTTPTransport(trust_env=False, retries=0)
+    transport = httpx.HTTPTransport(trust_env=False, retries=0, verify=_trusted())
     transport._pool.close()
     # httpx has no public way to hand in the network backend; a test fails should this stop working.
     transport._pool = httpcore.ConnectionPool(
-        ssl_context=httpx.create_ssl_context(trust_env=False),
+        ssl_context=_trusted(),
         max_connections=1,
         max_keepalive_connections=0,
         retries=0,

@@ -18,4 +18,13 @@ ACTIONS: dict[str, str] = {
     "definition.changed": "changed a definition's draft",
     "definition.published": "published a workflow definition",
     "definition.archived": "archived a workflow definition",
+    "webhook_endpoint.created": "added a webhook endpoint",
+    "webhook_endpoint.changed": "changed a webhook endpoint",
+    "webhook_endpoint.enabled": "enabled a webhook endpoint",
+    "webhook_endpoint.disabled": "disabled a webhook endpoint",
+    "webhook_endpoint.removed": "removed a webhook endpoint",
+    "webhook_endpoint.secret_rotated": "gave a webhook endpoint a new secret",
+    "webhook_endpoint.tested": "sent a test to a webhook endpoint",
+    "webhook_endpoint.redelivered": "had the failed webhooks of an endpoint sent again",
+    "webhook_delivery.redelivered": "had a webhook sent again",
 }

@@ -25,6 +25,12 @@ MESSAGE_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600),
 )
 DRIFT = Counter("workflow_drift_total", "Client-driven instances that left their definition's order.", ["drift"])
+WEBHOOKS = Counter("holdpoint_webhook_tries_total", "Tries to deliver a webhook, by what came of them.", ["outcome"])
+WEBHOOK_SECONDS = Histogram(
+    "holdpoint_webhook_seconds",
+    "How long a receiver of webhooks took.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15),
+)
 
 
 def count_run(instance: WorkflowInstance, run: Run, *, old_status: str) -> None:

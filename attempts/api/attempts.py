@@ -164,6 +164,8 @@ class TimelineEntryOut(serializers.Serializer[Any]):
 
 
 class AttemptTimelineApi(ReadView):
+    one_page = True
+
     @extend_schema(operation_id="attempts_timeline", parameters=[PURPOSE], responses=TimelineEntryOut(many=True))
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.urls import path
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -45,7 +45,7 @@ class KeyDetailOut(KeyOut):
     class Meta(KeyOut.Meta):
         fields = [*KeyOut.Meta.fields, "uses"]
 
-    @extend_schema(responses=KeyUsesOut)
+    @extend_schema_field(KeyUsesOut)
     def get_uses(self, record: IdempotencyRecord) -> dict[str, int]:
         return key_uses(record=record)
 

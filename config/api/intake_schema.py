@@ -4,6 +4,7 @@ from typing import Any
 
 from attempts.intake_body import BODY_SCHEMA
 from config.api.problems import CONTENT_TYPE
+from governance.roles import ApiScope
 
 PATH = "/api/v1/execution/{workflow_slug}/{contract_version}/attempts"
 PROBLEM = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -49,40 +50,51 @@ EXAMPLE = {
 }
 
 
+CREATED = {"application/json": {"schema": {"$ref": "#/components/schemas/AttemptCreated"}}}
+ANSWERS = {
+    "201": {"description": "Allowed: `approved-for-execution`. Also a replay of such.", "content": CREATED},
+    "202": {"description": "Held: `review-required`, with the review.", "content": CREATED},
+    **{status: {"description": text, "content": PROBLEM} for status, text in REFUSALS.items()},
+}
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "As the contract's idempotency_key_policy demands.",
+    "schema": {"type": "string", "maxLength": 200},
+}
+# They make an attempt of an older one, and answer as the intake does.
+LIKE_INTAKE = {"attempts_replay": [KEY], "quarantine_cases_authorize_retry": [], "quarantine_cases_compensate": []}
+
+
 def document_intake(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """drf-spectacular hook."""
     result["components"].setdefault("schemas", {})["AttemptCreated"] = ATTEMPT
+    for path in result["paths"].values():
+        for operation in path.values():
+            if operation["operationId"] in LIKE_INTAKE:
+                operation["responses"] = dict(ANSWERS)
+                operation["parameters"] = [*operation["parameters"], *LIKE_INTAKE[operation["operationId"]]]
     result["paths"][PATH] = {"post": _operation()}
     return result
 
 
 def _operation() -> dict[str, Any]:
-    created = {"application/json": {"schema": {"$ref": "#/components/schemas/AttemptCreated"}}}
     return {
         "operationId": "attempts_create",
         "summary": "Ask before acting",
         "description": "Decided from address, headers and credential first: a closed contract leaves the body unread.",
         "tags": ["execution"],
-        "security": [{"apiKey": []}],
+        "security": [{"apiKey": [ApiScope.ATTEMPTS_CREATE.value]}],
         "parameters": [
             {"name": "workflow_slug", "in": "path", "required": True, "schema": {"type": "string"}},
             {"name": "contract_version", "in": "path", "required": True, "schema": {"type": "string"}},
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "required": False,
-                "description": "As the contract's idempotency_key_policy demands.",
-                "schema": {"type": "string", "maxLength": 200},
-            },
+            KEY,
             {"name": "traceparent", "in": "header", "required": False, "schema": {"type": "string"}},
         ],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": BODY_SCHEMA, "examples": {"smallest": {"value": EXAMPLE}}}},
         },
-        "responses": {
-            "201": {"description": "Allowed: `approved-for-execution`. Also a replay of such.", "content": created},
-            "202": {"description": "Held: `review-required`, with the review.", "content": created},
-            **{status: {"description": text, "content": PROBLEM} for status, text in REFUSALS.items()},
-        },
+        "responses": dict(ANSWERS),
     }

@@ -22,6 +22,17 @@ class CursorPages(CursorPagination):
             raise InvalidInput(errors=[FieldError("/page_size", f"is a number from 1 to {self.max_page_size}")])
         return min(int(given[:9]), self.max_page_size)
 
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        size = {"type": "integer", "minimum": 1, "default": self.page_size}
+        known = {
+            "cursor": ({"type": "string"}, "From `next` or `previous` of an earlier page; opaque."),
+            "page_size": (size, f"How many; at most {self.max_page_size} are given."),
+        }
+        return [
+            {"name": name, "in": "query", "required": False, "description": text, "schema": schema}
+            for name, (schema, text) in known.items()
+        ]
+
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Only what an earlier page gave out: anything else would reach the database as a malformed id."""
         refusal = InvalidInput(errors=[FieldError("/cursor", "is not one that this list gave out")])

@@ -52,7 +52,10 @@ def _base_url(request: HttpRequest | Request) -> str:
 def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """DRF's exception handler."""
     record_violation(context["request"], error)
-    return problem_response(context["request"], as_domain_error(error))
+    problem = as_domain_error(error)
+    if isinstance(problem, MethodNotAllowed):
+        problem.headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return problem_response(context["request"], problem)
 
 
 def record_violation(request: HttpRequest | Request, error: Exception) -> None:

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.settings import api_settings
 
 from config.api.problems import CONTENT_TYPE, known_problems
+from governance.roles import PERMISSION_FOR_SCOPE
 
 COMMON = {
     "400": "The request does not have the expected shape.",
@@ -15,13 +16,18 @@ COMMON = {
     "403": "The credential lacks the scope or role, or a rule forbids it.",
     "404": "There is no such thing in the caller's organizations.",
     "405": "The address does not answer this method.",
+    "406": "None of the media types that `Accept` names is given here.",
+    "500": "Something failed inside; nothing was done.",
+    "503": "The record cannot be reached; nothing was done.",
+}
+WRITING = {
     "409": "The object is not in a state that allows this.",
     "411": "The body came without a Content-Length.",
     "413": "The body is larger than 64 KiB.",
     "415": "The body is not JSON.",
-    "500": "Something failed inside; nothing was done.",
-    "503": "The record cannot be reached; nothing was done.",
+    "422": "The request has the expected shape, and does not make sense: `errors` says where.",
 }
+WRITES = {"post", "put", "patch", "delete"}
 
 
 ORGANIZATION = OpenApiParameter(
@@ -58,7 +64,22 @@ class HoldpointAutoSchema(AutoSchema):
 
     def _get_paginator(self) -> Any:
         """Our views page by hand (`ApiView.page`), so drf-spectacular cannot find out by itself."""
-        return api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
+        return None if self.view.one_page else api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        """What `ScopeRequired` asks for: the scopes of a key, any one of which is enough, and whether a person may."""
+        scope, view = self.view.required_scopes[self.method], self.view
+        others = getattr(view, "other_scopes", {}).get(self.method, ())
+        scopes = [scope, *([others] if isinstance(others, str) else others)]
+        keys = [{"apiKey": [str(one)]} for one in dict.fromkeys(scopes)] if view.services_allowed else []
+        people = view.people_permissions.get(self.method) or PERMISSION_FOR_SCOPE.get(scope)
+        return [*keys, *([{"session": []}] if people else [])]
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
+        """A body with a field that is not known is refused, and the document says so."""
+        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
+        closed = getattr(serializer, "refuses_unknown", False) and direction == "request"
+        return schema | ({"additionalProperties": False} if closed else {})
 
 
 def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -67,10 +88,9 @@ def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, An
     content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     _drop(result, "x-spec-enum-id")  # drf-spectacular's own mark, left over where its enum hook is not used
     for operations in result["paths"].values():
-        for operation in operations.values():
-            if isinstance(operation, dict) and "responses" in operation:
-                for status, description in COMMON.items():
-                    operation["responses"].setdefault(status, {"description": description, "content": content})
+        for method, operation in operations.items():
+            for status, description in (COMMON | (WRITING if method in WRITES else {})).items():
+                operation["responses"].setdefault(status, {"description": description, "content": content})
     return result
 
 

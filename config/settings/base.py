@@ -20,6 +20,7 @@ from config.settings.sign_in import *  # noqa: F403
 DEBUG = False
 PRODUCTION = False
 SECRET_KEY = secret_key()
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -237,6 +238,10 @@ DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 # Where the adapters send: `<organization slug>/<contract slug>` to an address. Private networks only where listed.
 HOLDPOINT_HTTP_TARGETS = env.dict("HOLDPOINT_HTTP_TARGETS", default={})
 HOLDPOINT_HTTP_ALLOW_PRIVATE = env.list("HOLDPOINT_HTTP_ALLOW_PRIVATE", default=[])
+# Webhooks: their own list, because an organization's operator chooses where they go.
+HOLDPOINT_WEBHOOK_ALLOW_PRIVATE = env.list("HOLDPOINT_WEBHOOK_ALLOW_PRIVATE", default=[])
+HOLDPOINT_WEBHOOK_SENDERS = env.int("HOLDPOINT_WEBHOOK_SENDERS", default=1)
+HOLDPOINT_WEBHOOK_KEEP_DAYS = env.int("HOLDPOINT_WEBHOOK_KEEP_DAYS", default=30)
 HOLDPOINT_EMAIL_TARGETS = env.dict("HOLDPOINT_EMAIL_TARGETS", default={})
 HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
 HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})

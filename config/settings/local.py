@@ -15,6 +15,7 @@ LEDGER_WITNESSES = env.str(
 )
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
 HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
+HOLDPOINT_DEMO_WEBHOOK = env.str("HOLDPOINT_DEMO_WEBHOOK", default="")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"

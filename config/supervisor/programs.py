@@ -51,7 +51,7 @@ def refuse_unless_forkable() -> None:
 
 
 def keep_our_titles() -> None:
-    """Where setproctitle is installed, both would rename the process and overwrite the environment it is found by."""
+    """Where setproctitle is installed, both would rename the process; environment.py keeps it from doing worse."""
     platforms._setproctitle = None
     util._setproctitle = lambda title: None
 

@@ -19,6 +19,11 @@ def record_scopes(scope: str) -> dict[str, str]:
 class RecordApi(ApiView):
     """Subclasses say how the row is found; somebody else's is 404 here too."""
 
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """`Allow` does not invite what is always refused."""
+        return super().default_response_headers | {"Allow": "GET, HEAD, OPTIONS"}
+
     def find(self, **address: UUID) -> Model:
         raise TypeError("a subclass names its row")
 

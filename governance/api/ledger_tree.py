@@ -68,6 +68,10 @@ class LedgerKeyOut(serializers.Serializer[Any]):
     last_tree_size = serializers.IntegerField(allow_null=True, help_text="Of the newest head that it signed.")
 
 
+class LedgerKeysOut(serializers.Serializer[Any]):
+    keys = LedgerKeyOut(many=True)
+
+
 class EntryProofApi(ApiView):
     required_scopes = {"GET": ApiScope.LEDGER_READ}
 
@@ -108,7 +112,7 @@ class ConsistencyApi(ApiView):
 class PublicKeyApi(ApiView):
     required_scopes = {"GET": ApiScope.LEDGER_READ}
 
-    @extend_schema(operation_id="ledger_public_key", responses=LedgerKeyOut(many=True))
+    @extend_schema(operation_id="ledger_public_key", responses=LedgerKeysOut)
     def get(self, request: Request) -> Response:
         self.query(request)
         rows = [

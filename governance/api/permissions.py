@@ -1,6 +1,5 @@
 """Deny by default: a view that names no scope is closed. Granting one also sets the request's tenant scope."""
 
-import re
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,9 +12,8 @@ from governance.roles import PERMISSION_FOR_SCOPE
 from governance.selectors import organization_of, person_actor
 from reasoncodes.actors import Actor
 from reasoncodes.errors import CredentialMissing, FieldError, InvalidInput, MethodNotAllowed, ScopeMissing
+from reasoncodes.ids import UUID_TEXT
 from reasoncodes.tenancy import enter_scope
-
-UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class ScopeRequired(BasePermission):

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -44,7 +44,7 @@ class DecisionOut(serializers.ModelSerializer[EnforcementDecision]):
             "at",
         ]
 
-    @extend_schema(responses=EvaluatorOut(many=True))
+    @extend_schema_field(EvaluatorOut(many=True))
     def get_evaluators(self, row: EnforcementDecision) -> list[dict[str, Any]]:
         return [
             {

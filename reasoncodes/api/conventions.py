@@ -1,6 +1,7 @@
 """What every API view shares: strict serializers, strict query parameters, one way to page."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
@@ -12,20 +13,50 @@ from rest_framework.views import APIView
 
 from reasoncodes.actors import Actor
 from reasoncodes.errors import FieldError, InvalidInput, UnknownParameter
+from reasoncodes.ids import UUID_TEXT
 
 COMMON_PARAMETERS = frozenset({"cursor", "page_size", "org_id"})  # org_id: governance.api.permissions has seen to it
+TEXTS = (serializers.CharField, serializers.UUIDField, serializers.DateTimeField, serializers.ChoiceField)
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Checks shape only, and refuses fields that it does not know: a mistyped field must not be dropped quietly."""
+    """Checks shape only, and refuses what the document does not promise to take: fields that it does not know (a
+    mistyped one must not be dropped quietly), and, in a JSON body, values of another type that DRF would convert."""
+
+    refuses_unknown = True
 
     def to_internal_value(self, data: Any) -> Any:
-        value = super().to_internal_value(data)
+        wrong = self._misfits(data) if isinstance(data, Mapping) else {}
+        try:
+            value = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({**error.detail, **wrong}) from error  # type: ignore[dict-item]
         unknown = set(data) - set(self.fields)
         if unknown:
             # The name of an unknown field is the caller's text and is not repeated.
-            raise serializers.ValidationError({"": [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)})
+            wrong[""] = [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)
+        if wrong:
+            raise serializers.ValidationError(wrong)
         return value
+
+    def _misfits(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        json = bool(self.context.get("json"))
+        given = ((name, field) for name, field in self.fields.items() if data.get(name) is not None)
+        wrong = serializers.ErrorDetail("", code="invalid")
+        return {name: [wrong] for name, field in given if not fits(field, data[name], json=json)}
+
+
+def fits(field: Any, value: Any, *, json: bool) -> bool:
+    """Whether a value has the field's type. A query has nothing but texts, so there only ids are looked at."""
+    if isinstance(field, serializers.ListField) and isinstance(value, list):
+        return all(fits(field.child, one, json=json) for one in value)
+    if isinstance(field, serializers.UUIDField):
+        return isinstance(value, str) and bool(UUID_TEXT.fullmatch(value))
+    if json and isinstance(field, serializers.BooleanField):
+        return isinstance(value, bool)
+    if json and isinstance(field, serializers.IntegerField):
+        return not isinstance(value, bool | str)
+    return isinstance(value, str) or not (json and isinstance(field, TEXTS))
 
 
 class ReasonedIn(StrictSerializer):
@@ -43,6 +74,10 @@ class ApiView(APIView):
     """Closed unless `required_scopes` names one for the method. Subclasses parse, call one service, render."""
 
     required_scopes: dict[str, str] = {}
+    people_permissions: dict[str, str] = {}
+    services_allowed = True
+    one_page: ClassVar[bool] = False
+    """A list that is answered whole: it is described as such."""
 
     @staticmethod
     def actor(request: Request) -> Actor:
@@ -50,7 +85,7 @@ class ApiView(APIView):
 
     @staticmethod
     def body(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
-        serializer = serializer_class(data=request.data)
+        serializer = serializer_class(data=request.data, context={"json": True})
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
 

@@ -80,6 +80,7 @@ def test_it_tells_what_a_black_box_check_needs(seeded: Seeded) -> None:
     assert all(set(user) == {"username", "password"} for user in facts["users"].values())
     assert set(facts["keys"]) == KEYS
     assert facts["attempt_example"]["action"]["payload_sha256"]
+    assert "webhook" not in facts  # nobody named a receiver
 
 
 def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(seeded: Seeded) -> None:
@@ -113,8 +114,10 @@ def test_the_logins_and_keys_work(seeded: Seeded) -> None:
     assert api.get(url, HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}").status_code == 200
 
 
-def test_the_second_time_it_makes_nothing_and_says_the_same(seeded: Seeded) -> None:
-    first, rows = seeded.facts, row_counts()
+def test_the_second_time_it_makes_nothing_and_says_the_same(seeded: Seeded, settings: Any) -> None:
+    settings.HOLDPOINT_DEMO_WEBHOOK = "http://127.0.0.1:9/hook"
+    first, rows = demo(), row_counts()
+    assert (first["webhook"]["url"], first["webhook"]["secret"][:6]) == (settings.HOLDPOINT_DEMO_WEBHOOK, "whsec_")
     second = demo()
     example, another = first.pop("event_example"), second.pop("event_example")
     assert second == first

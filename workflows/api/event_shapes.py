@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from reasoncodes.api.conventions import StrictSerializer
+from workflows.events.catalogue import envelope_schema
 from workflows.models import WorkflowEvent
 from workflows.states import Drift, EventOutcome
 
@@ -65,22 +66,7 @@ class EventFilter(StrictSerializer):
     redriven = serializers.BooleanField(required=False, allow_null=True, default=None)
 
 
-class EnvelopeIn(serializers.Serializer[Any]):
-    """S4 4.2; `GET /event-types` has the exact schema of every type and version."""
-
-    event_id = serializers.UUIDField()
-    event_type = serializers.CharField(max_length=100)
-    schema_version = serializers.CharField(max_length=4)
-    occurred_at = serializers.DateTimeField()
-    correlation_id = serializers.CharField(max_length=128)
-    causation_id = serializers.UUIDField(required=False)
-    traceparent = serializers.CharField(required=False)
-    case_id = serializers.UUIDField()
-    org_id = serializers.UUIDField()
-    product_id = serializers.UUIDField()
-    payload = serializers.DictField()
-
-
+ENVELOPE = envelope_schema() | {"description": "`GET /event-types` has the exact schema of every type and version."}
 ID = "0199a1c2-0000-7000-8000-00000000000"
 CREATED = OpenApiExample(
     "A case begins",

@@ -31,7 +31,7 @@ class EventListApi(ApiView):
 
     @extend_schema(
         operation_id="events_receive",
-        request=shapes.EnvelopeIn,
+        request={"application/json": shapes.ENVELOPE},
         responses={202: shapes.ReceivedOut, 200: shapes.ReceivedOut},
         examples=[shapes.CREATED, shapes.COMPLETED],
     )

@@ -5,6 +5,7 @@ from workflows.models.event import Nudge, OutboxEvent, WorkflowEvent
 from workflows.models.instance import WorkflowInstance, WorkflowInstanceCurrentStep, WorkflowStep
 from workflows.models.intervention import BulkIntervention, BulkItem, WorkflowIntervention
 from workflows.models.parked import ParkedMessage
+from workflows.models.webhook import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookEndpoint, WebhookSecret
 
 __all__ = [
     "BulkIntervention",
@@ -12,6 +13,11 @@ __all__ = [
     "Nudge",
     "OutboxEvent",
     "ParkedMessage",
+    "WebhookAttempt",
+    "WebhookCursor",
+    "WebhookDelivery",
+    "WebhookEndpoint",
+    "WebhookSecret",
     "WorkflowDefinition",
     "WorkflowDefinitionRevision",
     "WorkflowEvent",

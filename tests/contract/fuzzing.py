@@ -1,0 +1,171 @@
+"""schemathesis against this process: real handler, middleware and database; each request is rolled back.
+
+Path parameters, tokens, digests and codes that fit the document are replaced by ones that exist, so that not
+only 404 is tried. What the tool generated as wrong stays wrong.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import schemathesis
+from django.db import connections
+from drf_spectacular.generators import SchemaGenerator
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.hooks import unregister
+
+from config.wsgi import application
+from tests.contract.world import World, undone
+
+CSRF = "c" * 32
+REAL = 7  # of eight ids that fit, so many exist
+
+
+@dataclass(frozen=True)
+class Spared:
+    """A finding that is none, and why."""
+
+    check: str
+    why: str
+    covers: Callable[[Any, Any], bool]
+
+
+class Door:
+    """The WSGI application, as the engine's threads call it: on the connection of the test, and without a trace."""
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self.shared, self.keeps = connections["default"], keeps
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        connections["default"] = self.shared
+        if self.keeps:
+            return self._answer(environ, start_response)
+        with undone():
+            return self._answer(environ, start_response)
+
+    @staticmethod
+    def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        answer: Any = application(environ, start_response)
+        try:
+            return list(answer)
+        finally:
+            getattr(answer, "close", lambda: None)()
+
+
+def closed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with every described answer closed: a field that it does not name is a finding. (Published, it stays
+    open: a client has to bear new fields.)"""
+    for name, component in document["components"]["schemas"].items():
+        if name != "Problem" and "properties" in component:
+            component.setdefault("additionalProperties", False)
+    return document
+
+
+class Fuzzing:
+    """One run of the engine. `findings` are the failures, one for each check, operation and kind."""
+
+    def __init__(
+        self, world: World, config: dict[str, Any], spared: Sequence[Spared] = (), *, keeps: bool = False
+    ) -> None:
+        self.spared = spared
+        self.world, self.door = world, Door(keeps=keeps)
+        document = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))  # type: ignore[no-untyped-call]
+        self.schema = schemathesis.openapi.from_dict(closed(document), config=SchemathesisConfig.from_dict(config))
+        self.schema.app = self.door
+        self.cookies = world.cookies(world.everybody) | {"csrftoken": CSRF}
+        self.findings: dict[tuple[str, str, str], str] = {}
+        self.reached: dict[str, Counter[int]] = {}
+        self.schema.auth()(self._credentials())
+
+    def _credentials(self) -> type:
+        key, cookies = self.world.key, self.cookies
+
+        class Credentials:
+            """A key with every scope where keys may; else somebody with every role."""
+
+            def get(self, case: Any, context: Any) -> bool:
+                return any("apiKey" in one for one in case.operation.definition.raw["security"])
+
+            def set(self, case: Any, data: bool, context: Any) -> None:
+                if data:
+                    case.headers["Authorization"] = f"Bearer {key}"
+                else:
+                    case.cookies = dict(case.cookies or {}) | cookies
+                    case.headers["X-CSRFToken"] = CSRF
+
+        return Credentials
+
+    def run(self) -> "Fuzzing":
+        def before_call(context: Any, case: Any, kwargs: Any) -> None:
+            self.make_real(case)
+
+        schemathesis.hook(before_call)
+        connections["default"].inc_thread_sharing()
+        try:
+            for event in from_schema(self.schema).execute():
+                self.note(event)
+        finally:
+            connections["default"].dec_thread_sharing()
+            unregister(before_call)
+        return self
+
+    def make_real(self, case: Any) -> None:
+        """What fits the document is replaced by what exists; what does not stays as it is."""
+        name, meta = case.operation.definition.raw["operationId"], case.meta
+        if not meta.is_negative_at(ParameterLocation.PATH):
+            own = self.world.special.get(name, {})
+            for parameter, value in (case.path_parameters or {}).items():
+                number = crc32(str(value).encode("utf-8", "replace"))
+                if number % (REAL + 1):
+                    known = self.world.ids[parameter]
+                    case.path_parameters[parameter] = own.get(parameter) or known[number % len(known)]
+        if case.query and not meta.is_negative_at(ParameterLocation.QUERY):
+            case.query.pop("cursor", None)  # opaque: only what a list gave out is one
+            self.replace(case.query, self.world.query)
+        if case.headers and not meta.is_negative_at(ParameterLocation.HEADER):
+            self.replace(case.headers, self.world.headers)
+        if isinstance(case.body, dict) and not meta.is_negative_at(ParameterLocation.BODY):
+            case.body = dict(case.body)
+            self.replace(case.body, self.world.values)
+
+    @staticmethod
+    def replace(container: Any, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if name in container:
+                container[name] = value
+
+    def note(self, event: Any) -> None:
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            error = getattr(event, "value", None) or getattr(event, "exception", None)
+            self.findings[("error", str(getattr(event, "label", "")), str(error)[:80])] = str(error)
+        if not isinstance(event, events.ScenarioFinished):
+            return
+        for case_id, answer in event.recorder.interactions.items():
+            label = event.recorder.cases[case_id].value.operation.label
+            if answer.response is not None:
+                self.reached.setdefault(label, Counter())[answer.response.status_code] += 1
+        for case_id, nodes in event.recorder.checks.items():
+            for node in nodes:
+                if node.status == Status.FAILURE:
+                    self.found(node, event.recorder.cases[case_id].value, event.recorder.interactions.get(case_id))
+
+    def found(self, node: Any, case: Any, answer: Any) -> None:
+        failure = node.failure_info.failure
+        if any(one.check == node.name and one.covers(case, answer.response) for one in self.spared):
+            return
+        where = (node.name, case.operation.label, failure.title + str(getattr(failure, "status_code", "")))
+        sent = f"{case.method} {case.formatted_path} query={case.query} body={str(case.body)[:300]}"
+        got = answer.response.content[:400] if answer is not None and answer.response is not None else b""
+        self.findings.setdefault(where, f"{failure.message[:500]}\n    sent {sent}\n    got {got!r}")
+
+    def report(self) -> str:
+        lines = [f"{check} | {label} | {title}\n    {text}" for (check, label, title), text in self.lines()]
+        return "\n".join([f"{len(lines)} findings", *lines])
+
+    def lines(self) -> Iterator[tuple[tuple[str, str, str], str]]:
+        yield from sorted(self.findings.items())

@@ -1,0 +1,151 @@
+"""Every route × everybody equals docs/permissions.md, and somebody else's id is not found anywhere.
+
+`make permissions` writes the table anew; what it changes is for a person to agree to.
+"""
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client, override_settings
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+
+from config.env import BASE_DIR
+from governance.models import Organization
+from governance.roles import ApiScope
+from tests.cast import Cast
+from tests.contract import permissions as table
+from tests.contract.permissions import ANONYMOUS, NO_ROLE, REFUSED, STRANGER, STRANGERS_KEY, UNSEEN, YES, Row, Trial
+from tests.contract.world import World
+from tests.governance.support import row_counts
+
+FILE = Path(BASE_DIR) / "docs" / "permissions.md"
+WRITE = bool(os.environ.get("WRITE_PERMISSIONS"))
+# These change nothing, so nothing is rolled back behind them, and the database is counted before and after.
+HARMLESS = {ANONYMOUS, NO_ROLE, "auditor"}
+# What everybody shares: the program's own vocabulary, templates and event types, and the one tree of the ledger.
+SHARED = {
+    "GET /api/v1/workflow-templates/{template_id}",
+    "GET /admin/governance/regionprofile/{object_id}/change/",
+    "GET /admin/governance/regionprofile/{object_id}/history/",
+}
+
+Cells = dict[str, dict[str, str]]
+
+
+def read_table(section: str) -> dict[str, str]:
+    """The lines below a heading, by the route they are about."""
+    text = FILE.read_text().split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return {one.split("`")[1]: one for one in text.splitlines() if one.startswith("| `")}
+
+
+def write_table(section: str, lines: list[str]) -> None:
+    before, _, rest = FILE.read_text().partition(f"\n## {section}\n")
+    words = [one for one in rest.split("\n## ", 1)[0].splitlines() if not one.startswith("| `")]
+    after = rest.partition("\n## ")
+    text = "\n".join([*words[: len(words) - (words[-1] == "")], *lines, ""])
+    FILE.write_text(f"{before}\n## {section}\n{text}" + (f"\n## {after[2]}" if after[1] else ""))
+
+
+def compare(section: str, cells: Cells) -> None:
+    found = {row: table.line(row, by_role) for row, by_role in cells.items()}
+    if WRITE:
+        write_table(section, list(found.values()))
+    known = read_table(section)
+    assert list(known.values()) == list(found.values()), "\n".join(
+        ["docs/permissions.md says something else than the doors. If that is meant: `make permissions`."]
+        + [f"new: {found[row]}" for row in found.keys() - known.keys()]
+        + [f"gone: {known[row]}" for row in known.keys() - found.keys()]
+        + [f"was: {known[r]}\nis:  {found[r]}" for r in found.keys() & known.keys() if known[r] != found[r]]
+    )
+
+
+def transposed(columns: dict[str, dict[str, str]]) -> Cells:
+    rows = next(iter(columns.values()))
+    return {row: {role: column[row] for role, column in columns.items()} for row in rows}
+
+
+def quiet_counts() -> dict[str, int]:
+    """Without what is written on purpose: violations, the read audit with its references, sessions."""
+    loud = ("violation", "readaccess", "personreference", "session")
+    return {name: count for name, count in row_counts().items() if not any(word in name for word in loud)}
+
+
+@pytest.fixture(scope="module")
+def api_trial(world: World) -> Trial:
+    document: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return Trial(world, table.api_rows(document))
+
+
+@pytest.fixture(scope="module")
+def api_cells(world: World, api_trial: Trial) -> Cells:
+    clients: dict[str, Any] = {}
+    for name, user in table.people(world).items():
+        clients[name] = APIClient(raise_request_exception=False)
+        if user is not None:
+            clients[name].force_login(user)
+    clients |= table.keys()
+    before = quiet_counts()
+    columns = {name: api_trial.column(clients[name], api=True, kept=True) for name in clients if name in HARMLESS}
+    assert quiet_counts() == before, "somebody who may change nothing has changed something"
+    columns |= {name: api_trial.column(clients[name], api=True) for name in clients if name not in HARMLESS}
+    return transposed({name: columns[name] for name in clients})
+
+
+def test_every_route_of_the_api_is_open_to_whom_the_table_says(api_cells: Cells) -> None:
+    compare("The API", api_cells)
+
+
+def unseen(rows: list[Row], cells: Cells, strangers: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    """Where somebody of another organization is told anything but that there is no such thing (or that nobody of their
+    kind may go there, whosever it is)."""
+    return [
+        (row.name, who, cells[row.name][who])
+        for row in rows
+        for who in strangers
+        if row.has_id and row.name not in SHARED and cells[row.name][who] not in {UNSEEN, REFUSED}
+    ]
+
+
+def test_an_id_of_another_organization_is_not_found_on_any_route(api_trial: Trial, api_cells: Cells) -> None:
+    rows = [row for row, *_ in api_trial.rows]
+    assert unseen(rows, api_cells, (STRANGER, STRANGERS_KEY)) == []
+    # ... and it is there: who may go there at all finds it. 403 is said only where our own are refused alike.
+    for row in rows:
+        cells = api_cells[row.name]
+        if row.has_id and row.name not in SHARED:
+            assert YES in cells.values(), f"{row.name}: nobody gets there, so the test shows nothing"
+            assert UNSEEN in {cells[STRANGER], cells[STRANGERS_KEY]}, row.name
+
+
+def test_the_id_of_another_organization_as_a_parameter_is_not_found_either(world: World, api_trial: Trial) -> None:
+    ours, other = (Organization.objects.get(slug=slug) for slug in ("demo", "other"))
+    scopes = [scope for scope in ApiScope if scope != ApiScope.ORCHESTRATOR_ADMIN]  # which may name any
+    for client in (Cast().api(*scopes, organization=ours), world.people):
+        for index, (row, *_) in enumerate(api_trial.rows):
+            if row.operation == "attempts_create":  # its organization is the key's: it has no such parameter
+                continue
+            answer = api_trial.ask(client, index, api=True, kept=False, query=f"?org_id={other.id}")
+            assert answer.status_code in {403, 404}, (row.name, answer.status_code)
+
+
+def test_every_page_is_open_to_whom_the_table_says_and_shows_nothing_of_others(world: World) -> None:
+    rows = table.console_rows()
+    trial = Trial(world, rows)
+    blank = copy.deepcopy(settings.TEMPLATES)
+    blank[0] |= {"APP_DIRS": False}
+    blank[0]["OPTIONS"]["loaders"] = ["tests.contract.permissions.BlankLoader"]
+    columns = {}
+    with override_settings(TEMPLATES=blank):
+        for name, user in table.people(world).items():
+            client = Client(raise_request_exception=False)
+            if user is not None:
+                client.force_login(user)
+            columns[name] = trial.column(client, api=False)
+    cells = transposed(columns)
+    compare("The consoles", cells)
+    assert unseen(rows, cells, (STRANGER,)) == []
