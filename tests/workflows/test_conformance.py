@@ -13,9 +13,11 @@ from django.core.management.base import CommandError
 from attempts.adapters.base import Call
 from attempts.adapters.signature import signature_headers, signing_secret
 from tests.workflows import conformance_modules as modules
-from workflows.conformance.messages import Form, Kit, secret_bytes
-from workflows.conformance.probes import FORGERIES, probes
+from workflows.conformance.messages import Form, Kit, completed, secret_bytes
+from workflows.conformance.probes import FORGERIES, changed, probes
 from workflows.conformance.report import check
+from workflows.events.webhooks import TYPES, body_bytes, webhook_schema
+from workflows.kinds.checking import checker
 
 pytestmark = pytest.mark.unit
 ORGANIZATION = uuid4()
@@ -75,6 +77,16 @@ def test_a_call_is_signed_and_shaped_as_the_http_adapter_does_it() -> None:
     call = Call(uuid4(), ORGANIZATION, "demo", "slug", 1, "op", "t", "p", "s", ("f",), "k", {}, 1.0)
     assert list(message.document) == list(call.document())
     assert request.headers["Idempotency-Key"] == message.document["effect_key"]
+
+
+def test_webhooks_are_shaped_as_holdpoint_sends_them() -> None:
+    checked = kit(Form.WEBHOOK)
+    started = checked.message("first")
+    for message in (started, changed(started), completed(checked.message("second"), started)):
+        schema = webhook_schema(TYPES[message.document["type"]])
+        assert checker(schema).problems(dict(message.document)) == []
+        parts = [message.document[name] for name in ("type", "timestamp", "data")]
+        assert message.body == body_bytes(*parts)
 
 
 def run(module: modules.Module, *options: str, monkeypatch: Any) -> tuple[int, str]:

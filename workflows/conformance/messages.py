@@ -128,6 +128,13 @@ def call_document(kit: Kit, id_: str, key: str) -> dict[str, Any]:
 
 
 def webhook_document(kit: Kit, name: str) -> dict[str, Any]:
-    ids = {field_: str(uuid5(kit.run, field_)) for field_ in ("organization_id", "case_id", "instance_id")}
-    data = {**ids, "case_id": str(uuid5(kit.run, f"case/{name}")), "status": "running"}
+    ids = {field_: str(uuid5(kit.run, f"{name}/{field_}")) for field_ in ("case_id", "instance_id", "definition_id")}
+    data = {"organization_id": str(kit.run), **ids, "status": "running", "mode": "active"}
     return {"type": "workflow.started", "timestamp": stamp(kit.clock()), "data": data}
+
+
+def completed(message: Message, started: Message) -> Message:
+    """The notice that the run, whose beginning the other one tells, has ended."""
+    kept = ("organization_id", "case_id", "instance_id")
+    data = {name: started.document["data"][name] for name in kept} | {"status": "completed"}
+    return replace(message, document={**message.document, "type": "workflow.completed", "data": data})

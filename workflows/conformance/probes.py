@@ -4,12 +4,12 @@ A probe ends with None when the module conforms, or with one sentence that says 
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from workflows.conformance.messages import Answer, Form, Kit, Message, Request, signature, with_headers
+from workflows.conformance.messages import Answer, Form, Kit, Message, Request, completed, signature, with_headers
 from workflows.events.envelope import stamp
 
 Script = Generator[list[Request], list[Answer], str | None]
@@ -92,10 +92,10 @@ def conflict(kit: Kit) -> Script:
 
 
 def changed(message: Message) -> Message:
-    document = {**message.document, **({"target_ref": "conformance-other"} if message.form is Form.CALL else {})}
-    if message.form is Form.WEBHOOK:
-        document["data"] = {**message.document["data"], "status": "halted"}
-    return Message(message.id, message.key, document, message.form)
+    if message.form is Form.CALL:
+        return replace(message, document={**message.document, "target_ref": "conformance-other"})
+    data = {**message.document["data"], "mode": "client_driven"}
+    return replace(message, document={**message.document, "data": data})
 
 
 def late(kit: Kit) -> Script:
@@ -111,9 +111,7 @@ def reordered(kit: Kit) -> Script:
     """What happened second comes first."""
     earlier, later = kit.message("reordered/1"), kit.message("reordered/2")
     if kit.form is Form.WEBHOOK:
-        data = dict(earlier.document["data"])
-        done = {"type": "workflow.completed", "data": {**data, "status": "completed"}}
-        later = Message(later.id, later.key, {**later.document, **done}, later.form)
+        later = completed(later, earlier)
     (two,) = yield [kit.sign(later)]
     (one,) = yield [kit.sign(earlier)]
     return taken(two, "a later message that came first") or taken(one, "an earlier message that came second")
