@@ -180,6 +180,25 @@ def test_the_heart_beats_while_the_function_runs_and_has_stopped_before_the_repo
     assert server.requests[-1].url.path.endswith("/complete")
 
 
+def test_a_beat_that_is_under_way_is_waited_for_before_the_report() -> None:
+    """After the report it would arrive under a lease that is over, and count as a violation."""
+    beating, seen = threading.Event(), []
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        beating.set()
+        time.sleep(0.2)
+        beating.clear()
+        return httpx.Response(200, json={})
+
+    def done(request: httpx.Request) -> httpx.Response:
+        seen.append(beating.is_set())
+        return reported()
+
+    server = Server(attempts=asked(), lease=leased(**SHORT), heartbeat=slow, complete=done)
+    plain(server, lambda: beating.wait(5))
+    assert seen == [False]
+
+
 def test_silence_for_a_lifetime_is_a_lost_lease_and_a_beat_counts_from_when_it_was_sent() -> None:
     pulse = Pulse(60.0, now=100.0)
     assert pulse.interval == 20.0
