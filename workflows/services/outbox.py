@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from redis.exceptions import RedisError
 
 from attempts.adapters.event import STREAM, stream_client
-from attempts.doorbell import ring_once
+from attempts.doorbell import heard, ring_once
 from workflows.models import OutboxEvent
 from workflows.states import OutboxStatus
 
@@ -37,6 +37,7 @@ def relay_ring() -> None:
 
 def outbox_relay(*, at: datetime) -> int:
     """How many were published. Several relays may run: each row is one relay's."""
+    heard(TASK)
     total = 0
     while True:
         with transaction.atomic():
