@@ -21,7 +21,7 @@ def test_profile(db, tmp_path):
 
     say("WORLD cpu", time.process_time() - t, "wall", time.time() - w0)
 
-    for name, phases, cap in (("examples", {"examples": True}, 40), ("coverage", {"coverage": True}, 70)):
+    for name, phases, cap in (("examples", {"examples": True}, 40), ("coverage", {"coverage": True}, 100)):
         t = time.process_time()
         w0 = time.time()
         cfg = config(1, **phases)
