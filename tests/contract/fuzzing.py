@@ -40,7 +40,7 @@ class Spared:
 
 
 def _without_network_settings(send: Any) -> Any:
-    """schemathesis 4.32 hands the settings of its probes (`ignored_auth`) to in-process applications, which have none."""
+    """schemathesis 4.32 hands the network settings of its probes (`ignored_auth`) to in-process applications too."""
 
     def sent(transport: Any, case: Any, **kwargs: Any) -> Any:
         for name in ("max_redirects", "verify", "cert", "proxies"):
@@ -58,6 +58,8 @@ class Door:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         connections["default"] = self.shared
+        if "HTTP_X_CSRFTOKEN" in environ:  # the tool sends the cookies of the document alone
+            environ["HTTP_COOKIE"] = f"{environ.get('HTTP_COOKIE', '')}; csrftoken={CSRF}"
         if self.keeps:
             return self._answer(environ, start_response)
         with undone():

@@ -28,7 +28,7 @@ def problem(response: Any) -> str:
 
 
 def shape_is_refused(body: dict[str, Any]) -> bool:
-    """By the serializers, whose rules are the words of config.api.problems.MESSAGES; services have rules of their own."""
+    """By the serializers, whose rules are the words of config.api.problems.MESSAGES; services have their own."""
     return any(error.get("rule") in MESSAGES for error in body.get("errors", ()))
 
 
