@@ -69,10 +69,5 @@ def config(count: int, **phases: bool) -> dict[str, Any]:
 
 
 def test_examples_and_every_boundary_of_every_parameter(world: World) -> None:
-    import time
-
-    t = time.process_time()
     found = Fuzzing(world, config(1, examples=True, coverage=True), SPARED).run()
-    print("CPU", time.process_time() - t, sum(sum(c.values()) for c in found.reached.values()))
-    print(found.reached)
     assert not found.findings, found.report()
