@@ -147,7 +147,7 @@ def test_the_id_of_another_organization_as_a_parameter_is_not_found_either(world
 def test_every_page_is_open_to_whom_the_table_says_and_shows_nothing_of_others(world: World) -> None:
     rows = table.console_rows()
     trial = Trial(world, rows)
-    blank = copy.deepcopy(settings.TEMPLATES)
+    blank: list[Any] = copy.deepcopy(settings.TEMPLATES)
     blank[0] |= {"APP_DIRS": False}
     blank[0]["OPTIONS"]["loaders"] = ["tests.contract.permissions.BlankLoader"]
     columns = {}
