@@ -21,7 +21,7 @@ from holdpoint_client import Action, Allowed, Answer, Completed, Held, Holdpoint
 
 from config.embedded.paths import PROJECT
 from tests.stack.conftest import seasoned_stack
-from tests.stack.support import RunningStack, bare_environment, wait_for, with_suppressed
+from tests.stack.support import RunningStack, bare_environment, processes_of, wait_for, with_suppressed
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 EXAMPLES = PROJECT / "sdk" / "examples"
@@ -241,10 +241,8 @@ def test_the_command_shows_and_does_what_operators_need_every_day(world: World) 
 
 
 def web_processes(stack: RunningStack) -> list[psutil.Process]:
-    """gunicorn's, by their titles: it may have written those over its environment."""
-    assert stack.process is not None
-    family = psutil.Process(stack.process.pid).children(recursive=True)
-    return [one for one in family if any("gunicorn" in word for word in one.cmdline())]
+    """The main process and its workers: all carry its name."""
+    return [one for one in processes_of(stack.home) if one.name() == "hp-web"]
 
 
 def test_a_server_that_is_killed_while_it_is_asked_gets_every_question_once(world: World) -> None:
