@@ -108,7 +108,7 @@ class Fuzzing:
     ) -> None:
         self.spared = spared
         self.world, self.door = world, Door(keeps=keeps)
-        document = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))  # type: ignore[no-untyped-call]
+        self.document = document = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))  # type: ignore[no-untyped-call]
         self.schema = schemathesis.openapi.from_dict(closed(document), config=SchemathesisConfig.from_dict(config))
         self.schema.app = self.door
         self.cookies = world.cookies(world.everybody) | {"csrftoken": CSRF}

@@ -6,7 +6,7 @@ A cell is what the door says, not what becomes of the request: 400, 409 and 422 
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.template.base import Origin
 from django.template.loaders.base import Loader
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from rest_framework.request import Request
 
@@ -32,13 +32,15 @@ from reasoncodes.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.contract.world import World, undone
 
-YES, UNKNOWN, REFUSED, UNSEEN = "yes", "401", "403", "404"
+YES, UNKNOWN, REFUSED, UNSEEN, NEVER = "yes", "401", "403", "404", "never"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANONYMOUS, NO_ROLE, ADMINISTRATOR = "anonymous", "no role", "administrator"
 STRANGER, STRANGERS_KEY = "other organization", "other organization's key"
 PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
-# Not pages: what catches the rest, what belongs to signing in, and what only redirects.
-NO_PAGES = re.compile(r"[\^(]|/login/|/logout/|/password_change/|/jsi18n/|<path:content_type_id>|<path:object_id>/$")
+# Not pages: what catches the rest, what belongs to signing in, what only redirects, and a person's own saved filters.
+NO_PAGES = re.compile(
+    r"[\^(]|/login/|/logout/|/password_change/|/jsi18n/|<path:content_type_id>|<path:object_id>/$|/filters/"
+)
 POSTED = re.compile(r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine)/$|/<slug:area>/$|/bulk$")
 
 
@@ -180,10 +182,16 @@ def service(secret: str) -> ServicePrincipal:
     return ServicePrincipal(credential)
 
 
-def cell(answer: Any) -> str:
-    """The door's word. Being sent to the sign-in page is 401 in other words."""
-    if answer.status_code == 302 and "/login/" in answer["Location"]:
+def cell(row: Row, answer: Any) -> str:
+    """The door's word. Being sent to the sign-in page is 401 in other words; what the admin does not find it says on
+    its first page."""
+    to = answer.get("Location", "") if answer.status_code == 302 else ""
+    if "/login/" in to:
         return UNKNOWN
+    if row.has_id and to == reverse("admin:index"):
+        return UNSEEN
+    if answer.status_code == 409 and b"record-immutable" in answer.content:
+        return NEVER
     return str(answer.status_code) if answer.status_code in {401, 403, 404, 405} else YES
 
 
@@ -212,7 +220,7 @@ class Trial:
     def column(self, client: Any, *, principal: Any = None, kept: bool = False) -> dict[str, str]:
         """What somebody is told everywhere. `kept`: nothing is rolled back, because nothing may be changed."""
         return {
-            row.name: REFUSED if refused_at_the_door(row, principal) else cell(self.ask(client, index, kept=kept))
+            row.name: REFUSED if refused_at_the_door(row, principal) else cell(row, self.ask(client, index, kept=kept))
             for index, (row, *_) in enumerate(self.rows)
         }
 
@@ -240,27 +248,46 @@ def line(row: str, cells: dict[str, str]) -> str:
     may = [role for role, said in cells.items() if said == YES]
     persons, services = [r for r in may if r not in scopes], [r for r in may if r in scopes]
     more = [f"{said}: {_names(roles, cells)}" for said, roles in sorted(_otherwise(cells).items())]
-    return f"| `{row}` | {_names(persons, cells) or '–'} | {', '.join(services) or '–'} | {'; '.join(more)} |"
+    return f"| `{row}` | {_names(persons, cells) or '–'} | {', '.join(services) or '–'} | {'; '.join(more) or '–'} |"
+
+
+def cells_of(text: str, roles: Sequence[str]) -> dict[str, str]:
+    """A line, read back."""
+    _, _, persons, services, more, _ = (part.strip() for part in text.split("|"))
+    cells = {role: _default(role) for role in roles}
+    parts = [f"{YES}: {persons}", f"{YES}: {services}", *more.split("; ")]
+    for said, names in (part.split(": ", 1) for part in parts if part.strip("– ")):
+        named = {role for name in names.split(", ") for role in _groups(roles).get(name, [name])}
+        cells |= dict.fromkeys(named & set(roles), said)
+    return cells
+
+
+def _default(role: str) -> str:
+    return UNKNOWN if role == ANONYMOUS else REFUSED
 
 
 def _otherwise(cells: dict[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for role, said in cells.items():
-        if said != YES and said != (UNKNOWN if role == ANONYMOUS else REFUSED):
+        if said not in {YES, _default(role)}:
             found.setdefault(said, []).append(role)
     return found
+
+
+def _groups(roles: Iterable[str]) -> dict[str, list[str]]:
+    known = list(roles)
+    return {
+        "every role": [r for r in known if r in MEMBERS],
+        "every scope": [r for r in known if r in set(ApiScope)],
+        "owners": [r for r in known if r.startswith("owner_")],
+        "reviewers": [r for r in known if r in {"reviewer", "sa_qa"}],
+    }
 
 
 def _names(roles: Sequence[str], cells: dict[str, str]) -> str:
     """Groups by one word where all of them are meant."""
     left, said = list(roles), []
-    groups = {
-        "every role": [r for r in cells if r in MEMBERS],
-        "every scope": [r for r in cells if r in set(ApiScope)],
-        "owners": [r for r in cells if r.startswith("owner_")],
-        "reviewers": [r for r in cells if r in {"reviewer", "sa_qa"}],
-    }
-    for name, group in groups.items():
+    for name, group in _groups(cells).items():
         if group and set(group) <= set(left):
             said.append(name)
             left = [r for r in left if r not in group]
