@@ -17,6 +17,21 @@ import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Of IANA's special-purpose registries, what one Python or another takes for public: their tables differ.
+SPECIAL = [
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2001:db8::/32",
+        "3fff::/20",
+        "5f00::/16",
+    )
+]
 
 
 class AddressRefused(Exception):
@@ -33,6 +48,8 @@ def is_public(address: Address) -> bool:
             return is_public(inner)
         if address.is_site_local:
             return False
+    if any(address in network for network in SPECIAL if network.version == address.version):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

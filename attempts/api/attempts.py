@@ -164,7 +164,7 @@ class TimelineEntryOut(serializers.Serializer[Any]):
 
 
 class AttemptTimelineApi(ReadView):
-    one_page = True
+    plain_list = True
 
     @extend_schema(operation_id="attempts_timeline", parameters=[PURPOSE], responses=TimelineEntryOut(many=True))
     def get(self, request: Request, attempt_id: UUID) -> Response:

@@ -3,13 +3,17 @@
 from celery import shared_task
 from django.utils import timezone
 
+from attempts.doorbell import heard
 from attempts.notify.configured import public_url
 from attempts.services import chat_identity, notify_announce, notify_refresh, notify_send
+from attempts.services.notify_route import SEND
+from attempts.services.notify_touch import REFRESH
 
 
 @shared_task
 def notifications_send() -> None:
     """Writes down what new reviews need, and sends what is due."""
+    heard(SEND)
     notify_announce.reviews_announce(at=timezone.now())
     notify_send.notifications_send(now=timezone.now, base_url=public_url())
 
@@ -17,6 +21,7 @@ def notifications_send() -> None:
 @shared_task
 def cards_refresh() -> None:
     """Draws cards anew whose review changed."""
+    heard(REFRESH)
     notify_refresh.cards_refresh(now=timezone.now, base_url=public_url())
 
 

@@ -28,6 +28,7 @@ WRITING = {
     "422": "The request has the expected shape, and does not make sense: `errors` says where.",
 }
 WRITES = {"post", "put", "patch", "delete"}
+FILES = {"409": "The file is not there yet, or failed to be made.", "410": "The file is gone."}
 
 
 ORGANIZATION = OpenApiParameter(
@@ -64,7 +65,10 @@ class HoldpointAutoSchema(AutoSchema):
 
     def _get_paginator(self) -> Any:
         """Our views page by hand (`ApiView.page`), so drf-spectacular cannot find out by itself."""
-        return None if self.view.one_page else api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
+        return None if self.view.plain_list else api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
+
+    def _get_pagination_parameters(self) -> list[Any]:
+        return [] if self.view.one_page else list(super()._get_pagination_parameters())
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         """What `ScopeRequired` asks for: the scopes of a key, any one of which is enough, and whether a person may."""
@@ -89,14 +93,21 @@ def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, An
     _drop(result, "x-spec-enum-id")  # drf-spectacular's own mark, left over where its enum hook is not used
     for operations in result["paths"].values():
         for method, operation in operations.items():
-            for status, description in (COMMON | (WRITING if method in WRITES else {})).items():
+            refusals = COMMON | (WRITING if method in WRITES else {}) | (FILES if _is_file(operation) else {})
+            for status, description in refusals.items():
                 operation["responses"].setdefault(status, {"description": description, "content": content})
     return result
+
+
+def _is_file(operation: dict[str, Any]) -> bool:
+    return "application/zip" in operation["responses"].get("200", {}).get("content", {})
 
 
 def _drop(node: Any, key: str) -> None:
     if isinstance(node, dict):
         node.pop(key, None)
+        if {} in node.get("oneOf", ()):  # "anything, or null, and not both": null would be both
+            node.pop("oneOf")
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _drop(child, key)
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -66,6 +66,7 @@ class ContractFilter(StrictSerializer):
     state = serializers.ChoiceField(choices=list(ContractState), required=False)
 
 
+@extend_schema_field({"type": "object", "properties": {area.name: {"type": "object"} for area in AREAS}, "additionalProperties": False})
 class DocumentsField(serializers.DictField):
     """Area to document; the areas are checked here, the documents by their schemas."""
 

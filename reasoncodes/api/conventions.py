@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
+from django.http import HttpResponse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -77,7 +78,14 @@ class ApiView(APIView):
     people_permissions: dict[str, str] = {}
     services_allowed = True
     one_page: ClassVar[bool] = False
-    """A list that is answered whole: it is described as such."""
+    """A list that is answered whole, so that it takes neither `cursor` nor `page_size`."""
+    plain_list: ClassVar[bool] = False
+    """One that is not even called a page."""
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        """What may be asked is in `Allow`; what for, in the OpenAPI document. (DRF's own answer is a third description,
+        and cannot be given where files are.)"""
+        return HttpResponse(status=204)
 
     @staticmethod
     def actor(request: Request) -> Actor:

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.env import BASE_DIR, broker_options, broker_url, database_settings, secret_key, server_url
 from config.safety import refuse_unsafe, unsafe
-from config.startup import forget_ended_processes
+from config.startup import forget_ended_processes, web_prepared
 from tests.production import VARIABLES, minimal_environment
 
 pytestmark = pytest.mark.unit
@@ -189,6 +189,22 @@ def test_the_queue_is_spelled_as_celery_wants_it() -> None:
     assert broker_url("amqp://holdpoint:x@rabbit/holdpoint") == "amqp://holdpoint:x@rabbit/holdpoint"
     assert "visibility_timeout" in broker_options("redis://valkey/0")
     assert "visibility_timeout" not in broker_options("amqp://rabbit//")
+
+
+def test_the_web_server_needs_its_static_files_and_a_place_for_the_figures_of_several_processes(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PRODUCTION, settings.STATIC_ROOT = True, str(tmp_path)
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+    with pytest.raises(SystemExit, match=r"manage\.py collectstatic --noinput"):
+        web_prepared(workers=1)
+    (tmp_path / "staticfiles.json").write_text("{}")
+    web_prepared(workers=1)
+    with pytest.raises(SystemExit, match="PROMETHEUS_MULTIPROC_DIR="):
+        web_prepared(workers=2)
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path / "figures"))
+    web_prepared(workers=2)
+    assert (tmp_path / "figures").is_dir()
 
 
 def test_figures_of_processes_that_are_gone_are_forgotten(tmp_path: Path) -> None:

@@ -82,13 +82,14 @@ def test_one_trace_links_request_task_and_receiver_and_holds_no_value(
     assert sent["traceparent"] == f"00-{TRACE_ID}-{call.context.span_id:016x}-01"
     assert answer["traceparent"] == f"00-{TRACE_ID}-{server.context.span_id:016x}-01"
     assert server.attributes["http.route"].startswith("api/v1/execution/<")
-    below = {one.name for one in exported.get_finished_spans() if one.parent.span_id == server.context.span_id}
+    spans: Any = exported.get_finished_spans()
+    below = {one.name for one in spans if one.parent and one.parent.span_id == server.context.span_id}
     assert {TASK} < below <= {TASK, *(f"postgresql {word}" for word in STATEMENTS)}, below
     with every_tenant():
         assert set(LedgerEntry.objects.filter(action="attempt.received").values_list("trace_id", flat=True)) == {
             TRACE_ID
         }
-    everything = " ".join(one.to_json() for one in exported.get_finished_spans())
+    everything = " ".join(one.to_json() for one in spans)
     assert CANARY not in everything
     assert "token" not in everything
     assert CANARY not in json.dumps({name: value for name, value in sent.items() if name != "Host"})

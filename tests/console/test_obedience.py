@@ -23,7 +23,7 @@ from reasoncodes.models import ReasonCode
 from tests.cast import Cast
 from tests.governance.support import row_counts
 from tests.governed import open_contract
-from workflows.models import OutboxEvent, ParkedMessage, WorkflowEvent, WorkflowInstance
+from workflows.models import OutboxEvent, ParkedMessage, WebhookDelivery, WorkflowEvent, WorkflowInstance
 
 HOT = {
     Attempt,
@@ -38,6 +38,7 @@ HOT = {
     WorkflowEvent,
     OutboxEvent,
     ParkedMessage,
+    WebhookDelivery,
 }
 # Settings of an organization are changed in place, through services that put the change on the ledger.
 EDITABLE = {Organization, ReasonCode}

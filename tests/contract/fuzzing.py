@@ -7,23 +7,27 @@ only 404 is tried. What the tool generated as wrong stays wrong.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 import schemathesis
-from django.db import connections
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, connections
 from drf_spectacular.generators import SchemaGenerator
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.engine import Status, events, from_schema
 from schemathesis.hooks import unregister
+from schemathesis.transport.wsgi import WSGITransport
 
 from config.wsgi import application
 from tests.contract.world import World, undone
 
 CSRF = "c" * 32
 REAL = 7  # of eight ids that fit, so many exist
+NEED_A_KEY = {"attempts_create", "attempts_replay"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,17 @@ class Spared:
     covers: Callable[[Any, Any], bool]
 
 
+def _without_network_settings(send: Any) -> Any:
+    """schemathesis 4.32 hands the network settings of its probes (`ignored_auth`) to in-process applications too."""
+
+    def sent(transport: Any, case: Any, **kwargs: Any) -> Any:
+        for name in ("max_redirects", "verify", "cert", "proxies"):
+            kwargs.pop(name, None)
+        return send(transport, case, **kwargs)
+
+    return sent
+
+
 class Door:
     """The WSGI application, as the engine's threads call it: on the connection of the test, and without a trace."""
 
@@ -43,10 +58,29 @@ class Door:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         connections["default"] = self.shared
+        if "HTTP_X_CSRFTOKEN" in environ:  # the tool sends the cookies of the document alone
+            environ["HTTP_COOKIE"] = f"{environ.get('HTTP_COOKIE', '')}; csrftoken={CSRF}"
         if self.keeps:
             return self._answer(environ, start_response)
         with undone():
             return self._answer(environ, start_response)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Threads may use the connection, and no request closes it (as Django's own test client has it)."""
+        signals = (request_started, request_finished)
+        self.shared.inc_thread_sharing()
+        send = WSGITransport.send
+        WSGITransport.send = _without_network_settings(send)  # type: ignore[method-assign]
+        for signal in signals:
+            signal.disconnect(close_old_connections)
+        try:
+            yield
+        finally:
+            for signal in signals:
+                signal.connect(close_old_connections)
+            self.shared.dec_thread_sharing()
+            WSGITransport.send = send  # type: ignore[method-assign]
 
     @staticmethod
     def _answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -79,6 +113,7 @@ class Fuzzing:
         self.schema.app = self.door
         self.cookies = world.cookies(world.everybody) | {"csrftoken": CSRF}
         self.findings: dict[tuple[str, str, str], str] = {}
+        self.refused: dict[str, bytes] = {}
         self.reached: dict[str, Counter[int]] = {}
         self.schema.auth()(self._credentials())
 
@@ -105,12 +140,11 @@ class Fuzzing:
             self.make_real(case)
 
         schemathesis.hook(before_call)
-        connections["default"].inc_thread_sharing()
         try:
-            for event in from_schema(self.schema).execute():
-                self.note(event)
+            with self.door.opened():
+                for event in from_schema(self.schema).execute():
+                    self.note(event)
         finally:
-            connections["default"].dec_thread_sharing()
             unregister(before_call)
         return self
 
@@ -127,8 +161,10 @@ class Fuzzing:
         if case.query and not meta.is_negative_at(ParameterLocation.QUERY):
             case.query.pop("cursor", None)  # opaque: only what a list gave out is one
             self.replace(case.query, self.world.query)
-        if case.headers and not meta.is_negative_at(ParameterLocation.HEADER):
+        if not meta.is_negative_at(ParameterLocation.HEADER):
             self.replace(case.headers, self.world.headers)
+            if name in NEED_A_KEY and "Authorization" in case.headers:
+                case.headers["Idempotency-Key"] = f"contract-{case.id}"
         if isinstance(case.body, dict) and not meta.is_negative_at(ParameterLocation.BODY):
             case.body = dict(case.body)
             self.replace(case.body, self.world.values)
@@ -148,6 +184,8 @@ class Fuzzing:
         for case_id, answer in event.recorder.interactions.items():
             label = event.recorder.cases[case_id].value.operation.label
             if answer.response is not None:
+                if answer.response.status_code == 403:
+                    self.refused.setdefault(label, answer.response.content[:300])
                 self.reached.setdefault(label, Counter())[answer.response.status_code] += 1
         for case_id, nodes in event.recorder.checks.items():
             for node in nodes:

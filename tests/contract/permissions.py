@@ -13,14 +13,22 @@ from uuid import uuid4
 
 from django.apps import apps
 from django.contrib import admin
+from django.http import HttpRequest
 from django.template.base import Origin
 from django.template.loaders.base import Loader
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+from rest_framework.request import Request
 
 from attempts.web.answers import ANSWERS
+from governance.api.authentication import ServicePrincipal
+from governance.api.permissions import ScopeRequired
 from governance.models import Organization, User
 from governance.roles import ApiScope
-from reasoncodes.tenancy import every_tenant
+from governance.selectors import credential_for_secret
+from reasoncodes.api.conventions import ApiView
+from reasoncodes.errors import ScopeMissing
+from reasoncodes.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.contract.world import World, undone
 
@@ -42,6 +50,7 @@ class Row:
     route: str
     operation: str = ""
     body: Any = None
+    view: Any = None
 
     @property
     def name(self) -> str:
@@ -75,7 +84,7 @@ def api_rows(document: dict[str, Any]) -> list[Row]:
         for method in METHODS:
             if hasattr(view, method.lower()):
                 operation = described.get(method.lower(), {})
-                found.append(Row(method, route, operation.get("operationId", ""), _example(operation)))
+                found.append(Row(method, route, operation.get("operationId", ""), _example(operation), view))
     return sorted(found, key=lambda row: row.route)
 
 
@@ -132,6 +141,22 @@ MEMBERS = (
 )
 
 
+def refused_at_the_door(row: Row, principal: Any) -> bool:
+    """What the views' own permission class says to somebody, without the rest of a request around it: most of the table
+    is refused there. That every route has this door, those columns show that are tried by requests alone."""
+    if principal is None or not issubclass(row.view, ApiView):
+        return False
+    request = Request(HttpRequest())
+    request.user, request._request.method = principal, row.method
+    try:
+        ScopeRequired().has_permission(request, row.view())
+    except ScopeMissing:
+        return True
+    finally:
+        leave_scope()
+    return False
+
+
 def people(world: World) -> dict[str, User | None]:
     """Everybody who can sign in, and nobody."""
     users = {user.username: user for user in User.objects.all()}
@@ -140,13 +165,19 @@ def people(world: World) -> dict[str, User | None]:
     return {ANONYMOUS: None, NO_ROLE: nobody, **named, ADMINISTRATOR: users["admin"], STRANGER: world.stranger}
 
 
-def keys() -> dict[str, Any]:
+def keys() -> dict[str, str]:
     """A key for each scope, and one of the other organization with all of them."""
     cast = Cast()
     with every_tenant():
         ours, other = (Organization.objects.get(slug=slug) for slug in ("demo", "other"))
-        own = {str(scope): cast.api(scope, organization=ours) for scope in ApiScope}
-        return own | {STRANGERS_KEY: cast.api(organization=other)}
+        own = {str(scope): cast.key(scope, organization=ours) for scope in ApiScope}
+        return own | {STRANGERS_KEY: cast.key(organization=other)}
+
+
+def service(secret: str) -> ServicePrincipal:
+    credential = credential_for_secret(secret=secret, at=timezone.now())
+    assert credential is not None
+    return ServicePrincipal(credential)
 
 
 def cell(answer: Any) -> str:
@@ -178,14 +209,16 @@ class Trial:
         body = row.body or {}
         return json.dumps(body | {n: v for n, v in self.world.values.items() if n in body}).encode()
 
-    def column(self, client: Any, *, api: bool, kept: bool = False) -> dict[str, str]:
-        """What one client is told everywhere. `kept`: nothing is rolled back, because nothing may be changed."""
-        answers = ((row, self.ask(client, index, api=api, kept=kept)) for index, (row, *_) in enumerate(self.rows))
-        return {row.name: cell(answer) for row, answer in answers}
+    def column(self, client: Any, *, principal: Any = None, kept: bool = False) -> dict[str, str]:
+        """What somebody is told everywhere. `kept`: nothing is rolled back, because nothing may be changed."""
+        return {
+            row.name: REFUSED if refused_at_the_door(row, principal) else cell(self.ask(client, index, kept=kept))
+            for index, (row, *_) in enumerate(self.rows)
+        }
 
-    def ask(self, client: Any, index: int, *, api: bool, kept: bool, query: str = "") -> Any:
+    def ask(self, client: Any, index: int, *, kept: bool = False, query: str = "") -> Any:
         row, address, body = self.rows[index]
-        sent = {"data": body, "content_type": "application/json"} if api and row.method != "GET" else {}
+        sent = {"data": body, "content_type": "application/json"} if row.view and row.method != "GET" else {}
         if kept:
             return self._answer(client, row, address + query, sent)
         with undone():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from config.api.problems import MESSAGES
 from tests.contract.fuzzing import Fuzzing, Spared
 from tests.contract.world import World
 
@@ -26,6 +27,11 @@ def problem(response: Any) -> str:
     return str(response.json().get("type", "")).rsplit("/", 1)[-1]
 
 
+def shape_is_refused(body: dict[str, Any]) -> bool:
+    """By the serializers, whose rules are the words of config.api.problems.MESSAGES; services have their own."""
+    return any(error.get("rule") in MESSAGES for error in body.get("errors", ()))
+
+
 SPARED = (
     Spared(
         "positive_data_acceptance",
@@ -34,8 +40,8 @@ SPARED = (
     ),
     Spared(
         "positive_data_acceptance",
-        "OpenAPI has no word for the limits of a whole body.",
-        lambda _, response: problem(response) in {"body-too-deep", "body-too-large"},
+        "A 400 about what it means here (a code that is not known, either this or that) and not about its shape.",
+        lambda _, response: response.status_code == 400 and not shape_is_refused(response.json()),
     ),
     Spared(
         "unsupported_method",
@@ -63,10 +69,5 @@ def config(count: int, **phases: bool) -> dict[str, Any]:
 
 
 def test_examples_and_every_boundary_of_every_parameter(world: World) -> None:
-    import time
-
-    t = time.process_time()
     found = Fuzzing(world, config(1, examples=True, coverage=True), SPARED).run()
-    print("CPU", time.process_time() - t, sum(sum(c.values()) for c in found.reached.values()))
-    print(found.reached)
     assert not found.findings, found.report()

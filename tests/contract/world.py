@@ -58,7 +58,7 @@ class World:
         self.special: dict[str, dict[str, str]] = {}
         self.values: dict[str, Any] = {"org_id": self.facts["organization"]["id"]}
         self.query = {"org_id": self.facts["organization"]["id"]}
-        self.headers = {"Idempotency-Key": "contract-key-0001", "X-Purpose": "audit"}
+        self.headers = {"X-Purpose": "audit"}
         self._attempts()
         self._runs()
         self._governance()

@@ -159,15 +159,17 @@ class Trial:
                 self.player.create()
             self.until(lambda: self.ended() >= cases // 4, seconds=patience)
             total = cases + self.outage(seconds=outage)
-            back = time.monotonic()
+            back, before = time.monotonic(), self.ended()
+            self.until(lambda: self.ended() > before, seconds=patience)
+            recovered = time.monotonic() - back
             self.until(lambda: self.ended() >= total * 9 // 10, seconds=patience)
             self.tell(gang, "calm")
             self.until(lambda: self.ended() == total and self.quiet(), seconds=patience)
-            drained = time.monotonic() - back
+            rest = time.monotonic() - back
         finally:
             report, _ = gang.communicate(timeout=60)
-        figures = {"cases": total, "seconds": round(time.monotonic() - began), "drained_s": round(drained, 1)}
-        return figures | json.loads(report)
+        figures = {"cases": total, "seconds": round(time.monotonic() - began), "rest_s": round(rest, 1)}
+        return figures | {"first_end_after_outage_s": round(recovered, 1)} | json.loads(report)
 
 
 def nothing_went_wrong(trial: Trial, figures: dict[str, Any]) -> dict[str, Any]:

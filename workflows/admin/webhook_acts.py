@@ -89,7 +89,7 @@ def redeliver_failed(model_admin: ConsoleAdmin, request: HttpRequest, obj: Webho
 
 
 def remove(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
-    endpoints.endpoint_remove(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id)
+    endpoints.endpoint_remove(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     messages.success(request, "Removed. Nothing is sent to it any more.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
@@ -154,7 +154,7 @@ ENDPOINT_ACTS = [
         available=lambda obj: obj.enabled,
         danger=True,
     ),
-    Act("remove", "Remove", "For good. Its deliveries stay readable for a while.", remove, danger=True),
+    Act("remove", "Remove", "For good. Its deliveries stay readable for a while.", remove, ReasonForm, danger=True),
 ]
 DELIVERY_ACTS = [
     Act(

@@ -61,6 +61,7 @@ class EventTypeFilter(StrictSerializer):
 class EventTypeListApi(ApiView):
     """All of them on one page: they come with the program and are few."""
 
+    one_page = True
     required_scopes = {"GET": READ}
 
     @extend_schema(operation_id="event_types_list", parameters=[EventTypeFilter], responses=EventTypeOut(many=True))

@@ -52,6 +52,8 @@ class InstanceApi(ReadView):
 class InstanceStepsApi(ReadView):
     """All on one page, oldest first; of a run with more than a thousand tries the newest thousand."""
 
+    one_page = True
+
     @extend_schema(operation_id="workflow_instances_steps", responses=shapes.StepOut(many=True))
     def get(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)

@@ -26,7 +26,8 @@ WHERE d.organization_id = %s AND d.state <> 'archived' AND step.value ->> 'kind'
 """
 # Endpoint by endpoint, so that one with ten thousand waiting does not stand before the others; only those that have
 # something pending are looked at (a loose walk along the index). An endpoint that just failed gets one try at a time.
-# Within a subject in order: an earlier one that is not through yet holds the later ones back, for its first tries.
+# Within a subject in order: an earlier one that is not through yet holds the later ones back, for its first failures.
+# Asked row by row: of NOT EXISTS the planner makes a join that reads everything that waits.
 DUE = """
 WITH RECURSIVE waiting AS (
     (SELECT endpoint_id FROM workflows_webhookdelivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -38,10 +39,10 @@ WITH RECURSIVE waiting AS (
 SELECT due.id, e.id, e.failures FROM waiting w JOIN workflows_webhookendpoint e ON e.id = w.endpoint_id
 CROSS JOIN LATERAL (
     SELECT d.id, d.next_try_at FROM workflows_webhookdelivery d
-    WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND NOT EXISTS (
+    WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND (
         SELECT 1 FROM workflows_webhookdelivery earlier
         WHERE earlier.endpoint_id = e.id AND earlier.subject_id = d.subject_id AND earlier.state = 'pending'
-            AND earlier.number < d.number AND earlier.failures < %(patient)s)
+            AND earlier.number < d.number AND earlier.failures < %(patient)s LIMIT 1) IS NULL
     ORDER BY d.next_try_at, d.id LIMIT greatest(0, CASE WHEN e.failures > 0 THEN 1 ELSE %(each)s END
         - coalesce((%(under_way)s::jsonb ->> e.id::text)::integer, 0))
 ) due

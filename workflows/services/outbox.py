@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from redis.exceptions import RedisError, ResponseError
 
 from attempts.adapters.event import RETRYABLE_ANSWERS, STREAM, answer_code, stream_client
-from attempts.doorbell import ring_once
+from attempts.doorbell import heard, ring_once
 from workflows.models import OutboxEvent
 from workflows.states import OutboxStatus
 
@@ -59,6 +59,7 @@ def relay_ring() -> None:
 
 def outbox_relay(*, at: datetime) -> int:
     """How many were published. Several relays may run: each row is one relay's."""
+    heard(TASK)
     total = 0
     while True:
         with transaction.atomic():

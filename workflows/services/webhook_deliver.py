@@ -15,7 +15,7 @@ import structlog
 from django.db import connection, transaction
 
 from attempts.adapters.signature import signed_headers
-from governance.doorbell import ring_once
+from governance.doorbell import heard, ring_once
 from workflows.metrics import WEBHOOK_SECONDS, WEBHOOKS
 from workflows.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.selectors.webhook import deliveries_due, salts
@@ -51,6 +51,7 @@ def deliveries_send(
 ) -> int:
     """Until nothing is due or the turn is over; how many tries were made. At most `senders` run in the installation,
     so that slow receivers cannot take all of its workers."""
+    heard(TASK)
     with _place(senders) as found:
         if not found:
             return 0

@@ -132,11 +132,13 @@ def endpoint_disable(
 
 
 @violations_recorded
-def endpoint_remove(*, actor: Actor, at: datetime, endpoint_id: UUID) -> None:
-    """Its deliveries stay readable until they are trimmed like all others; its secrets are of no use any more."""
+def endpoint_remove(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_code: str = "", note: str = "") -> None:
+    """Its deliveries stay readable until they are trimmed like all others; its secrets are of no use any more. People
+    are asked for a reason; DELETE has no body to say one in."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
-        endpoint_disable_locked(endpoint, DisabledWhy.REMOVED, actor=actor, at=at)
+        code, said = _reason(endpoint, reason_code, note) if reason_code else ("", "")
+        endpoint_disable_locked(endpoint, DisabledWhy.REMOVED, actor=actor, at=at, reason_code=code, note=said)
         WebhookSecret.objects.filter(endpoint=endpoint).delete()
 
 

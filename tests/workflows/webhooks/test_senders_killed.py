@@ -72,8 +72,10 @@ class Senders:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert self.parent.stdin is not None
+        assert self.parent.stdout is not None
         self.parent.stdin.close()
         self.parent.wait(10)
+        self.parent.stdout.close()
 
 
 def pending() -> int:
