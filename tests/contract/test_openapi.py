@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from time import time
 from typing import Any
 
+import pytest
+
 from config.api.problems import MESSAGES
 from tests.contract.fuzzing import Fuzzing, Spared
 from tests.contract.world import World, undone
+from tests.properties import SCALE
 
 # All checks are on. What a request that fits the document may be told: that it makes no sense here and now.
 CHECKS: dict[str, Any] = {
