@@ -138,7 +138,7 @@ def test_nobody_is_reminded_of_what_is_over_overdue_or_has_no_reminder(clinic: C
     assert mail.outbox == []
 
 
-INDEXES = {"review_due", "review_reminder_due", "review_queue"}
+INDEXES = {"review_due", "review_reminder_due", "review_queue", "review_by_deadline", "review_unannounced"}
 
 
 def plan(sql: str, *, index: str) -> str:
