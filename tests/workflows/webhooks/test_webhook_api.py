@@ -211,7 +211,7 @@ def test_the_pages_show_everything_but_a_secret_and_acts_are_posted(hooks: Hooks
     assert secret not in new
     alice.post(page("webhookendpoint_act", made.id, "change"), {"url": PUBLIC, "events": "*", "description": "x"})
     assert (fresh(made).url, fresh(made).events) == (PUBLIC, ["*"])
-    gone = alice.post(page("webhookendpoint_act", made.id, "remove"))
+    gone = alice.post(page("webhookendpoint_act", made.id, "remove"), REASON)
     assert gone["Location"] == page("webhookendpoint_changelist")
     assert fresh(made).removed_at is not None
     assert oscar.get(page("webhookdelivery_change", one.id)).status_code in {302, 404}
