@@ -6,7 +6,7 @@ from uuid import UUID
 
 # After the first try, the second, and so on: 75 hours and a half altogether.
 DELAYS: tuple[int, ...] = (5, 60, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
-JITTER = 0.1  # either way
+JITTER = 0.1  # later, never sooner: what is given up was tried for more than FAILING
 # After so many failures of an earlier event of the same subject, later ones no longer wait for it.
 PATIENCE = 4
 FAILING = timedelta(days=3)
@@ -30,6 +30,6 @@ def hold(*, failures: int, at: datetime, retry_after: float | None) -> datetime:
 
 
 def _spread(delivery_id: UUID, failures: int) -> float:
-    """Between -1 and 1, the same for the same try: what failed together does not come back together."""
+    """Between 0 and 1, the same for the same try: what failed together does not come back together."""
     digest = sha256(delivery_id.bytes + failures.to_bytes(2)).digest()
-    return int.from_bytes(digest[:4]) / 0x7FFFFFFF - 1.0
+    return int.from_bytes(digest[:4]) / 0xFFFFFFFF

@@ -166,7 +166,7 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_until_it_is_g
         assert hooks.send_next() == 1
     (one,) = deliveries()
     assert (one.state, one.failures, one.why) == ("failed", len(DELAYS) + 1, "refused")
-    assert timedelta(hours=70) < hooks.clock - before < timedelta(hours=81)
+    assert timedelta(hours=75) < hooks.clock - before < timedelta(hours=84)
     assert one.ended_at is not None
     assert [row.outcome for row in attempts(one)][:4] == ["refused", "refused", "redirected", "refused"]
     assert len({identity for identity, _ in hooks.got}) == 1
