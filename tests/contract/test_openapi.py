@@ -11,6 +11,8 @@ from tests.contract.fuzzing import Fuzzing, Spared
 from tests.contract.world import World, undone
 from tests.properties import SCALE
 
+pytestmark = pytest.mark.soak
+
 # All checks are on. What a request that fits the document may be told: that it makes no sense here and now.
 CHECKS: dict[str, Any] = {
     "positive_data_acceptance": {

@@ -24,6 +24,8 @@ from tests.contract.permissions import ANONYMOUS, NO_ROLE, REFUSED, STRANGER, ST
 from tests.contract.world import World
 from tests.governance.support import row_counts
 
+pytestmark = pytest.mark.soak
+
 FILE = Path(BASE_DIR) / "docs" / "permissions.md"
 WRITE = bool(os.environ.get("WRITE_PERMISSIONS"))
 # These change nothing, so nothing is rolled back behind them, and the database is counted before and after.
