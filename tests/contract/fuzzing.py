@@ -115,7 +115,7 @@ class Fuzzing:
         self.findings: dict[tuple[str, str, str], str] = {}
         self.refused: dict[str, bytes] = {}
         self.reached: dict[str, Counter[int]] = {}
-        self.schema.auth()(self._credentials())
+        self.schema.auth(refresh_interval=None)(self._credentials())
 
     def _credentials(self) -> type:
         key, cookies = self.world.key, self.cookies

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.apps import apps
@@ -33,6 +34,7 @@ from tests.cast import Cast
 from tests.contract.world import World, undone
 
 YES, UNKNOWN, REFUSED, UNSEEN, NEVER = "yes", "401", "403", "404", "never"
+FORM = "application/x-www-form-urlencoded"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANONYMOUS, NO_ROLE, ADMINISTRATOR = "anonymous", "no role", "administrator"
 STRANGER, STRANGERS_KEY = "other organization", "other organization's key"
@@ -215,6 +217,8 @@ class Trial:
 
     def _body(self, row: Row) -> bytes:
         body = row.body or {}
+        if row.view is None:
+            return urlencode(self.world.values | {"hours": 1} if row.route.startswith("review/") else {}).encode()
         return json.dumps(body | {n: v for n, v in self.world.values.items() if n in body}).encode()
 
     def column(self, client: Any, *, principal: Any = None, kept: bool = False) -> dict[str, str]:
@@ -226,7 +230,7 @@ class Trial:
 
     def ask(self, client: Any, index: int, *, kept: bool = False, query: str = "") -> Any:
         row, address, body = self.rows[index]
-        sent = {"data": body, "content_type": "application/json"} if row.view and row.method != "GET" else {}
+        sent = {} if row.method == "GET" else {"data": body, "content_type": "application/json" if row.view else FORM}
         if kept:
             return self._answer(client, row, address + query, sent)
         with undone():

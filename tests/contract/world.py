@@ -64,7 +64,7 @@ class World:
         self._governance()
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
-        Cast.session(self.stranger).get(f"{API}/attempts/{self.ids['attempt_id'][0]}")  # a violation
+        self.api.put(f"{API}/ledger/entries/{self.ids['entry_id'][0]}")  # a violation
 
     @staticmethod
     def _person(username: str, organization: str) -> User:
