@@ -3,6 +3,7 @@
 Committed for real, once; each request against it is rolled back, so that all of them meet the same world.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ NOW_AND_THEN = {"reason_code": "rehearsal"}
 @contextmanager
 def undone() -> Iterator[None]:
     """What happens inside has not happened afterwards. To the services it is the outermost transaction."""
+    logging.disable(logging.WARNING)  # thousands of lines that nobody reads
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]  # as Django's own tests say it
     try:
@@ -41,6 +43,7 @@ def undone() -> Iterator[None]:
             yield
             transaction.set_rollback(True)
     finally:
+        logging.disable(logging.NOTSET)
         leave_scope()
 
 
