@@ -29,7 +29,7 @@ run: install ## run Holdpoint on http://127.0.0.1:8000 (PORT and HOLDPOINT_HOME 
 # Properties are tried with a third of their examples in `make check`, with all of them in `make test`.
 test: export PROPERTY_SCALE = 1
 test: check ## everything that gates a change
-	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS)
+	@$(THROWAWAY) -- $(PYTEST) -m "not unit and not stack and not soak" -n $(JOBS) --dist worksteal
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || printf '\n%s\n%s\n\n' \
 	  '*** NO CHROMIUM: the browser tests are skipped, and nobody has looked at the pages. ***' \
 	  '*** Install the package chromium, or name one with CHROMIUM=<path>. With CI=true this fails. ***' >&2

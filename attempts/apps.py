@@ -10,9 +10,22 @@ class AttemptsConfig(AppConfig):
         from attempts.selectors.evidence import AttemptCollector
         from attempts.selectors.retention import ATTEMPT, LEFT_OUT, export_tables
         from governance.collectors import register_collector
+        from governance.ledger.actions import register_actions
         from governance.states import EvidenceKind
         from governance.subjects import register_export, register_kind
 
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
+        register_actions(
+            {
+                "notification_route.created": "made a notification route",
+                "notification_route.disabled": "disabled a notification route",
+                "notification_route.enabled": "enabled a notification route",
+                "chat_workspace.connected": "connected a chat workspace",
+                "chat_workspace.secrets_replaced": "replaced the secrets of a chat workspace",
+                "chat_workspace.disabled": "disabled a chat workspace",
+                "chat_identity.linked": "linked a chat account to a person",
+                "chat_identity.unlinked": "ended the link of a chat account to a person",
+            }
+        )
         register_export(export_tables(), left_out=LEFT_OUT)

@@ -53,7 +53,7 @@ def fill(demo: dict[str, Any]) -> dict[str, Any]:
     from django.test import Client
 
     from attempts.models import Attempt
-    from bench.console_rows import MOMENT, analyze, copy_rows, open_reviews
+    from bench.console_rows import MOMENT, analyze, copy_reviews, copy_rows
     from governance.models import EnforcementDecision, LedgerEntry
     from reasoncodes.tenancy import every_tenant
     from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance
@@ -76,7 +76,8 @@ def fill(demo: dict[str, Any]) -> dict[str, Any]:
         ended = made | {"state": "'completed'", "reason_code": "''"}
         copy_rows("attempts_attempt", attempt.id, ATTEMPTS - OPEN, **ended)
         copy_rows("attempts_attempt", attempt.id, OPEN, **made)
-        open_reviews(attempt.review.id)
+        copy_reviews(attempt.review.id, "review-required", "NULL", "'requested'")
+        copy_reviews(attempt.review.id, "completed", MOMENT, "'approved'")
         decision = EnforcementDecision.objects.get(id=attempt.decision_id)
         copy_rows("governance_enforcementdecision", decision.id, ATTEMPTS // 2, verdict="'allow'", at=MOMENT)
         entry = LedgerEntry.objects.filter(subject_id=attempt.id).first()
@@ -128,7 +129,10 @@ def pages(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
     shown = {f"operator.{name}": ("operator", f"/admin/{path}") for name, path in lists.items()}
     wide = ("attempts", "attempts_rare_state", "decisions_denied", "reviews", "overview", "search_nothing")
     shown |= {f"admin.{name}": ("admin", f"/admin/{lists[name]}") for name in wide}
-    return shown | {"reviewer.queue": ("reviewer", "/review/")}
+    views = ("groups", "mine", "unclaimed", "expiring", "waiting", "all", "history")
+    shown |= {f"reviewer.{view}": ("reviewer", f"/review/?view={view}") for view in views}
+    shown["reviewer.search"] = ("reviewer", "/review/?view=history&q=nothing-such")
+    return shown | {"reviewer.card": ("reviewer", f"/review/{found['held'].review.id}")}
 
 
 def measured(who: str, path: str) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
         )
 
 
-def open_reviews(source: Any) -> None:
-    """One for every held attempt that has none."""
+def copy_reviews(source: Any, state: str, decided_at: str, status: str) -> None:
+    """One for every attempt in this state that has none; the last two are SQL expressions."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_name = 'attempts_review'"
@@ -42,13 +42,15 @@ def open_reviews(source: Any) -> None:
             "attempt_id": "a.id",
             "expires_at": "now() + random() * interval '1 day'",
             "requested_at": "now() - random() * interval '2 days'",
+            "decided_at": decided_at,
+            "status": status,
         }
         values = ", ".join(chosen.get(name, f"row.{name}") for name in names)
         cursor.execute(
             f"INSERT INTO attempts_review ({', '.join(names)}) SELECT {values}"
-            " FROM attempts_review row, attempts_attempt a WHERE row.id = %s AND a.state = 'review-required'"
+            " FROM attempts_review row, attempts_attempt a WHERE row.id = %s AND a.state = %s"
             " AND NOT EXISTS (SELECT 1 FROM attempts_review other WHERE other.attempt_id = a.id)",
-            [source],
+            [source, state],
         )
 
 

@@ -1,7 +1,9 @@
 """A three-step workflow, by events in process and through HTTP, beside DBOS on the same server in the same run.
 
-DBOS keeps what its steps returned. Holdpoint also decides at the gate, keeps every input, writes the requests to an
-outbox and puts each advance on the ledger; `governed` opens an attempt for every step besides.
+DBOS twice: `dbos` does three empty steps one after the other; in `dbos_messages` a step ends when a message from
+outside has come in, as ours do. It keeps what its steps returned. Holdpoint also decides at the gate, keeps every
+input, writes the requests to an outbox and puts each advance on the ledger; `governed` opens an attempt for every step
+besides.
 """
 
 import json
@@ -27,6 +29,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 WORKER = [sys.executable, "-m", "bench.workflow_worker"]
 Plan = tuple[list[str], list[dict[str, Any]]]  # a command, and a task for each of its processes
 PROCESSES = (1, 4)
+REFERENCES = ("dbos", "dbos_messages")
 DBOS_SHAPES = ((1, 1), (1, 4), (2, 2))  # processes, starters in each
 GOAL_STATEMENTS, GOAL_COMMITS, GOAL_WAL = 10, 5, 12_000
 
@@ -42,7 +45,7 @@ def run() -> dict[str, Any]:
     manage(environment, "migrate", "--noinput", "-v0")
     demo = json.loads(manage(environment, "demo", "--json"))
     database = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
-    asked = os.environ.get("BENCH_PARTS", "dbos in_process http").split()
+    asked = os.environ.get("BENCH_PARTS", "dbos dbos_messages in_process http").split()
     try:
         where = json.loads(output_of([sys.executable, "-m", "bench.workflow_setup"], environment))
         found = ridden(asked, where, environment, database)
@@ -62,8 +65,9 @@ def ridden(
 ) -> dict[str, Any]:
     """Everybody in turn, several times over: whatever else the machine does meanwhile, it does to all of them."""
     plans: dict[str, dict[str, Plan]] = {}
-    if "dbos" in asked:
-        plans["dbos"] = dbos_plans(database)
+    for who in REFERENCES:
+        if who in asked:
+            plans[who] = dbos_plans(database, messages=who == "dbos_messages")
     for flow in FLOWS:
         plans[flow] = flow_plans(flow, where[flow]) if "in_process" in asked else {}
     rides: dict[str, dict[str, list[Ridden]]] = {who: {name: [] for name in plans[who]} for who in plans}
@@ -73,12 +77,12 @@ def ridden(
                 done = ride(command=command, tasks=tasks, environment=environment, database=database)
                 rides[who][name].append(done)
     found = {who: chosen(rides[who]) for who in rides if rides[who]}
-    return {who: shown if who == "dbos" else {"in_process": shown} for who, shown in found.items()} | {
+    return {who: shown if who in REFERENCES else {"in_process": shown} for who, shown in found.items()} | {
         flow: {} for flow in FLOWS if flow not in found
     }
 
 
-def dbos_plans(database: psycopg.Connection[Any]) -> dict[str, Plan]:
+def dbos_plans(database: psycopg.Connection[Any], *, messages: bool) -> dict[str, Plan]:
     """None when it cannot be installed here: then there is nothing to compare with."""
     try:
         command = [dbos_python(), str(ROOT / "bench" / "dbos_reference.py")]
@@ -87,7 +91,7 @@ def dbos_plans(database: psycopg.Connection[Any]) -> dict[str, Plan]:
     url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/holdpoint_dbos").geturl()
     if not database.execute("SELECT 1 FROM pg_database WHERE datname = 'holdpoint_dbos'").fetchone():
         database.execute("CREATE DATABASE holdpoint_dbos")
-    task = {"url": url, "warm_up": 20}
+    task = {"url": url, "warm_up": 20, "messages": messages}
     return {
         f"{processes}x{starters}": (
             command,
@@ -162,13 +166,15 @@ def verdict(found: dict[str, Any]) -> dict[str, Any]:
                 "run_commits": counted["run"]["commits"] <= GOAL_COMMITS,
                 "run_wal": counted["run"]["wal_bytes"] <= GOAL_WAL,
             }
-        if "dbos" in found:
-            theirs = found["dbos"]["best"]["steps_per_s"]
-            best = found[flow].get("in_process", {}).get("best")
-            ways = {"in_process": best, "http": found[flow].get("http")}
-            ratio[flow] = {way: round(shown["steps_per_s"] / theirs, 2) for way, shown in ways.items() if shown}
-            met.setdefault(flow, {})["ahead_of_dbos"] = ratio[flow].get("in_process", 0) > 1
-    return {"steps_ratio_to_dbos": ratio, "goal_met": met}
+        best = found[flow].get("in_process", {}).get("best")
+        ways = {"in_process": best, "http": found[flow].get("http")}
+        for who in REFERENCES:
+            if who in found:
+                theirs = found[who]["best"]["steps_per_s"]
+                shown = {way: round(figures["steps_per_s"] / theirs, 2) for way, figures in ways.items() if figures}
+                ratio.setdefault(who, {})[flow] = shown
+                met.setdefault(flow, {})[f"ahead_of_{who}"] = shown.get("in_process", 0) > 1
+    return {"steps_ratio_to": ratio, "goal_met": met}
 
 
 def output_of(command: list[str], environment: dict[str, str]) -> str:

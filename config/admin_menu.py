@@ -10,6 +10,67 @@ from django.urls import reverse_lazy
 
 from governance.admin.base import console_actor
 
+# Of each list its name, icon and model.
+SECTIONS: dict[str, list[tuple[str, str, str]]] = {
+    "Decide": [
+        ("Contracts", "contract", "governance_contract"),
+        ("Policies", "rule", "governance_policy"),
+        ("Decisions", "gavel", "governance_enforcementdecision"),
+    ],
+    "Attempts": [
+        ("Attempts", "play_circle", "attempts_attempt"),
+        ("Reviews", "how_to_reg", "attempts_review"),
+        ("Quarantine", "coronavirus", "attempts_quarantinecase"),
+        ("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
+    ],
+    "Notifications": [
+        ("Routes", "alt_route", "attempts_notificationroute"),
+        ("Chat workspaces", "forum", "attempts_chatworkspace"),
+        ("Chat accounts", "badge", "attempts_chatidentity"),
+        ("Delivery log", "mail", "attempts_notification"),
+    ],
+    "Workflows": [
+        ("Runs", "directions_run", "workflows_workflowinstance"),
+        ("Bulk interventions", "checklist", "workflows_bulkintervention"),
+    ],
+    "Events": [
+        ("Unmatched events", "unknown_document", "workflows_workflowevent"),
+        ("Outbox", "outbox", "workflows_outboxevent"),
+        ("Parked messages", "unsubscribe", "workflows_parkedmessage"),
+        ("Webhooks", "webhook", "workflows_webhookendpoint"),
+        ("Webhook deliveries", "outgoing_mail", "workflows_webhookdelivery"),
+    ],
+    "Stop": [
+        ("Shutdown", "front_hand", "governance_shutdown"),
+    ],
+    "Record": [
+        ("Ledger", "menu_book", "governance_ledgerentry"),
+        ("Evidence", "folder_zip", "governance_evidencebundle"),
+        ("Verification", "verified", "governance_ledgerverification"),
+        ("Witnesses", "visibility", "governance_witnessreceipt"),
+        ("Read audit", "menu_book", "governance_readaccess"),
+        ("Violations", "report", "governance_governanceviolation"),
+        ("Reason codes", "label", "reasoncodes_reasoncode"),
+        ("Regions", "public", "governance_regionprofile"),
+    ],
+    "Keep and erase": [
+        ("Legal holds", "lock", "governance_legalhold"),
+        ("Erasures", "ink_eraser", "governance_erasureorder"),
+        ("Exports", "archive", "governance_exportrequest"),
+        ("Deletions", "person_remove", "governance_deletionrequest"),
+    ],
+    "Who": [
+        ("Organizations", "domain", "governance_organization"),
+        ("Products", "category", "governance_product"),
+        ("People", "group", "governance_user"),
+        ("Service accounts", "smart_toy", "governance_serviceaccount"),
+        ("API keys", "key", "governance_apikey"),
+    ],
+    "Clock": [
+        ("Periodic tasks", "schedule", "django_celery_beat_periodictask"),
+    ],
+}
+
 
 def _item(title: str, icon: str, view: str) -> dict[str, Any]:
     link = reverse_lazy(f"admin:{view}_changelist")
@@ -53,72 +114,13 @@ def _may_see(view: str) -> Callable[[HttpRequest], bool]:
     return permission
 
 
+def _section(title: str) -> dict[str, Any]:
+    items = [_item(*listed) for listed in SECTIONS[title]]
+    if title == "Workflows":
+        items[1:1] = _definitions()
+    return {"title": title, "items": items}
+
+
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    return [
-        {"title": "", "items": [_page("Overview", "dashboard", "admin:index"), *_start(request)]},
-        {
-            "title": "Decide",
-            "items": [
-                _item("Contracts", "contract", "governance_contract"),
-                _item("Policies", "rule", "governance_policy"),
-                _item("Decisions", "gavel", "governance_enforcementdecision"),
-            ],
-        },
-        {
-            "title": "Attempts",
-            "items": [
-                _item("Attempts", "play_circle", "attempts_attempt"),
-                _item("Reviews", "how_to_reg", "attempts_review"),
-                _item("Quarantine", "coronavirus", "attempts_quarantinecase"),
-                _item("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
-            ],
-        },
-        {
-            "title": "Workflows",
-            "items": [
-                _item("Runs", "directions_run", "workflows_workflowinstance"),
-                *_definitions(),
-                _item("Unmatched events", "unknown_document", "workflows_workflowevent"),
-                _item("Bulk interventions", "checklist", "workflows_bulkintervention"),
-                _item("Outbox", "outbox", "workflows_outboxevent"),
-            ],
-        },
-        {"title": "Stop", "items": [_item("Shutdown", "front_hand", "governance_shutdown")]},
-        {
-            "title": "Record",
-            "items": [
-                _item("Ledger", "menu_book", "governance_ledgerentry"),
-                _item("Evidence", "folder_zip", "governance_evidencebundle"),
-                _item("Verification", "verified", "governance_ledgerverification"),
-                _item("Witnesses", "visibility", "governance_witnessreceipt"),
-                _item("Read audit", "menu_book", "governance_readaccess"),
-                _item("Violations", "report", "governance_governanceviolation"),
-                _item("Reason codes", "label", "reasoncodes_reasoncode"),
-                _item("Regions", "public", "governance_regionprofile"),
-            ],
-        },
-        {
-            "title": "Keep and erase",
-            "items": [
-                _item("Legal holds", "lock", "governance_legalhold"),
-                _item("Erasures", "ink_eraser", "governance_erasureorder"),
-                _item("Exports", "archive", "governance_exportrequest"),
-                _item("Deletions", "person_remove", "governance_deletionrequest"),
-            ],
-        },
-        {
-            "title": "Who",
-            "items": [
-                _item("Organizations", "domain", "governance_organization"),
-                _item("Products", "category", "governance_product"),
-                _item("People", "group", "governance_user"),
-                _item("Service accounts", "smart_toy", "governance_serviceaccount"),
-                _item("API keys", "key", "governance_apikey"),
-            ],
-        },
-        {
-            "title": "Clock",
-            "collapsible": True,
-            "items": [_item("Periodic tasks", "schedule", "django_celery_beat_periodictask")],
-        },
-    ]
+    first = {"title": "", "items": [_page("Overview", "dashboard", "admin:index"), *_start(request)]}
+    return [first, *(_section(title) for title in SECTIONS)]

@@ -14,9 +14,15 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         from config import checks, trace_context  # noqa: F401  registers system checks and Celery signals
+        from config.error_tracker import tracker_start
         from config.logs import configure_logging
+        from config.safety import refuse_unsafe
+        from config.tracing import tracing_start
 
         configure_logging(level=settings.LOG_LEVEL)
+        refuse_unsafe(settings)
+        tracing_start()
+        tracker_start()
         # Django sends the signal for apps with models only: ours is listened to through the app whose tables it fills.
         post_migrate.connect(synchronise_schedule, sender=apps.get_app_config("django_celery_beat"))
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_init
+from celery.signals import beat_init, setup_logging, worker_init
 
 app = Celery("holdpoint")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -20,6 +20,9 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "intake-minutes-count": ("governance.tasks.intake_minutes_count", 60.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
+    "notifications-send": ("attempts.tasks.notify.notifications_send", 2.0),
+    "cards-refresh": ("attempts.tasks.notify.cards_refresh", 10.0),
+    "chat-tidy": ("attempts.tasks.notify.chat_tidy", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
     "retries-due": ("attempts.tasks.execution.retries_due", 2.0),
     "queue-hand-out": ("attempts.tasks.execution.queue_hand_out", 2.0),
@@ -30,10 +33,14 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "instances-hand-out": ("workflows.tasks.instances_hand_out", 2.0),
     "nudges-due": ("workflows.tasks.nudges_due", 5.0),
     "outbox-relay": ("workflows.tasks.outbox_relay", 2.0),
+    "streams-tidy": ("workflows.tasks.streams_tidy", 1800.0),
     "erasures-resume": ("governance.tasks.erasures_resume", 10.0),
     "exports-resume": ("governance.tasks.exports_resume", 30.0),
     "exports-expire": ("governance.tasks.exports_expire", 300.0),
     "bulks-resume": ("workflows.tasks.bulks_resume", 10.0),
+    "webhooks-gather": ("workflows.tasks.webhooks_gather", 2.0),
+    "webhooks-deliver": ("workflows.tasks.webhooks_deliver", 5.0),
+    "webhooks-trim": ("workflows.tasks.webhooks_trim", 900.0),
 }
 
 
@@ -48,8 +55,9 @@ def use_our_logging(**_: Any) -> None:
 
 
 @worker_init.connect
-def check_the_ledger_first(**_: Any) -> None:
+@beat_init.connect
+def check_first(**_: Any) -> None:
     """Before the first task, in the parent: nothing is sealed or sent on top of a record that lost its tail."""
-    from config.startup import ledger_checked
+    from config.startup import serving
 
-    ledger_checked()
+    serving()

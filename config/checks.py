@@ -1,20 +1,29 @@
-"""System checks: what must be true of the wiring before a process may start."""
+"""System checks: `manage.py check --deploy` says the same as a production that refuses to start."""
 
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from config.database_role import role_fault
+from config.safety import unsafe
 
 
 @register(Tags.security, deploy=True)
-def production_is_not_a_demo(**_: Any) -> list[CheckMessage]:
-    if settings.DEMO_ALLOWED:
-        return [Error("The demo is allowed; use config.settings.production.", id="holdpoint.E001")]
-    return []
+def settings_are_safe(**_: Any) -> list[CheckMessage]:
+    return [Error(finding, id="holdpoint.E001") for finding in unsafe(settings)]
 
 
-@register(Tags.security, deploy=True)
-def metrics_are_guarded(**_: Any) -> list[CheckMessage]:
-    if not settings.METRICS_TOKEN:
-        return [Error("HOLDPOINT_METRICS_TOKEN is empty: /metrics would be open.", id="holdpoint.E002")]
-    return []
+@register(Tags.database, deploy=True)
+def role_is_weak(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """Only with `--database default`, as the application's role: Django asks no database otherwise."""
+    found = []
+    for alias in databases or []:
+        try:
+            with connections[alias].cursor() as cursor:
+                found.append(role_fault(cursor))
+        except DatabaseError:
+            found.append("DATABASE_URL cannot be reached: start PostgreSQL, or correct the address")
+    return [Error(fault, id="holdpoint.E002") for fault in found if fault]

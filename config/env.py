@@ -36,7 +36,9 @@ def server_url(*, variable: str, key: str) -> str:
     url = env.str(variable, default="") or runtime().get(key, "")
     if not url:
         raise ImproperlyConfigured(
-            f"{variable} is not set and nothing runs from {home()}: start `make run`, or set {variable}."
+            f"{variable} is missing: set it to the server's address."
+            if is_production()
+            else f"{variable} is not set and nothing runs from {home()}: start `make run`, or set {variable}."
         )
     return str(url)
 
@@ -67,7 +69,7 @@ def secret_key() -> str:
     value = env.str("SECRET_KEY", default="")
     if value or is_production():
         if not value:
-            raise ImproperlyConfigured("SECRET_KEY is not set.")
+            raise ImproperlyConfigured("SECRET_KEY is missing: set it to 50 random characters or more.")
         return value
     try:
         return (home() / "secret_key").read_text().strip()
@@ -78,6 +80,19 @@ def secret_key() -> str:
 def redis_scheme_url(url: str, *, scheme: str) -> str:
     """A unix-socket address in the dialect of another library (kombu, limits); TCP addresses stay as they are."""
     return scheme + url.removeprefix("unix://") if url.startswith("unix://") else url
+
+
+def broker_url(url: str) -> str:
+    """Celery's spelling of the queue's address."""
+    return redis_scheme_url(url, scheme="redis+socket://").replace("?db=", "?virtual_host=")
+
+
+def broker_options(url: str) -> dict[str, Any]:
+    """A broker that does not answer is given up soon: the tick makes up for a ring that nobody heard."""
+    if url.startswith("amqp"):
+        # Not confirmed: a server that is out of memory confirms nothing, and whoever rings would wait for it.
+        return {"connect_timeout": 3, "write_timeout": 5}
+    return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 3}
 
 
 def evidence_storage() -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """gunicorn's settings: threads, because requests wait for PostgreSQL; loopback unless HOLDPOINT_BIND says more."""
 
 import os
+import sys
 from typing import Any
+
+from gunicorn.arbiter import Arbiter
 
 from config.logs import logging_settings
 
@@ -28,11 +31,22 @@ def pre_request(worker: Any, request: Any) -> None:
     request._expected_100_continue = False
 
 
+def on_starting(server: Any) -> None:
+    """Before the first worker, while a fault still ends the whole server with one line."""
+    from config.startup import web_prepared
+
+    web_prepared(workers=workers)
+
+
 def post_worker_init(worker: Any) -> None:
     """Before the first request: a database that was restored from an older backup must not take one."""
-    from config.startup import ledger_checked
+    from config.startup import serving
 
-    ledger_checked()
+    try:
+        serving()
+    except SystemExit as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        sys.exit(Arbiter.WORKER_BOOT_ERROR)  # with any other code it would be started again and again
 
 
 def child_exit(server: Any, worker: Any) -> None:

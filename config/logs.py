@@ -8,6 +8,7 @@ import logging
 import logging.config
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -32,16 +33,34 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
     return fields
 
 
+Tracker = Callable[[BaseException, Mapping[str, Any]], None]
+_trackers: list[Tracker] = []
+
+
+def report_exceptions_to(tracker: Tracker) -> None:
+    """Wiring: who else hears of exceptions that are logged as errors."""
+    _trackers[:] = [tracker]
+
+
 def reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """structlog processor: replaces exc_info by its description."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()
-    if isinstance(info, BaseException):
-        event.update(describe_exception(info))
-    elif isinstance(info, tuple) and info[1] is not None:
-        event.update(describe_exception(info[1]))
+    error = info[1] if isinstance(info, tuple) else info
+    if isinstance(error, BaseException):
+        if event.get("level") in {"error", "critical"}:
+            _report(error, event)
+        event.update(describe_exception(error))
     return event
+
+
+def _report(error: BaseException, event: EventDict) -> None:
+    for tracker in _trackers:
+        try:
+            tracker(error, event)
+        except Exception as failed:  # the line itself must still be written
+            event["not_reported"] = type(failed).__name__
 
 
 SHARED: list[Any] = [
@@ -90,6 +109,8 @@ def logging_settings(*, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "kombu": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
+            # Writes headers into the line itself, where the formatter cannot take them out.
+            "httpcore": {"level": "WARNING"},
             "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
             "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
         },

@@ -1,6 +1,7 @@
 """Prometheus metrics. Labels are routes, codes, states and witnesses: never ids or submitted values."""
 
 import os
+import re
 from pathlib import Path
 
 import structlog
@@ -8,11 +9,18 @@ from django.db import Error
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client import multiprocess as prometheus_multiprocess
+from redis.exceptions import RedisError
 
 from governance.selectors import sealer_lag
 from governance.selectors.epoch import ledger_denial
 from governance.selectors.witness import witness_standing
 from governance.witnesses import witnesses_configured
+from reasoncodes.tenancy import every_tenant
+from workflows.selectors.stream import ways
+from workflows.streams import group_standings
+
+GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+MOST_GROUPS = 500
 
 HTTP_REQUESTS = Counter("holdpoint_http_requests_total", "Requests answered.", ["method", "route", "status"])
 HTTP_SECONDS = Histogram("holdpoint_http_request_seconds", "Time to answer, by route.", ["route"])
@@ -22,7 +30,7 @@ log = structlog.get_logger("holdpoint.metrics")
 
 def render_metrics() -> bytes:
     """All processes' figures when PROMETHEUS_MULTIPROC_DIR is set, else this process' own; and those of the record."""
-    return counted() + record_gauges()
+    return counted() + record_gauges() + way_gauges() + stream_gauges()
 
 
 def record_gauges() -> bytes:
@@ -43,6 +51,45 @@ def record_gauges() -> bytes:
     except Error as error:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
+    return generate_latest(registry)
+
+
+def way_gauges() -> bytes:
+    """The outbox and what is parked. Left out while the database is away."""
+    registry = CollectorRegistry()
+    try:
+        with every_tenant():
+            now = ways(at=timezone.now())
+    except Error as error:
+        log.warning("way_gauges_unavailable", exc_info=error)
+        return b""
+    figures = {
+        "holdpoint_outbox_lag_seconds": ("How long the oldest due event has waited to be published.", now.outbox_lag),
+        "holdpoint_outbox_waiting": ("Events that are not published yet.", now.outbox_waiting),
+        "holdpoint_outbox_parked": ("Events that their stream refuses.", now.outbox_parked),
+        "holdpoint_messages_parked": ("Messages of the streams that a person must look at.", now.messages_parked),
+    }
+    for name, (words, value) in figures.items():
+        Gauge(name, words, registry=registry).set(value)
+    return generate_latest(registry)
+
+
+def stream_gauges() -> bytes:
+    """How far each group is, ours and the modules'. Left out while Valkey is away. A group's name is a module's choice:
+    what does not look like a name is not repeated."""
+    registry, labels = CollectorRegistry(), ["event_type", "group"]
+    lag = Gauge("holdpoint_stream_lag", "Messages that a group has not read.", labels, registry=registry)
+    pending = Gauge("holdpoint_stream_pending", "Read and not acknowledged.", labels, registry=registry)
+    try:
+        standings = group_standings()
+    except RedisError as error:
+        log.warning("stream_gauges_unavailable", error=type(error).__name__)
+        return b""
+    for one in standings[:MOST_GROUPS]:
+        group = one.group if GROUP_NAME.fullmatch(one.group) else "other"
+        if one.lag is not None:
+            lag.labels(one.event_type, group).inc(one.lag)
+        pending.labels(one.event_type, group).inc(one.pending)
     return generate_latest(registry)
 
 

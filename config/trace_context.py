@@ -1,13 +1,17 @@
 """Carries the trace of a request into the Celery tasks that it caused, and binds it to their log lines."""
 
+import time
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
+from reasoncodes.spans import span_finished
 from reasoncodes.trace import bind_trace, clear_trace, current_trace, read_trace
 
 HEADER = "holdpoint_trace"
+_began_ns: ContextVar[int] = ContextVar("holdpoint_task_began", default=0)
 
 
 @before_task_publish.connect
@@ -23,8 +27,14 @@ def restore_trace(task: Any = None, task_id: str = "", **_: Any) -> None:
     carried = getattr(task.request, HEADER, None) or {}
     bind_trace(read_trace(request_id=carried.get("request_id", ""), traceparent=carried.get("traceparent", "")))
     structlog.contextvars.bind_contextvars(task=task.name, task_id=task_id)
+    _began_ns.set(time.time_ns())
 
 
 @task_postrun.connect
-def forget_trace(**_: Any) -> None:
+def forget_trace(task: Any = None, state: str | None = None, **_: Any) -> None:
+    trace = current_trace()
+    if trace is not None and task is not None:
+        error = "" if state == "SUCCESS" else str(state or "unknown")
+        names = {"messaging.operation.name": "process", "holdpoint.task": task.name}
+        span_finished(trace=trace, name=task.name, kind="consumer", began_ns=_began_ns.get(), error=error, **names)
     clear_trace()

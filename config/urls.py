@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from attempts.web.slack import SlackCallbackView
 from config.console.overview import overview_figures
 from config.console.search import search
 from config.console.start import start, start_step
@@ -28,6 +29,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("accounts/", include("governance.web.accounts.urls")),
     path("review/", include("attempts.web.urls")),
+    path("integrations/slack/<uuid:workspace_id>", SlackCallbackView.as_view(), name="slack_callback"),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("reasoncodes.api.urls")),

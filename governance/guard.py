@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import httpcore
@@ -16,6 +17,21 @@ import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Of IANA's special-purpose registries, what one Python or another takes for public: their tables differ.
+SPECIAL = [
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2001:db8::/32",
+        "3fff::/20",
+        "5f00::/16",
+    )
+]
 
 
 class AddressRefused(Exception):
@@ -32,11 +48,16 @@ def is_public(address: Address) -> bool:
             return is_public(inner)
         if address.is_site_local:
             return False
+    if any(address in network for network in SPECIAL if network.version == address.version):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 def resolve(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # empty or endless labels
+        raise AddressRefused("not a name that can be resolved") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
@@ -56,11 +77,17 @@ def checked_address(
 
 def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
     """https only, unless an operator listed the host; no credentials in the URL."""
-    parsed = httpx.URL(url)
-    port = parsed.port or (443 if parsed.scheme == "https" else 80)
-    listed = bool({parsed.host.lower(), f"{parsed.host.lower()}:{port}"} & private_hosts)
-    if not parsed.host or parsed.userinfo or parsed.scheme not in ({"https", "http"} if listed else {"https"}):
+    try:
+        parsed = httpx.URL(url)
+        usual = 443 if parsed.scheme == "https" else 80
+        host, port = parsed.host.lower(), usual if parsed.port is None else parsed.port
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise AddressRefused("not a URL") from error
+    listed = bool({host, f"{host}:{port}"} & private_hosts)
+    if not host or parsed.userinfo or parsed.scheme not in ({"https", "http"} if listed else {"https"}):
         raise AddressRefused("not an https URL without credentials")
+    if not 0 < port < 65536 or "%" in host:
+        raise AddressRefused("not a host and port")
 
 
 class Wire(httpcore.NetworkBackend):
@@ -117,13 +144,19 @@ class WireStream(httpcore.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Read once per process: it takes longer than many an exchange, and what is in it is the same for all."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 def guarded_client(wire: Wire) -> httpx.Client:
     """No redirects, no proxies from the environment, one connection, nothing kept alive."""
-    transport = httpx.HTTPTransport(trust_env=False, retries=0)
+    transport = httpx.HTTPTransport(trust_env=False, retries=0, verify=_trusted())
     transport._pool.close()
     # httpx has no public way to hand in the network backend; a test fails should this stop working.
     transport._pool = httpcore.ConnectionPool(
-        ssl_context=httpx.create_ssl_context(trust_env=False),
+        ssl_context=_trusted(),
         max_connections=1,
         max_keepalive_connections=0,
         retries=0,

@@ -15,9 +15,11 @@ from governance.errors import LedgerOutsideTransaction
 from governance.models import LedgerEntry
 from governance.statement import fetch
 
-MOST_PREPARED = 12  # rows; a longer list comes seldom with the same length again
+MOST_PREPARED = 40  # rows; a longer list comes seldom with the same length again
 Convert = Callable[[Any], Any]
 Shape = tuple[tuple[type[models.Model], int], ...]
+Removed = tuple[tuple[type[models.Model], str], ...]
+Changed = tuple[tuple[type[models.Model], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +32,60 @@ class Gate:
     width: int
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New values of a stored row, which the caller has locked: what `save(update_fields=…)` does, without its trip."""
+
+    row: models.Model
+    fields: tuple[str, ...]  # as columns are read: `contract_id`
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """All rows whose column has this value."""
+
+    model: type[models.Model]
+    column: str
+    value: Any
+
+
 def insert_together(
-    *groups: Sequence[models.Model], gate: Gate | None = None, parameters: Sequence[Any] = (), alone: bool = False
+    *groups: Sequence[models.Model],
+    changes: Sequence[Change] = (),
+    removals: Sequence[Removal] = (),
+    gate: Gate | None = None,
+    parameters: Sequence[Any] = (),
+    alone: bool = False,
 ) -> tuple[Any, ...]:
     """Inserts all rows of all groups (one model per group) as one data-modifying statement, or none of them.
 
+    `changes` and `removals` are made by it too, at most one of a row, and never behind a gate.
     Foreign keys between the groups hold: they are checked at commit. Primary keys must be set by the caller. Outside a
     transaction the statement is one of its own; a ledger entry is then inserted with what it describes, or with the
     word that it stands `alone`.
     """
     filled = [rows for rows in groups if rows]
-    if not filled:
+    if not filled and not changes and not removals:
         return ()
-    if not alone and isinstance(filled[0][0], LedgerEntry) and len(filled) == 1 and not connection.in_atomic_block:
+    if (
+        filled
+        and not alone
+        and isinstance(filled[0][0], LedgerEntry)
+        and len(filled) == 1
+        and not connection.in_atomic_block
+    ):
         raise LedgerOutsideTransaction(filled[0][0].action)
     shape = tuple((type(rows[0]), len(rows)) for rows in filled)
-    values = chain(parameters, *(_values(row) for rows in filled for row in rows))
-    few = sum(len(rows) for rows in filled) <= MOST_PREPARED
-    answer = fetch(_statement(shape, gate), list(values), prepare=few)
+    changed = tuple((type(change.row), change.fields) for change in changes)
+    removed = tuple((removal.model, removal.column) for removal in removals)
+    values = chain(
+        parameters,
+        *(_new_values(change) for change in changes),
+        (removal.value for removal in removals),
+        *(_values(row) for rows in filled for row in rows),
+    )
+    few = len(changes) + sum(len(rows) for rows in filled) <= MOST_PREPARED
+    answer = fetch(_statement(shape, gate, changed, removed), list(values), prepare=few)
     for rows in filled:
         for row in rows:
             row._state.adding = False
@@ -56,9 +94,18 @@ def insert_together(
 
 
 @cache
-def _statement(shape: Shape, gate: Gate | None) -> str:
+def _statement(shape: Shape, gate: Gate | None, changed: Changed, removed: Removed) -> str:
     """The same for every set of rows of this shape, so made once."""
     parts, number = [], gate.width if gate else 0
+    if gate and (changed or removed):
+        raise ValueError("a change stands behind its row's lock, not behind a gate")
+    for model, fields in changed:
+        parts.append(_update(model, fields, number))
+        number += len(fields) + 1
+    for model, column in removed:
+        number += 1
+        quoted = connection.ops.quote_name(column)
+        parts.append(f"DELETE FROM {_columns(model).table} WHERE {quoted} = ${number}")  # noqa: S608
     for model, count in shape:
         parts.append(_insert(model, count, number, gate))
         number += count * len(_columns(model).names)
@@ -68,6 +115,20 @@ def _statement(shape: Shape, gate: Gate | None) -> str:
         return f"WITH {names} {last}" if names else last
     names = ", ".join(f"i{index} AS ({sql})" for index, sql in enumerate(parts))
     return f"WITH {gate.sql}, {names} SELECT {gate.answer} FROM gate"  # noqa: S608
+
+
+def _update(model: type[models.Model], fields: tuple[str, ...], number: int) -> str:
+    columns = _columns(model)
+    places = [columns.names.index(name) for name in fields]
+    listed = columns.listed.split(", ")
+    new = [f"{listed[place]} = ${number + at}::{columns.types[place]}" for at, place in enumerate(places, start=2)]
+    return f"UPDATE {columns.table} SET {', '.join(new)} WHERE id = ${number + 1}"  # noqa: S608
+
+
+def _new_values(change: Change) -> list[Any]:
+    columns, values = _columns(type(change.row)), change.row.__dict__
+    converts = dict(zip(columns.names, columns.converts, strict=True))
+    return [change.row.pk, *(converts[name](values[name]) for name in change.fields)]
 
 
 def _insert(model: type[models.Model], count: int, number: int, gate: Gate | None) -> str:

@@ -141,6 +141,15 @@ _HALT = [
 # A step's request that the hold point refuses halts its workflow with the refusal's own code.
 _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
 _CLOCK = [SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An archive passed its last day.")]
+_WEBHOOKS = [
+    SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410."),
+    SystemCode(
+        Scope.INTERVENTION,
+        "webhook_failing",
+        "Webhook endpoint failing",
+        "The endpoint gave no good answer for three days.",
+    ),
+]
 # Why a deletion or a purge is refused; the last two are a person's judgement.
 _ERASURE_REFUSALS = [
     SystemCode(Scope.DENIAL, "legal_hold", "Legal hold", "A legal hold covers it; a hold beats purge and deletion."),
@@ -220,6 +229,24 @@ _STARTERS = [
         emitted=False,
     ),
     SystemCode(
+        Scope.DENIAL,
+        "reviewer_not_enough_information",
+        "Not enough information",
+        "What is shown does not tell whether this is right; the note says what is missing.",
+        True,
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "reviewer_already_done",
+        "Already done",
+        "The same was done, or asked for, elsewhere.",
+        emitted=False,
+    ),
+    SystemCode(
+        Scope.DENIAL, "reviewer_not_now", "Not now", "It may be right, but not at this moment.", True, emitted=False
+    ),
+    SystemCode(
         Scope.INTERVENTION,
         "incident_response",
         "Incident response",
@@ -276,6 +303,7 @@ SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
     *_ERASURE_REFUSALS,
     *_CLOCK,
+    *_WEBHOOKS,
     *(SystemCode(Scope.QUARANTINE, *row) for row in _QUARANTINE),
     *(SystemCode(Scope.STEP_FAILURE, *row) for row in _STEP_FAILURE),
     *(SystemCode(Scope.HALT, *row) for row in _HALT),

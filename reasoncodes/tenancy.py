@@ -34,6 +34,12 @@ def current_scope() -> TenantScope:
     return scope
 
 
+def in_scope(organization_id: UUID) -> bool:
+    """For SQL of our own, which no manager guards."""
+    scope = current_scope()
+    return scope.everything or organization_id in scope.organization_ids
+
+
 def enter_scope(organization_ids: Iterable[UUID]) -> None:
     """For the request's lifetime; the middleware that wraps the request leaves it again."""
     _scope.set(TenantScope(frozenset(organization_ids)))

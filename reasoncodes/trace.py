@@ -19,6 +19,7 @@ class TraceContext:
     trace_id: str
     span_id: str
     flags: str = "01"
+    parent_id: str = ""  # the caller's span, when it named one
 
     @property
     def traceparent(self) -> str:
@@ -36,9 +37,14 @@ def current_trace() -> TraceContext | None:
 def read_trace(*, request_id: str, traceparent: str) -> TraceContext:
     """From the two headers; what is malformed is replaced, never repeated."""
     match = TRACEPARENT.fullmatch(traceparent.strip())
-    trace_id, flags = (match[1], match[3]) if match else (token_hex(16), "01")
+    trace_id, parent_id, flags = match.groups() if match else (token_hex(16), "", "01")
     known = REQUEST_ID.fullmatch(request_id)
-    return TraceContext(request_id if known else str(uuid7()), trace_id, token_hex(8), flags)
+    return TraceContext(request_id if known else str(uuid7()), trace_id, token_hex(8), flags, parent_id)
+
+
+def set_trace(trace: TraceContext) -> None:
+    """Another place in the same trace: log lines stay as they are."""
+    _current.set(trace)
 
 
 def bind_trace(trace: TraceContext) -> None:

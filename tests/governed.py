@@ -81,6 +81,7 @@ def _approve_all(cast: Cast, contract: Contract) -> None:
     actor = cast.actor(cast.owner, [cast.organization])
     decisions, entries = [], []
     with every_tenant():
+        reference = actor_reference(actor)
         documents = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
         for area in AREAS:
             decision = ReadinessDecision(
@@ -89,7 +90,7 @@ def _approve_all(cast: Cast, contract: Contract) -> None:
                 verdict=ReadinessVerdict.APPROVE,
                 document_sha256=documents[area.name].sha256,
                 owner_group=area.owner_group,
-                decided_by_ref=actor_reference(actor),
+                decided_by_ref=reference,
                 rationale="Looked at it",
                 at=AT,
             )
@@ -102,6 +103,7 @@ def _approve_all(cast: Cast, contract: Contract) -> None:
                 actor=actor,
                 at=AT,
                 payload={"slug": contract.slug, "version": contract.version, **facts},
+                actor_ref=reference,
             )
             decisions.append(decision)
             entries.append(entry)

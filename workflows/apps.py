@@ -21,6 +21,7 @@ class WorkflowsConfig(AppConfig):
         from attempts.web.panels import register_panel
         from governance.collectors import register_collector
         from governance.ledger.actions import register_actions
+        from governance.services.erasure import on_erased
         from governance.states import EvidenceKind
         from governance.subjects import register_export, register_kind
         from workflows.kinds.registry import discover
@@ -28,7 +29,10 @@ class WorkflowsConfig(AppConfig):
         from workflows.selectors.evidence import InstanceCollector
         from workflows.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
         from workflows.services.nudge import attempt_moved, review_ended
+        from workflows.services.outbox import on_published
         from workflows.services.step_ready import step_ready
+        from workflows.services.webhook_gather import outbox_told
+        from workflows.services.webhook_keep import deliveries_erase
         from workflows.web.review_panel import case_panel
 
         def ready_now(attempt_id: UUID, at: datetime) -> None:
@@ -44,6 +48,8 @@ class WorkflowsConfig(AppConfig):
         on_review_ended(review_ended)
         on_step_ready(ready_now)
         register_panel(case_panel)
+        on_published(outbox_told)
+        on_erased(deliveries_erase)
         for config in apps.get_app_configs():
             if module_has_submodule(config.module, "step_kinds"):
                 discover(import_module(f"{config.name}.step_kinds"))

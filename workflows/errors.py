@@ -66,3 +66,40 @@ class NoPlaceFree(DomainError):
     status = 409
     title = "No place is free"
     default_reason_code = "concurrency_limit"
+
+
+class MessageStillRefused(DomainError):
+    """The parked message was tried again and cannot be taken in as it is; it stays parked.
+
+    Driving again lowers no check: it must be signed by a live key with `orchestrator:write`, name that key's
+    organization and fit the schema of its type. Correct what is named, or have the module send the
+    event again, with the same event_id.
+    """
+
+    code = "message-still-refused"
+    status = 409
+    title = "The message is still refused"
+
+
+class MessageGone(DomainError):
+    """The message is no longer in its stream, so there is nothing to drive again.
+
+    What a parked message says is kept in its stream only, for seven days. Have the module send the event again, with
+    the same event_id, and dismiss this row.
+    """
+
+    code = "message-gone"
+    status = 410
+    title = "The message is gone"
+
+
+class StreamsUnavailable(DomainError):
+    """The streams cannot be reached, so the message could not be read.
+
+    Nothing was changed. Look at `/health/ready`, and try again when `streams` is well.
+    """
+
+    code = "streams-unavailable"
+    status = 503
+    title = "The streams are not available"
+    default_reason_code = "record_unavailable"

@@ -18,7 +18,19 @@ STEP_SECONDS = Histogram(
 HALTS = Counter("workflow_halt_total", "Instances that halted.", ["reason_code"])
 INTERVENTIONS = Counter("workflow_intervention_total", "What people did to instances.", ["action"])
 EVENTS = Counter("workflow_events_total", "Inbound events by what they did.", ["outcome"])
+MESSAGES = Counter("holdpoint_stream_messages_total", "Messages of the inbound streams.", ["event_type", "fate"])
+MESSAGE_SECONDS = Histogram(
+    "holdpoint_stream_message_seconds",
+    "From a message's place in its stream to the end of taking it in.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600),
+)
 DRIFT = Counter("workflow_drift_total", "Client-driven instances that left their definition's order.", ["drift"])
+WEBHOOKS = Counter("holdpoint_webhook_tries_total", "Tries to deliver a webhook, by what came of them.", ["outcome"])
+WEBHOOK_SECONDS = Histogram(
+    "holdpoint_webhook_seconds",
+    "How long a receiver of webhooks took.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15),
+)
 
 
 def count_run(instance: WorkflowInstance, run: Run, *, old_status: str) -> None:

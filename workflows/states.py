@@ -99,4 +99,45 @@ class Drift(StrEnum):
 class OutboxStatus(StrEnum):
     PENDING = "pending"
     SENT = "sent"
+    PARKED = "parked"  # refused by its stream again and again; what follows in its instance waits for it
+
+
+class ParkedStatus(StrEnum):
+    """Of a message on a stream that could not be taken in."""
+
     PARKED = "parked"
+    TAKEN = "taken"  # driven again by a person
+    DISMISSED = "dismissed"  # a person found that nothing is to be done
+
+
+class ParkedWhy(StrEnum):
+    SIGNATURE = "signature"  # no key that lives has signed it
+    SCOPE = "scope"  # the key may not send events
+    UNREADABLE = "unreadable"
+    WRONG_STREAM = "wrong_stream"
+    INVALID = "invalid"  # the envelope or the payload does not fit its schema
+    FOREIGN = "foreign"  # names another organization than the key's
+    REFUSED = "refused"
+    DELIVERIES = "deliveries"  # taken up again and again, and never finished
+
+
+class DeliveryState(StrEnum):
+    """Of a webhook. An ended one goes back to `pending` when a person asks for it again."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+DELIVERY_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {("pending", "delivered"), ("pending", "failed"), ("delivered", "pending"), ("failed", "pending")}
+)
+
+
+class DisabledWhy(StrEnum):
+    """Why an endpoint gets nothing."""
+
+    PERSON = "person"
+    GONE = "gone"  # it answered 410
+    FAILING = "failing"  # for days
+    REMOVED = "removed"

@@ -12,7 +12,6 @@ from redis.retry import Retry
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
 
 STREAM = "holdpoint:events:"
-LENGTH = 100_000
 RETRYABLE_ANSWERS = ("LOADING", "READONLY", "BUSY", "OOM", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
 
 
@@ -29,12 +28,17 @@ class EventAdapter:
             return failure("no_connection", retryable=True)
         try:
             fields = {"event_id": call.effect_key, "data": json.dumps(call.document(), separators=(",", ":"))}
-            entry = client.xadd(STREAM + call.operation, fields, maxlen=LENGTH, approximate=True)  # type: ignore[arg-type]
+            entry = client.xadd(STREAM + call.operation, fields)  # type: ignore[arg-type]
         except ResponseError as error:
-            return failure("refused", retryable=str(error).startswith(RETRYABLE_ANSWERS))
+            return failure("refused", retryable=answer_code(error) in RETRYABLE_ANSWERS)
         except RedisError:
             return unknown("connection")
         return success(stream_entry=str(entry))
+
+
+def answer_code(error: ResponseError) -> str:
+    """The first word of what the server said. The client takes the words that it knows off the message."""
+    return getattr(error, "status_code", None) or str(error).partition(" ")[0]
 
 
 @cache

@@ -12,6 +12,7 @@ from attempts.adapters.base import Call, Outcome, failure, success, unknown
 from attempts.adapters.signature import signature_headers
 from attempts.adapters.targets import http_private_hosts, http_target
 from governance.guard import AddressRefused, Wire, guarded_client, url_check
+from reasoncodes.trace import trace_or_new
 
 READ_LIMIT_BYTES = 64 * 1024
 RETRYABLE_STATUSES = frozenset({429, *range(500, 600)})
@@ -47,6 +48,7 @@ def exchange(client: httpx.Client, url: str, call: Call) -> Outcome:
         "Content-Type": "application/json",
         "Idempotency-Key": call.effect_key,
         "User-Agent": "holdpoint",
+        "traceparent": trace_or_new().traceparent,
         **signed,
     }
     with client.stream("POST", url, content=body, headers=headers) as response:

@@ -1,7 +1,12 @@
-"""Signs what we send, in the form of Standard Webhooks: the receiver can check who sent it, and when."""
+"""Signs what we send, in the form of Standard Webhooks: the receiver can check who sent it, and when.
+
+No secret is stored: each is derived from SECRET_KEY and what it is for. While SECRET_KEY is being changed, what the
+old one (SECRET_KEY_FALLBACKS) derives signs too, so that a receiver's secret stays good until it was replaced.
+"""
 
 import base64
 import hmac
+from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
@@ -11,22 +16,38 @@ from django.conf import settings
 PURPOSE = "holdpoint.http-adapter.v1"
 
 
-def signing_key(organization_id: UUID) -> bytes:
-    """One key per organization, derived from SECRET_KEY: a receiver of one cannot sign for another."""
-    return hmac.new(settings.SECRET_KEY.encode(), f"{PURPOSE}:{organization_id}".encode(), sha256).digest()
+def derived_keys(purpose: str) -> list[bytes]:
+    """Of the secret that is in force first."""
+    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [hmac.new(secret.encode(), purpose.encode(), sha256).digest() for secret in secrets]
+
+
+def secret_text(key: bytes) -> str:
+    """What the receiver is given, in the notation of Standard Webhooks."""
+    return "whsec_" + base64.b64encode(key).decode()
+
+
+def signing_keys(organization_id: UUID) -> list[bytes]:
+    """One purpose per organization: a receiver of one cannot sign for another."""
+    return derived_keys(f"{PURPOSE}:{organization_id}")
 
 
 def signing_secret(organization_id: UUID) -> str:
-    """What the receiver is given, in the notation of Standard Webhooks."""
-    return "whsec_" + base64.b64encode(signing_key(organization_id)).decode()
+    return secret_text(signing_keys(organization_id)[0])
 
 
-def signature_headers(*, organization_id: UUID, message_id: str, at: datetime, body: bytes) -> dict[str, str]:
+def signed_headers(*, keys: Iterable[bytes], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
+    """With one signature per key; a receiver accepts any of them."""
     timestamp = str(int(at.timestamp()))
     signed = b".".join([message_id.encode(), timestamp.encode(), body])
-    digest = hmac.new(signing_key(organization_id), signed, sha256).digest()
+    made = [base64.b64encode(hmac.new(key, signed, sha256).digest()).decode() for key in keys]
     return {
         "webhook-id": message_id,
         "webhook-timestamp": timestamp,
-        "webhook-signature": "v1," + base64.b64encode(digest).decode(),
+        "webhook-signature": " ".join(f"v1,{one}" for one in made),
     }
+
+
+def signature_headers(*, organization_id: UUID, message_id: str, at: datetime, body: bytes) -> dict[str, str]:
+    """Of the http adapter."""
+    return signed_headers(keys=signing_keys(organization_id), message_id=message_id, at=at, body=body)

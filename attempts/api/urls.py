@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from attempts.api import attempts, evidence, execution, idempotency, quarantine, reviews
+from attempts.api import attempts, evidence, execution, idempotency, notification_routes, quarantine, reviews
 from attempts.api.intake import AttemptCreateApi
 
 app_name = "attempts"
@@ -25,4 +25,5 @@ urlpatterns = [
     *reviews.urlpatterns,
     *idempotency.urlpatterns,
     *quarantine.urlpatterns,
+    *notification_routes.urlpatterns,
 ]

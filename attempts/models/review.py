@@ -35,6 +35,9 @@ class Review(models.Model):
     requeues = models.PositiveSmallIntegerField(default=0, help_text="How often somebody declined it.")
     remind_at = models.DateTimeField(null=True)
     reminded_at = models.DateTimeField(null=True)
+    announced_at = models.DateTimeField(
+        null=True, help_text="When the organization's notification routes were looked at."
+    )
     claimed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     claimed_until = models.DateTimeField(null=True)
     decided_at = models.DateTimeField(null=True)
@@ -73,6 +76,11 @@ class Review(models.Model):
             ),
             models.Index(
                 fields=["organization", "status", "id"], condition=~Q(status="requested"), name="review_ended"
+            ),
+            models.Index(
+                fields=["organization", "requested_at", "id"],
+                condition=Q(status="requested", announced_at=None),
+                name="review_unannounced",
             ),
         ]
 

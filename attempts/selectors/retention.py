@@ -9,9 +9,13 @@ from django.db.models import Q, QuerySet
 from attempts.models import (
     Attempt,
     AttemptTransition,
+    ChatIdentity,
+    ChatWorkspace,
     Delegation,
     DispatchIntent,
     IdempotencyRecord,
+    Notification,
+    NotificationRoute,
     QuarantineCase,
     Receipt,
     Review,
@@ -142,6 +146,10 @@ def export_tables() -> Iterable[ExportTable]:
         ExportTable(Review, about=lambda o, r: Q(id__in=reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),
         ExportTable(Delegation),
+        ExportTable(Notification, about=_votes),
+        ExportTable(NotificationRoute),
+        ExportTable(ChatWorkspace, without=frozenset({"bot_token_sealed", "signing_secret_sealed"})),
+        ExportTable(ChatIdentity, "workspace__organization_id"),
         ExportTable(
             EnforcementDecision,
             about=lambda o, r: Q(id__in=attempts_about(o, r).values("decision_id")),
@@ -150,4 +158,7 @@ def export_tables() -> Iterable[ExportTable]:
     ]
 
 
-LEFT_OUT = {"attempts.slot": "places in caps while an attempt is under way: hashes, no history"}
+LEFT_OUT = {
+    "attempts.slot": "places in caps while an attempt is under way: hashes, no history",
+    "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
+}

@@ -15,6 +15,7 @@ from attempts.states import FULFILLING, ReviewStatus
 from governance.models import PersonReference, RoleGroup
 from reasoncodes.actors import Actor
 from reasoncodes.errors import FieldError, InvalidInput
+from reasoncodes.tenancy import current_scope
 
 PAGE = 50
 COUNTED = 100
@@ -106,8 +107,21 @@ def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cur
     rows = _ordered(queue_rows(reader=reader, wanted=wanted, now=now), wanted.view)
     if after is not None:
         rows = rows.filter(_beyond(after, wanted.view))
+    if wanted.view is QueueView.HISTORY:
+        rows = _of_each_organization(rows)
     found = list(rows.select_related("attempt__caller", "claimed_by", "organization")[: PAGE + 1])
     return QueuePage(found[:PAGE], _place(found[PAGE - 1], wanted.view) if len(found) > PAGE else None)
+
+
+def _of_each_organization(rows: QuerySet[Review]) -> QuerySet[Review]:
+    """The same page from one page of each organization: their index has the order of one, and for several together
+    everything that ever ended would be sorted."""
+    organizations = sorted(current_scope().organization_ids)
+    if len(organizations) < 2:
+        return rows
+    pages = [rows.filter(organization_id=one).values_list("id")[: PAGE + 1] for one in organizations]
+    together = pages[0].union(*pages[1:], all=True)
+    return _ordered(Review.objects.filter(id__in=[id_ for (id_,) in together]), QueueView.HISTORY)
 
 
 def queue_next(*, reader: Reader, wanted: QueueFilter, now: datetime, past: Review) -> UUID | None:

@@ -1,6 +1,6 @@
 """An attempt that a workflow step opens: the road of every intake, inside the engine's transaction, without HTTP."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,14 +8,17 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from attempts.errors import KeyConflict, KeyInvalid, KeyMissing
-from attempts.models import Attempt, Review
+from attempts.models import Attempt, DispatchIntent, Review
 from attempts.services.attempt_create import intake_check
 from attempts.services.intake_door import intake_pass
 from attempts.services.intake_rows import Intake
-from attempts.services.intake_take import Taken, take_in_step_by_step
+from attempts.services.intake_take import Taken, take_in_pending
+from attempts.services.lease import lease_new
 from attempts.states import RuntimeMode
 from governance.models import ApiKey, ServiceAccount
+from governance.pending import Pending
 from governance.roles import ApiScope
+from governance.rows import new_row
 from governance.selectors import Credential, OwnArrival, intake_own_arrival
 from governance.services.service_account import service_account_ensure
 from reasoncodes.actors import Actor, ActorKind
@@ -24,6 +27,7 @@ from reasoncodes.tenancy import tenant_scope
 from reasoncodes.trace import TraceContext
 
 ENGINE = "workflow-engine"
+OWNER = "workflow"
 DESCRIPTION = "Holdpoint's own workflow engine: opens the attempts of workflow steps. It has no key."
 REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyMissing)
 
@@ -32,7 +36,8 @@ REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyM
 class Opened:
     """`verdict` is allow, needs_approval or deny. `attempt` is None when the request came no further than the door;
     `problem` then names the refusal as an HTTP caller would see it. `retry_after` (seconds) comes with a denial that
-    may pass later. `existed` says that an earlier call with this key opened it."""
+    may pass later. `existed` says that an earlier call with this key opened it.
+    `intent` comes with one that is sent."""
 
     attempt: Attempt | None
     verdict: str
@@ -41,6 +46,7 @@ class Opened:
     problem: str = ""
     retry_after: int | None = None
     existed: bool = False
+    intent: DispatchIntent | None = None
 
 
 def attempt_open(
@@ -55,9 +61,14 @@ def attempt_open(
     origin_step: UUID,
     trace: TraceContext,
     deployment_region: str,
+    pending: Pending,
+    keeps: bool = True,
 ) -> Opened:
-    """Decides like an intake over HTTP, in the name of the organization's engine account. A denial is an answer, not
-    an exception; KeyInProgress is raised when another transaction is opening the same key right now."""
+    """Decides like an intake over HTTP, in the name of the organization's engine account, and sends what is allowed:
+    with lease and intent. Its rows are left in `pending`. The caller's transaction has passed the gate.
+
+    `keeps` false: the caller completes it in the same transaction. A denial is an answer, not an exception;
+    KeyInProgress is raised when another transaction is opening the same key right now."""
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("attempt_open belongs into its caller's transaction")
     arrival = intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
@@ -80,7 +91,8 @@ def attempt_open(
                 base_url="",
                 origin_step=origin_step,
             )
-            return _opened(take_in_step_by_step(intake_check(intake)))
+            opened = _opened(take_in_pending(intake_check(intake), pending, keeps=keeps))
+            return _sent(opened, pending, actor=actor, at=at)
         except REFUSALS as refusal:
             return _refused(refusal)
 
@@ -91,7 +103,18 @@ def _credential(arrival: OwnArrival, *, at: datetime) -> Credential:
     account.organization = arrival.organization
     scopes = frozenset({ApiScope.ATTEMPTS_CREATE.value})
     actor = Actor(ActorKind.SERVICE, account.id, frozenset({arrival.organization.id}), scopes)
-    return Credential(key=ApiKey(service_account=account, scopes=sorted(scopes)), actor=actor)
+    key = new_row(ApiKey, service_account_id=account.id, scopes=sorted(scopes))
+    key._state.fields_cache["service_account"] = account
+    return Credential(key=key, actor=actor)
+
+
+def _sent(opened: Opened, pending: Pending, *, actor: Actor, at: datetime) -> Opened:
+    """What nobody holds goes out at once. Contract, shutdowns and action were read and decided on in this transaction,
+    behind the gate: there is nothing that a second look could find changed."""
+    attempt = opened.attempt
+    if attempt is None or opened.existed or opened.verdict != "allow" or attempt.queued_until is not None:
+        return opened
+    return replace(opened, intent=lease_new(attempt, pending, owner=OWNER, actor=actor, at=at))
 
 
 def _account(arrival: OwnArrival, *, at: datetime) -> ServiceAccount:

@@ -25,6 +25,7 @@ from attempts.services.lease import LEASE_SECONDS, Granted, attempt_lease, for_w
 from attempts.services.quarantine_open import category_for, documents_of
 from attempts.states import QuarantineCategory
 from reasoncodes.actors import SYSTEM, Actor
+from reasoncodes.spans import span
 from reasoncodes.tenancy import every_tenant
 
 log = structlog.get_logger("holdpoint.dispatch")
@@ -62,7 +63,8 @@ def _call(granted: Granted, *, seconds: float) -> Outcome:
     if seconds <= 0:  # this process was stopped for so long that its lease is as good as gone; nothing was sent
         return failure("too_late", retryable=True)
     try:
-        return adapter.call(_describe(granted, seconds))
+        with span(f"adapter {adapter.name}", **{"holdpoint.adapter": adapter.name}):
+            return adapter.call(_describe(granted, seconds))
     except Exception as error:
         log.error("adapter_raised", adapter=attempt.connector, attempt_id=str(attempt.id), error=type(error).__name__)
         return unknown("adapter_raised")

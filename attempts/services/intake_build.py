@@ -125,10 +125,11 @@ def build(ask: Ask, use: KeyUse, attempt_id: UUID, throttle: ThrottleAnswer, bus
     return Built(decision, attempt, review, transitions, entries + queued, record, answer, computed)
 
 
-def afterwards(ask: Ask, attempt: Attempt) -> None:
-    """After the commit. What a workflow's own step does wrong is no misuse: its definition is at fault, no caller."""
+def afterwards(ask: Ask, attempt: Attempt, *, rings: bool = True) -> None:
+    """After the commit. `rings` false: whoever asked sends it on. What a workflow's own step does wrong is no misuse:
+    its definition is at fault, no caller."""
     intake = ask.intake
-    if is_ours_to_execute(attempt):
+    if rings and is_ours_to_execute(attempt):
         ring(DISPATCH, attempt.id)
     if attempt.reason_code == "metadata_boundary" and intake.origin_step is None:
         rule = ask.documents["throttles_and_misuse"]["misuse"]

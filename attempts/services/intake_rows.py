@@ -190,7 +190,7 @@ def key_record_build(
         parts=fingerprint.short,
         attempt_id=attempt.id,
         status=status,
-        body=body,
+        body=body if intake.origin_step is None else "",  # a step is answered by its attempt, never by HTTP
         first_used_at=intake.at,
         expires_at=intake.at + timedelta(seconds=policy["ttl_seconds"]),
         generation=use.record.generation + 1 if use.record else 1,

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from django.db import IntegrityError, connection, transaction
 
 from attempts.errors import KeyConflict, KeyExpired, KeyInProgress
-from attempts.models import Attempt, IdempotencyRecord, Review
+from attempts.models import Attempt, IdempotencyRecord, Review, Slot
 from attempts.services.idempotency import KeyUse, key_lock, key_look_up, key_use
 from attempts.services.intake_answer import Answer
 from attempts.services.intake_build import Ask, Built, afterwards, build
 from attempts.services.intake_gate import GATE, gate_parameters
-from attempts.services.slots import slots_release, slots_take
+from attempts.services.slots import place_take, slots_release, slots_take
 from governance.insert import insert_together
 from governance.ledger.append import ledger_append, ledger_entry_build
 from governance.models import EnforcementDecision
+from governance.pending import Pending
 from governance.throttling import ThrottleAnswer, throttle_take, throttle_take_once
 from reasoncodes.errors import DomainError, FieldError
 from reasoncodes.ids import uuid7
@@ -70,6 +71,38 @@ def take_in_step_by_step(ask: Ask, *, throttle: ThrottleAnswer | None = None) ->
     return _taken(ask, use, built)
 
 
+def take_in_pending(ask: Ask, pending: Pending, *, keeps: bool) -> Taken:
+    """As step by step, for a request that its caller's transaction sends on at once: its rows are left to the caller.
+    `keeps` false: it also ends there, so that it holds its places no longer than the transaction."""
+    attempt_id, organization_id = uuid7(), ask.intake.credential.organization.id
+    throttle = throttle_take(limits=ask.limits)
+    place = place_take(
+        lock=key_lock(organization_id=organization_id, scope=ask.scope, key=ask.key) if ask.is_deduplicated else None,
+        organization_id=organization_id,
+        scope=ask.scope,
+        key=ask.key,
+        attempt_id=attempt_id,
+        caps=ask.caps if throttle.status == "ok" else [],
+        keeps=keeps,
+    )
+    if place.known:
+        return take_in_step_by_step(ask, throttle=throttle)
+    built = build(ask, KeyUse("new"), attempt_id, throttle, place.busy)
+    if place.busy is None:
+        _settle_places(ask, built, pending, keeps=keeps)
+    pending.add_groups(built.groups)
+    return _taken(ask, KeyUse("new"), built, rings=False)
+
+
+def _settle_places(ask: Ask, built: Built, pending: Pending, *, keeps: bool) -> None:
+    """A denied one gives its places back; one that people hold keeps them, whatever was meant to become of it."""
+    attempt = built.attempt
+    if keeps and attempt.ended_at is not None:
+        pending.remove(Slot, "attempt_id", attempt.id)
+    elif not keeps and built.decision.verdict == "needs_approval":
+        slots_take(organization_id=attempt.organization_id, attempt_id=attempt.id, caps=ask.caps)
+
+
 def _take_at_once(ask: Ask, use: KeyUse) -> Taken | ThrottleAnswer | None:
     """Decided as if a place were free, then written on that condition. Not taken in: what the limits said, or nothing
     if they were not asked because somebody else has just come with this key."""
@@ -99,8 +132,8 @@ def _take_at_once(ask: Ask, use: KeyUse) -> Taken | ThrottleAnswer | None:
     return _taken(ask, use, built) if went else throttle
 
 
-def _taken(ask: Ask, use: KeyUse, built: Built) -> Taken:
-    afterwards(ask, built.attempt)
+def _taken(ask: Ask, use: KeyUse, built: Built, *, rings: bool = True) -> Taken:
+    afterwards(ask, built.attempt, rings=rings)
     retry_after = built.computed.decision.retry_after
     return Taken(use, built.answer, None, built.attempt, built.decision, built.review, retry_after)
 

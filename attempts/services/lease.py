@@ -15,14 +15,18 @@ from django.db import connection, transaction
 from attempts.adapters.registry import effect_in_force
 from attempts.crash_points import crash_point
 from attempts.models import Attempt, DispatchIntent
+from attempts.services.effect_key import effect_chain
 from attempts.services.lease_refused import refusal_apply
 from attempts.services.recheck import Go, Recheck, Rechecks
 from attempts.services.transition import entry_build
 from governance.gate import gate_pass
 from governance.insert import insert_together
 from governance.models import LedgerEntry
+from governance.pending import Pending
+from governance.rows import new_row
 from governance.states import Effect
 from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
 
 LEASE_SECONDS = 60
 LARGEST_BATCH = 50
@@ -105,11 +109,24 @@ def attempt_lease(
                 refusal_apply(attempt, checked, actor=actor, at=at)
                 leases.refused.append((attempt.id, checked))
                 continue
-            intent = _intent(attempt, checked, at)
+            if checked.chain is None:
+                raise ValueError("only what was checked is sent")
+            intent = _intent(attempt, checked.chain.key, at)
             leases.granted.append(Granted(attempt, intent))
             entries += _entries(attempt, intent, actor=actor, at=at)
         insert_together([granted.intent for granted in leases.granted], entries)
     return leases
+
+
+def lease_new(attempt: Attempt, pending: Pending, *, owner: str, actor: Actor, at: datetime) -> DispatchIntent:
+    """Of an attempt that is allowed and not yet stored: it goes in with its lease, which has no end, and its intent.
+    The caller's transaction has passed the gate."""
+    attempt.lease_owner, attempt.lease_token, attempt.tries = owner, 1, 1
+    attempt.next_eligible_at = attempt.lease_expires_at = None
+    crash_point("after_lease")
+    intent = _intent(attempt, effect_chain(attempt).key, at)
+    pending.add(intent, *_entries(attempt, intent, actor=actor, at=at))
+    return intent
 
 
 def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -> Sequence[Attempt]:
@@ -123,17 +140,17 @@ def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -
     return list(rows.defer("decision__environment", "decision__results").order_by("id"))
 
 
-def _intent(attempt: Attempt, checked: Recheck, at: datetime) -> DispatchIntent:
-    if checked.chain is None:
-        raise ValueError("only what was checked is sent")
+def _intent(attempt: Attempt, effect_key: str, at: datetime) -> DispatchIntent:
     effect = effect_in_force(adapter=attempt.connector, effect=attempt.effect)
-    return DispatchIntent(
-        attempt=attempt,
+    return new_row(
+        DispatchIntent,
+        id=uuid7(),
+        attempt_id=attempt.id,
         number=attempt.tries,
         fence=attempt.lease_token,
         once=effect == Effect.ONCE,
         adapter=attempt.connector,
-        effect_key=checked.chain.key,
+        effect_key=effect_key,
         action_digest=attempt.action_digest,
         executor_ref=attempt.lease_owner,
         at=at,

@@ -50,6 +50,8 @@ class Word:
     note: str = ""
     result_ref: str = ""
     result_sha256: str = ""
+    via: str = ""
+    """Through which chat it came; empty for the page and the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _cast(held: Held, standing: Standing, word: Word, *, actor: Actor, at: datet
     )
     vote.save()
     quorum = quorum_for(standing.facts, voice)
-    _record_vote(review, vote, quorum, actor=actor, at=at)
+    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via)
     return CastVote(held, vote, quorum, actor, at)
 
 
@@ -165,7 +167,7 @@ def _on_behalf_of(voice: Voice) -> str:
     return person_commitment(user_id=voice.authority)
 
 
-def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime) -> None:
+def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime, via: str) -> None:
     payload: dict[str, Any] = {
         "vote": str(vote.id),
         "verdict": vote.verdict,
@@ -177,6 +179,6 @@ def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Act
     }
     if review.buckets:
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
-    result = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256}
-    payload |= {name: value for name, value in result.items() if value}
+    more = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "via": via}
+    payload |= {name: value for name, value in more.items() if value}
     record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)

@@ -7,6 +7,7 @@ from typing import Any
 from attempts.handlers import review_ended
 from attempts.models import Attempt, Review, ReviewVote
 from attempts.selectors.review import Held
+from attempts.services.notify_touch import cards_touch
 from attempts.services.transition import transition_apply
 from attempts.states import ReviewStatus
 from governance.ledger.append import ledger_append
@@ -43,6 +44,7 @@ def review_end(
     review.claimed_until = None
     review.save(update_fields=["status", "decided_at", "claimed_by", "claimed_until"])
     record_review(review, ACTION_OF[status], actor=actor, at=at, reason_code=reason_code, payload=payload)
+    cards_touch(review)
     if status is not ReviewStatus.CANCELED:
         review_ended(review, old=old, vote=vote, actor=actor, at=at)
 

@@ -4,64 +4,32 @@ Each row is locked, re-checked and committed by itself: two beats at once do eve
 ended does not stop the others.
 """
 
-from collections.abc import Callable
 from datetime import datetime
-from uuid import UUID
-
-import structlog
-from django.db import connection, transaction
-from django.db.models import Q, QuerySet
 
 from attempts.doorbell import ring
 from attempts.models import Review
-from attempts.selectors.review import Held, database_now, review_lock_if_free
+from attempts.selectors.review import Held, database_now
 from attempts.selectors.review_people import reminder_people
+from attempts.services.each_due import each_due
+from attempts.services.notify_announce import reminder_rows
 from attempts.services.review_end import record_review, review_end_expired
 from attempts.states import AttemptState, ReviewStatus
 from reasoncodes.actors import CLOCK
 from reasoncodes.errors import WrongState
-from reasoncodes.tenancy import every_tenant
 
-log = structlog.get_logger("holdpoint.reviews")
-BATCH = 200
 SEND = "attempts.tasks.review.review_reminder_send"
 
 
 def reviews_expire(*, at: datetime) -> int:
     """`at` only chooses whom to look at; the database's clock decides, under the lock. Returns how many ended."""
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, expires_at__lte=at)
-    return _each(due, "expires_at", _expire)
+    return each_due(due, "expires_at", _expire)
 
 
 def reviews_remind(*, at: datetime) -> int:
     """Once per review. One without a time to remind at is not reminded of."""
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, reminded_at=None, remind_at__lte=at)
-    return _each(due, "remind_at", lambda held: _remind(held, at))
-
-
-def _each(due: QuerySet[Review], moment: str, act: Callable[[Held], bool]) -> int:
-    """Oldest first, in pages that never come back to a row: what failed once waits for the next tick."""
-    done, after = 0, Q()
-    with every_tenant():
-        while True:
-            page = list(due.filter(after).order_by(moment, "id").values_list(moment, "id")[:BATCH])
-            done += sum(_alone(row_id, act) for _, row_id in page)
-            if len(page) < BATCH:
-                return done
-            when, row_id = page[-1]
-            after = Q(**{f"{moment}__gt": when}) | Q(**{moment: when, "id__gt": row_id})
-
-
-def _alone(review_id: UUID, act: Callable[[Held], bool]) -> bool:
-    try:
-        with transaction.atomic():
-            held = review_lock_if_free(review_id=review_id)
-            return held is not None and held.is_open and act(held)
-    except Exception as error:
-        if not connection.is_usable():
-            raise
-        log.error("review_tick_row_failed", review_id=str(review_id), exc_info=error)
-        return False
+    return each_due(due, "remind_at", lambda held: _remind(held, at))
 
 
 def _expire(held: Held) -> bool:
@@ -84,5 +52,6 @@ def _remind(held: Held, at: datetime) -> bool:
     review.save(update_fields=["reminded_at", "open_tiers"])
     payload = {"reviewers": len(people.reviewers), "escalated_to": len(people.operators)}
     record_review(review, "review.reminded", actor=CLOCK, at=review.remind_at, payload=payload)
+    reminder_rows(review, people, at=at)
     ring(SEND, review.id)
     return True

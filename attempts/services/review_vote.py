@@ -7,6 +7,7 @@ from attempts.models import Attempt, Review
 from attempts.review_errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.selectors.review import Held, release_blocked
 from attempts.selectors.review_standing import Standing
+from attempts.services.notify_touch import cards_touch
 from attempts.services.queue_enter import queue_if_placeless
 from attempts.services.retry import dispatch_ring
 from attempts.services.review_decide import CastVote, Rules, Word, claim_drop, review_decide
@@ -27,8 +28,9 @@ def review_vote(
     action_digest: str,
     reason_code: str = "",
     note: str = "",
+    via: str = "",
 ) -> Review:
-    word = Word(verdict, action_digest, reason_code, note)
+    word = Word(verdict, action_digest, reason_code, note, via=via)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=RELEASE)
 
 
@@ -65,6 +67,7 @@ def _wait_on(cast: CastVote, review: Review) -> None:
     if review.buckets:
         review.open_tiers = list(cast.quorum.open_tiers)
         review.save(update_fields=["open_tiers"])
+    cards_touch(review)
 
 
 def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:

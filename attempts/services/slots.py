@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from attempts.errors import KeyInProgress
 from attempts.models import Slot
 from attempts.states import SlotScope
 from governance.statement import fetch
@@ -33,6 +34,37 @@ FROM unnest($3::text[], $4::text[], $5::text[]::int[]) AS wanted (scope, subject
 CROSS JOIN LATERAL ({FREE}) free
 ON CONFLICT (scope, subject, number) DO NOTHING
 RETURNING scope
+"""  # noqa: S608
+
+
+# The key's lock and latest record, and if there is none the places, in one round trip. $1 lock (empty: no key to
+# guard), $2 organization, $3 scope, $4 key, $5 attempt, $6 whether the places are kept: what ends with the transaction
+# has them by their locks alone. $7 to $9 the caps.
+TAKE_FOR_KEY = f"""
+WITH held AS MATERIALIZED (
+    SELECT $1::text IS NULL OR pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS locked
+),
+known AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT 1 FROM attempts_idempotencyrecord
+        WHERE $1::text IS NOT NULL AND organization_id = $2 AND scope = $3 AND key = $4
+    ) AS known
+),
+places AS MATERIALIZED (
+    SELECT wanted.scope, wanted.subject, free.number
+    FROM held CROSS JOIN known CROSS JOIN unnest($7::text[], $8::text[], $9::text[]::int[])
+        AS wanted (scope, subject, cap)
+    CROSS JOIN LATERAL ({FREE}) free
+    WHERE held.locked AND NOT known.known
+),
+taken AS (
+    INSERT INTO attempts_slot (id, organization_id, scope, subject, number, attempt_id)
+    SELECT gen_random_uuid(), $2, places.scope, places.subject, places.number, $5 FROM places WHERE $6
+    ON CONFLICT (scope, subject, number) DO NOTHING RETURNING scope
+)
+SELECT held.locked, known.known,
+    CASE WHEN $6 THEN (SELECT array_agg(scope) FROM taken) ELSE (SELECT array_agg(scope) FROM places) END
+FROM held CROSS JOIN known
 """  # noqa: S608
 
 
@@ -72,6 +104,32 @@ def slots_take(*, organization_id: UUID, attempt_id: UUID, caps: list[Cap]) -> S
             return None
         Slot.objects.filter(attempt_id=attempt_id).delete()
     return missing[0].scope
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`known`: the key has a record, and no place was taken. `busy`: the first cap that is full."""
+
+    known: bool
+    busy: SlotScope | None = None
+
+
+def place_take(
+    *, lock: str | None, organization_id: UUID, scope: str, key: str, attempt_id: UUID, caps: list[Cap], keeps: bool
+) -> Place:
+    """For one that comes in its caller's transaction. `keeps` false: the attempt ends in it too. A place that was
+    taken at this very moment may still be seen as free: then `slots_take` looks again."""
+    given = (lock, organization_id, scope, key, attempt_id, keeps, *caps_columns(caps))
+    ((locked, known, taken),) = fetch(TAKE_FOR_KEY, given)
+    if not locked:
+        raise KeyInProgress
+    if known or len(taken or ()) == len(caps):
+        return Place(known)
+    slots_release(attempt_id=attempt_id)
+    busy = slots_take(organization_id=organization_id, attempt_id=attempt_id, caps=caps)
+    if busy is None and not keeps:
+        slots_release(attempt_id=attempt_id)
+    return Place(known=False, busy=busy)
 
 
 def slots_release(*, attempt_id: UUID) -> None:

@@ -12,17 +12,34 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from attempts.models import Attempt, DispatchIntent, Receipt
+from attempts.services.attempt_open import OWNER
 from attempts.services.lease import Leases, Selection, attempt_lease
 from attempts.services.quarantine_open import category_for, documents_of, quarantine_open
 from attempts.services.retry import retry_schedule
 from attempts.services.review_end import review_cancel
-from attempts.services.transition import transition_apply
+from attempts.services.transition import transition_apply, transition_join
 from attempts.states import AttemptState, QuarantineCategory, ReceiptOutcome
 from governance.insert import insert_together
+from governance.pending import Pending
+from governance.rows import new_row, stored_row
 from governance.selectors import tenant_get
+from governance.statement import fetch
 from reasoncodes.actors import Actor
+from reasoncodes.errors import NotFound
+from reasoncodes.ids import uuid7
+from reasoncodes.tenancy import in_scope
 
-OWNER = "workflow"
+# What an attempt's move reads and writes.
+COLUMNS = (
+    *("id", "organization_id", "state", "reason_code", "runtime_mode", "connector", "origin_step", "lease_token"),
+    *("lease_expires_at", "next_eligible_at", "queued_until", "ended_at"),
+)
+HELD = f"""
+SELECT (SELECT i.id FROM attempts_dispatchintent i WHERE i.attempt_id = a.id AND i.fence = a.lease_token LIMIT 1),
+    {", ".join(f"a.{name}" for name in COLUMNS)}
+FROM attempts_attempt a WHERE a.id = $1 FOR NO KEY UPDATE OF a
+"""  # noqa: S608
+New = tuple[Attempt, DispatchIntent]
 
 
 class Result(StrEnum):
@@ -69,6 +86,35 @@ def step_settle(
     else:
         _answered(attempt, result, reason_code, response or {}, due_at, actor=actor, at=at)
     return attempt
+
+
+def step_succeed(*, attempt_id: UUID, pending: Pending, new: New | None, actor: Actor, at: datetime) -> None:
+    """`step_settle` of a success, with what the caller writes together. `new` is the attempt and its intent if they are
+    among it. One that has ended already stays as it is."""
+    attempt, intent_id = (new[0], new[1].id) if new else _held(attempt_id)
+    if attempt.state not in {AttemptState.APPROVED, AttemptState.REVIEW_REQUIRED}:
+        return
+    receipt = new_row(
+        Receipt,
+        id=uuid7(),
+        attempt_id=attempt.id,
+        intent_id=intent_id,
+        outcome=ReceiptOutcome.SUCCESS,
+        response_metadata={},
+        at=at,
+    )
+    pending.add(receipt)
+    payload = {"receipt": str(receipt.id), "fence": attempt.lease_token}
+    transition_join(attempt, "complete", pending, actor=actor, at=at, payload=payload)
+
+
+def _held(attempt_id: UUID) -> tuple[Attempt, UUID | None]:
+    """Locked, with the intent of its last try."""
+    rows = fetch(HELD, (attempt_id,))
+    attempt = stored_row(Attempt, COLUMNS, rows[0][1:]) if rows else None
+    if attempt is None or not in_scope(attempt.organization_id):
+        raise NotFound
+    return attempt, rows[0][0]
 
 
 def _answered(

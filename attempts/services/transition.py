@@ -7,13 +7,14 @@ from typing import Any
 from django_fsm import TransitionNotAllowed
 
 from attempts.handlers import attempt_moved
-from attempts.models import Attempt, AttemptTransition
+from attempts.models import Attempt, AttemptTransition, Slot
 from attempts.services.slots import slots_release
 from attempts.states import FINAL_STATES, AttemptState, RuntimeMode
 from attempts.waiting import announce
 from governance.insert import insert_together
 from governance.ledger.append import actor_reference, ledger_entry_build
 from governance.models import LedgerEntry
+from governance.pending import Pending
 from governance.rows import new_row
 from reasoncodes.actors import Actor
 from reasoncodes.errors import WrongState
@@ -74,6 +75,21 @@ def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime,
     announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
+    attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
+
+
+def transition_join(
+    attempt: Attempt, verb: str, pending: Pending, *, actor: Actor, at: datetime, **kwargs: Any
+) -> None:
+    """As `transition_apply`, with what its caller writes together."""
+    row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
+    is_new = pending.holds(attempt)
+    pending.change(attempt, STATE_FIELDS)
+    pending.add(row, entry)
+    if not is_new:  # of one that was not there before, nobody can wait for news
+        announce(attempt.id)
+    if attempt.state in FINAL_STATES and not is_new:
+        pending.remove(Slot, "attempt_id", attempt.id)
     attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 
 

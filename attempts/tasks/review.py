@@ -5,7 +5,9 @@ from uuid import UUID
 from celery import shared_task
 from django.utils import timezone
 
-from attempts.services import review_reminder, review_tick
+from attempts.notify.configured import public_url
+from attempts.services import review_tick
+from attempts.services.notify_send import notifications_send
 
 
 @shared_task
@@ -22,5 +24,5 @@ def reviews_remind() -> None:
 
 @shared_task
 def review_reminder_send(review_id: str) -> None:
-    """The mails of one reminder."""
-    review_reminder.review_reminder_send(review_id=UUID(review_id))
+    """The messages of one reminder, at once. The tick makes up for a bell that nobody heard."""
+    notifications_send(now=timezone.now, base_url=public_url(), review_id=UUID(review_id))

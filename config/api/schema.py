@@ -58,6 +58,8 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 class HoldpointAutoSchema(AutoSchema):
     """Operations are named by their views; tags are the first part of the path; every list is a page."""
 
+    view: Any  # one of ours, with what `ApiView` declares
+
     def get_tags(self) -> list[str]:
         return [self.path.removeprefix("/api/v1/").split("/")[0]]
 
@@ -76,9 +78,12 @@ class HoldpointAutoSchema(AutoSchema):
         scope, view = self.view.required_scopes[self.method], self.view
         others = getattr(view, "other_scopes", {}).get(self.method, ())
         scopes = [scope, *([others] if isinstance(others, str) else others)]
-        keys = [{"apiKey": [str(one)]} for one in dict.fromkeys(scopes)] if view.services_allowed else []
-        people = view.people_permissions.get(self.method) or PERMISSION_FOR_SCOPE.get(scope)
-        return [*keys, *([{"session": []}] if people else [])]
+        ways: list[dict[str, list[str]]] = []
+        if view.services_allowed:
+            ways += [{"apiKey": [str(one)]} for one in dict.fromkeys(scopes)]
+        if view.people_permissions.get(self.method) or PERMISSION_FOR_SCOPE.get(scope):
+            ways.append({"session": []})
+        return ways
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         """Any JSON is taken, but for null, unless the field says otherwise; drf-spectacular leaves that out."""

@@ -33,6 +33,7 @@ from governance.selectors.console import (
 from governance.selectors.dashboard import intake_by_verdict
 from workflows.selectors.dashboard import events_unmatched, halts_by_reason, outbox_waiting
 from workflows.selectors.run_console import runs_by_status
+from workflows.selectors.webhook import endpoints_in_trouble
 
 VERDICTS = (
     Series("allow", "allowed", "good"),
@@ -115,6 +116,7 @@ def _lags(at: datetime) -> dict[str, Any]:
         "outbox_late": outbox.waiting and outbox.lag_seconds > LAG_WORRIES,
         "sealer_lag": lag_words(sealer),
         "sealer_late": sealer > settings.SEALER_LAG_LIMIT_SECONDS,
+        "webhooks_in_trouble": endpoints_in_trouble(),
     }
 
 

@@ -10,6 +10,7 @@ from config.demo.contracts import contracts_ensure
 from config.demo.held import held_ensure
 from config.demo.identity import PEOPLE, SERVICES, organization_ensure, people_ensure, service_ensure
 from config.demo.secrets import DemoSecrets
+from config.demo.webhook import webhook_ensure
 from config.demo.workflows import definitions_ensure, event_example
 from config.env import runtime
 from governance.models import ApiKey, Organization
@@ -37,6 +38,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         contracts = contracts_ensure(organization=organization, at=at)
         definitions = definitions_ensure(organization=organization, at=at)
         event = event_example(organization=organization, at=at)
+        webhook = webhook_ensure(organization=organization, at=at)
         # Before the commit: a key whose clear text is lost would be of no use to anybody.
         secrets.save()
     base_url = runtime().get("base_url") or settings.DEMO_BASE_URL
@@ -51,6 +53,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         "definitions": definitions,
         "attempt_example": attempt_example(),
         "event_example": event,
+        **({"webhook": webhook} if webhook else {}),
     }
 
 

@@ -90,6 +90,9 @@ class ValkeyServer:
         steps = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 2.0))
         if process is not None and not stop_processes([process], steps=steps):
             raise EmbeddedServerError(f"Valkey (pid {process.pid}) does not end.")
+        if process is not None and self._started is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._started.wait(timeout=2)  # its threads may end a moment after itself
         self._reap()
 
     def rotate_log(self) -> None:

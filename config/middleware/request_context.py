@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 
 from config.metrics import HTTP_REQUESTS, HTTP_SECONDS
 from governance.boundary import inspect_reference
-from reasoncodes.trace import bind_trace, clear_trace, read_trace
+from reasoncodes.spans import span_finished, spans_collected
+from reasoncodes.trace import TraceContext, bind_trace, clear_trace, read_trace
 
 log = structlog.get_logger("holdpoint.http")
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
@@ -18,6 +19,12 @@ QUIET_ROUTES = {"health", "health/ready", "metrics"}
 def harmless(request_id: str) -> str:
     """A caller's request id goes into logs and the record: what looks like a person or a secret is replaced."""
     return "" if request_id and inspect_reference(request_id, pointer="") else request_id
+
+
+def labels(request: HttpRequest) -> tuple[str, str]:
+    """Method and route. A method is any word that the caller likes; as a label it must be one of a few."""
+    method = request.method if request.method in METHODS else "other"
+    return str(method), getattr(request.resolver_match, "route", None) or "unmatched"
 
 
 class RequestContextMiddleware:
@@ -32,21 +39,40 @@ class RequestContextMiddleware:
             traceparent=request.headers.get("traceparent", ""),
         )
         bind_trace(trace)
-        started = time.perf_counter()
+        started, began_ns = time.perf_counter(), time.time_ns()
         try:
             response = self.get_response(request)
             response["X-Request-ID"] = trace.request_id
             response["traceparent"] = trace.traceparent
             self._account(request, response, seconds=time.perf_counter() - started)
+            if spans_collected():
+                self._trace(request, response, trace=trace, began_ns=began_ns)
             return response
         finally:
             clear_trace()
 
     @staticmethod
+    def _trace(request: HttpRequest, response: HttpResponse, *, trace: TraceContext, began_ns: int) -> None:
+        method, route = labels(request)
+        if route in QUIET_ROUTES or route.startswith("static"):
+            return
+        names: dict[str, str | int] = {
+            "http.request.method": method,
+            "http.route": route,
+            "http.response.status_code": response.status_code,
+        }
+        span_finished(
+            trace=trace,
+            name=f"{method} {route}",
+            kind="server",
+            began_ns=began_ns,
+            error=str(response.status_code) if response.status_code >= 500 else "",
+            **names,
+        )
+
+    @staticmethod
     def _account(request: HttpRequest, response: HttpResponse, *, seconds: float) -> None:
-        route = getattr(request.resolver_match, "route", None) or "unmatched"
-        # A method is any word that the caller likes; as a label it must be one of a few.
-        method = request.method if request.method in METHODS else "other"
+        method, route = labels(request)
         HTTP_REQUESTS.labels(method=method, route=route, status=response.status_code).inc()
         HTTP_SECONDS.labels(route=route).observe(seconds)
         if route not in QUIET_ROUTES and not route.startswith("static"):

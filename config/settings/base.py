@@ -4,11 +4,12 @@ from typing import Any
 
 from config.env import (
     BASE_DIR,
+    broker_options,
+    broker_url,
     database_settings,
     env,
     evidence_storage,
     exports_storage,
-    redis_scheme_url,
     secret_key,
     server_url,
 )
@@ -17,7 +18,9 @@ from config.settings import sign_in
 from config.settings.sign_in import *  # noqa: F403
 
 DEBUG = False
+PRODUCTION = False
 SECRET_KEY = secret_key()
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -112,7 +115,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = env.str("HOLDPOINT_STATIC_ROOT", default=str(BASE_DIR / "staticfiles"))
 
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -166,7 +169,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     ],
 }
 
-CELERY_BROKER_URL = redis_scheme_url(REDIS_URL, scheme="redis+socket://").replace("?db=", "?virtual_host=")
+# The queue may be another server than the one with streams, throttles and heartbeat: RabbitMQ, or a second Valkey.
+BROKER_URL = env.str("BROKER_URL", default="") or REDIS_URL
+CELERY_BROKER_URL = broker_url(BROKER_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -176,11 +181,8 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 3600,
-    "socket_timeout": 5,
-    "socket_connect_timeout": 3,
-}
+CELERY_BROKER_CONNECTION_TIMEOUT = 3
+CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(BROKER_URL)
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
@@ -224,6 +226,11 @@ LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 
+# Streams are kept so long, read or not. The way in is worth a note when it is so far behind, or nobody reads it.
+STREAM_DAYS = env.int("HOLDPOINT_STREAM_DAYS", default=7)
+CONSUMER_LIMIT_MESSAGES = env.int("HOLDPOINT_CONSUMER_LIMIT_MESSAGES", default=1000)
+CONSUMER_LIMIT_SECONDS = env.int("HOLDPOINT_CONSUMER_LIMIT", default=60)
+
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
@@ -231,11 +238,23 @@ DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 # Where the adapters send: `<organization slug>/<contract slug>` to an address. Private networks only where listed.
 HOLDPOINT_HTTP_TARGETS = env.dict("HOLDPOINT_HTTP_TARGETS", default={})
 HOLDPOINT_HTTP_ALLOW_PRIVATE = env.list("HOLDPOINT_HTTP_ALLOW_PRIVATE", default=[])
+# Webhooks: their own list, because an organization's operator chooses where they go.
+HOLDPOINT_WEBHOOK_ALLOW_PRIVATE = env.list("HOLDPOINT_WEBHOOK_ALLOW_PRIVATE", default=[])
+HOLDPOINT_WEBHOOK_SENDERS = env.int("HOLDPOINT_WEBHOOK_SENDERS", default=1)
+HOLDPOINT_WEBHOOK_KEEP_DAYS = env.int("HOLDPOINT_WEBHOOK_KEEP_DAYS", default=30)
 HOLDPOINT_EMAIL_TARGETS = env.dict("HOLDPOINT_EMAIL_TARGETS", default={})
 HOLDPOINT_SLACK_TOKEN = env.str("HOLDPOINT_SLACK_TOKEN", default="")
 HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
 EMAIL_TIMEOUT = 20
+EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
+EMAIL_PORT = env.int("EMAIL_PORT", default=25)
+EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS = env.bool("EMAIL_USE_TLS", default=False)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="holdpoint@localhost")
+# Where people reach this installation: the links in messages lead there.
+PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default="")
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Holdpoint",

@@ -5,6 +5,7 @@ from config.settings.base import *  # noqa: F403
 
 DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
+PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default=DEMO_BASE_URL)
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
 LEDGER_KEY_CREATE = True
 # A file per database: another one in the same folder is not a shorter record of this one.
@@ -14,6 +15,7 @@ LEDGER_WITNESSES = env.str(
 )
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="US")
 HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
+HOLDPOINT_DEMO_WEBHOOK = env.str("HOLDPOINT_DEMO_WEBHOOK", default="")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"

@@ -1,4 +1,4 @@
-"""web, worker, beat and modules: what each runs, how it is started, and how it is ended."""
+"""web, worker, beat, consumer and modules: what each runs, how it is started, and how it is ended."""
 
 import contextlib
 import signal
@@ -33,6 +33,7 @@ COMMANDS: dict[str, Sequence[str]] = {
         "--pidfile=",
         "--loglevel=INFO",
     ),
+    "consumer": ("manage.py", "consume_events"),
     # Without the control socket: it would sit in the home folder, one for all stacks of this account.
     "web": ("gunicorn", "--config", "config/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
 }

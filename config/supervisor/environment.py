@@ -40,6 +40,8 @@ def stack_environment(
         "PROMETHEUS_MULTIPROC_DIR": str(paths.metrics),
         "PYTHONPATH": str(PROJECT),
         "PYTHONUNBUFFERED": "1",
+        # Where setproctitle is installed, it would overwrite the environment that our processes are found by.
+        "SPT_NOENV": "1",
     }
 
 

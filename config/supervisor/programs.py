@@ -5,8 +5,10 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from celery import platforms
 from django.core.management import call_command
 from django.db import connections
+from gunicorn import util
 from gunicorn.app.wsgiapp import WSGIApplication
 
 from config.celery import app as celery_app
@@ -17,6 +19,7 @@ LOADED_BEFORE = (
     "config.wsgi",
     "config.urls",
     "config.lingering",
+    "config.management.commands.consume_events",
     "config.management.commands.demo",
     "celery.bin.celery",
     "celery.apps.beat",
@@ -47,11 +50,19 @@ def refuse_unless_forkable() -> None:
         raise NotForkable("After loading the database is connected: an import asks it.")
 
 
+def keep_our_titles() -> None:
+    """Where setproctitle is installed, both would rename the process; environment.py keeps it from doing worse."""
+    platforms._setproctitle = None
+    util._setproctitle = lambda title: None
+
+
 def run_celery(arguments: Sequence[str]) -> None:
+    keep_our_titles()
     sys.exit(celery_app.start(list(arguments)))
 
 
 def run_gunicorn(arguments: Sequence[str]) -> None:
+    keep_our_titles()
     sys.argv = ["gunicorn", *arguments]
     WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
 

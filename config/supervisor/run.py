@@ -1,4 +1,5 @@
-"""`make run`: lock, load, servers, migrate, seed, web + worker + beat, wait until ready, modules, watch, stop."""
+"""`make run`: lock, load, servers, migrate, seed, worker + beat + consumer + web, wait until ready, modules, watch,
+stop."""
 
 import os
 import socket
@@ -120,7 +121,7 @@ class Stack:
         self._start_servers()
         say("  migrating the database …")
         self._do(start_migration(paths=self.paths, servers=self.servers, forkserver=forkserver))
-        say("  starting worker, beat and web, and seeding the demo …")
+        say("  starting worker, beat, consumer and web, and seeding the demo …")
         self._start_children(forkserver)
         demo = read_demo(self._do(start_demo(paths=self.paths, forkserver=forkserver)))
         say("  waiting until everything is ready …")
@@ -178,7 +179,7 @@ class Stack:
             time.sleep(WATCH_SECONDS)
 
     def _stop(self) -> None:
-        """modules, web, beat, worker, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
+        """modules, web, consumer, beat, worker, Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
         if self.forkserver:
             say("\nStopping …")
         for begun in self.steps:

@@ -22,6 +22,7 @@ from governance.selectors.witness import witness_standing
 from governance.valkey import valkey
 from governance.witnesses import witnesses_configured
 from reasoncodes.tenancy import every_tenant
+from workflows.selectors.stream import inbound_trouble
 
 log = structlog.get_logger("holdpoint.health")
 
@@ -43,8 +44,10 @@ def check_broker() -> None:
         broker.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=2)
 
 
-def check_streams() -> None:
+def check_streams() -> str | None:
+    """Failing when they cannot be reached. That nobody reads them, or not fast enough, is said: nothing is lost."""
     valkey().exists("holdpoint:streams:probe")
+    return inbound_trouble(most_behind=settings.CONSUMER_LIMIT_MESSAGES, silent_seconds=settings.CONSUMER_LIMIT_SECONDS)
 
 
 def check_beat() -> None:

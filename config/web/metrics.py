@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from config.api.problems import problem_response
 from config.metrics import render_metrics, render_overdue
+from config.waiting import render_waiting
 from governance.selectors.retention import requests_overdue
 from reasoncodes.errors import CredentialMissing
 from reasoncodes.tenancy import every_tenant
@@ -21,7 +22,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if settings.METRICS_TOKEN and not compare_digest(given.encode(), settings.METRICS_TOKEN.encode()):
         return problem_response(request, CredentialMissing())
-    return HttpResponse(render_metrics() + _overdue(), content_type=CONTENT_TYPE_LATEST)
+    figures = render_metrics() + _overdue() + render_waiting(at=timezone.now())
+    return HttpResponse(figures, content_type=CONTENT_TYPE_LATEST)
 
 
 def _overdue() -> bytes:

@@ -1,6 +1,5 @@
 """Who is calling: a bearer key first (so that anonymous is 401), then the browser session."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -12,13 +11,11 @@ from rest_framework.authentication import (
 )
 from rest_framework.request import Request
 
-from governance.models import ApiKey
 from governance.selectors import Credential, credential_for_secret
+from governance.services.api_key import api_key_touch
 from reasoncodes.errors import CredentialMissing
-from reasoncodes.tenancy import every_tenant
 
 BEARER = "bearer "
-LAST_USED_RESOLUTION = timedelta(minutes=10)
 
 
 def bearer_secret(header: str) -> str | None:
@@ -49,15 +46,8 @@ class ApiKeyAuthentication(BaseAuthentication):
         credential = credential_for_secret(secret=secret, at=now)
         if credential is None:
             raise CredentialMissing
-        self._touch(credential.key, now)
+        api_key_touch(key=credential.key, at=now)
         return ServicePrincipal(credential), credential
-
-    @staticmethod
-    def _touch(key: ApiKey, now: Any) -> None:
-        """`last used` to ten minutes: precise enough to find dead keys, cheap enough to keep."""
-        if key.last_used_at is None or now - key.last_used_at > LAST_USED_RESOLUTION:
-            with every_tenant():
-                ApiKey.objects.filter(id=key.id).update(last_used_at=now)
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="holdpoint"'

@@ -66,7 +66,9 @@ class ContractFilter(StrictSerializer):
     state = serializers.ChoiceField(choices=list(ContractState), required=False)
 
 
-@extend_schema_field({"type": "object", "properties": {area.name: {"type": "object"} for area in AREAS}, "additionalProperties": False})
+@extend_schema_field(
+    {"type": "object", "properties": {area.name: {"type": "object"} for area in AREAS}, "additionalProperties": False}
+)
 class DocumentsField(serializers.DictField):
     """Area to document; the areas are checked here, the documents by their schemas."""
 

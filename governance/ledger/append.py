@@ -1,7 +1,7 @@
 """The one function that writes the ledger. It raises rather than skips: no entry, no change."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Any
@@ -11,7 +11,7 @@ from django.db import connection
 
 from governance.errors import LedgerOutsideTransaction
 from governance.ledger.actions import ACTIONS
-from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
+from governance.ledger.entry import EntryText, entry_hash_of_text, payload_hash
 from governance.models import LedgerEntry, PersonReference
 from governance.rows import new_row
 from reasoncodes.actors import Actor, ActorKind
@@ -57,33 +57,41 @@ def ledger_entry_build(
     at: datetime,
     payload: Mapping[str, Any],
     reason_code: str = "",
+    actor_ref: str | None = None,
 ) -> LedgerEntry:
-    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`)."""
+    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`).
+    Who has asked for the actor's reference already hands it over."""
     if action not in ACTIONS:
         raise ValueError(f"ledger action {action} is not registered")
-    trace = current_trace()
-    header = EntryHeader(
-        id=uuid7(),
-        organization_id=organization_id,
-        action=action,
-        subject_type=subject_type,
-        subject_id=subject_id,
-        actor_kind=actor.kind.value,
-        actor_ref=actor_reference(actor),
-        reason_code=reason_code,
-        request_id=trace.request_id if trace else "",
-        trace_id=trace.trace_id if trace else "",
-        at=at,
-    )
-    nonce = token_bytes(16)
+    trace, nonce, entry_id = current_trace(), token_bytes(16), uuid7()
     hashed = payload_hash(payload=payload, nonce=nonce)
+    said = {
+        "action": action,
+        "subject_type": subject_type,
+        "actor_kind": actor.kind.value,
+        "actor_ref": actor_reference(actor) if actor_ref is None else actor_ref,
+        "reason_code": reason_code,
+        "request_id": trace.request_id if trace else "",
+        "trace_id": trace.trace_id if trace else "",
+    }
+    text = EntryText(
+        id=str(entry_id),
+        organization_id=str(organization_id) if organization_id else None,
+        subject_id=str(subject_id),
+        at=at.astimezone(UTC).isoformat(timespec="microseconds"),
+        **said,
+    )
     return new_row(
         LedgerEntry,
-        **{name: getattr(header, name) for name in EntryHeader.__slots__},
+        id=entry_id,
+        organization_id=organization_id,
+        subject_id=subject_id,
+        at=at,
+        **said,
         payload=dict(payload),
         nonce=nonce,
         payload_sha256=hashed,
-        sha256=entry_hash(header=header, payload_sha256=hashed),
+        sha256=entry_hash_of_text(text, payload_sha256=hashed),
     )
 
 

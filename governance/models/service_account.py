@@ -54,6 +54,9 @@ class ApiKey(models.Model):
     service_account = models.ForeignKey(ServiceAccount, on_delete=models.PROTECT, related_name="keys")
     prefix = models.CharField(max_length=12, unique=True, help_text="The part of the key that may be shown.")
     sha256 = models.BinaryField(max_length=32, unique=True)
+    stream_key = models.BinaryField(
+        max_length=32, null=True, help_text="The public half of the key that signs messages on the streams."
+    )
     scopes = ArrayField(models.CharField(max_length=40))
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

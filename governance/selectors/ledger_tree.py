@@ -27,6 +27,12 @@ SELECT at FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
 ORDER BY e.txid, e.id LIMIT 1
 """
 
+SEALED = """
+SELECT l.position, e.id, e.organization_id, e.action, e.subject_id, e.reason_code, e.at, e.payload ->> 'attempt'
+FROM governance_ledgerleaf l JOIN governance_ledgerentry e ON e.id = l.entry_id
+WHERE l.position >= %s AND l.position < %s AND e.action = ANY(%s) ORDER BY l.position
+"""
+
 # Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
 WRITERS = """
 SELECT l.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, coalesce(a.datname, '?') FROM pg_locks l
@@ -113,6 +119,27 @@ def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
             cursor.execute(NODE_HASHES, [list(column) for column in zip(*inner, strict=True)])
             found |= {(level, index): bytes(digest) for level, index, digest in cursor.fetchall()}
     return [found[node] for node in nodes]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEntry:
+    """What those who follow the record need of an entry. Positions have no gaps, and nothing appears behind them."""
+
+    position: int
+    id: UUID
+    organization_id: UUID | None
+    action: str
+    subject_id: UUID
+    reason_code: str
+    at: datetime
+    attempt: str | None
+
+
+def sealed_entries(*, first: int, before: int, actions: Sequence[str]) -> list[SealedEntry]:
+    """Of every organization, in their order."""
+    with connection.cursor() as cursor:
+        cursor.execute(SEALED, [first, before, list(actions)])
+        return [SealedEntry(*row) for row in cursor.fetchall()]
 
 
 def sealer_lag(*, at: datetime) -> float:

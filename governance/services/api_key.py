@@ -9,14 +9,16 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from governance.errors import KeyLimitReached
-from governance.keys import key_generate, key_hash
+from governance.keys import key_generate, key_hash, stream_public_key
 from governance.ledger.append import ledger_append
 from governance.models import ApiKey, ServiceAccount, User
 from governance.roles import ApiScope
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import FieldError, InvalidInput, NotFound, Refused, WrongState
+from reasoncodes.tenancy import every_tenant
 
 LIVE_KEYS = 2
+LAST_USED_RESOLUTION = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,13 @@ def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
     return key
 
 
+def api_key_touch(*, key: ApiKey, at: datetime) -> None:
+    """`last used` to ten minutes: precise enough to find dead keys, cheap enough to keep."""
+    if key.last_used_at is None or at - key.last_used_at > LAST_USED_RESOLUTION:
+        with every_tenant():
+            ApiKey.objects.filter(id=key.id).update(last_used_at=at)
+
+
 def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=at), service_account_id=service_account_id, revoked_at=None
@@ -117,7 +126,12 @@ def _insert(
         raise Refused("Only an administrator of the installation may give orchestrator:admin.")
     prefix, secret = key_generate()
     key = ApiKey.objects.create(
-        service_account=account, prefix=prefix, sha256=key_hash(secret), scopes=chosen, expires_at=expires_at
+        service_account=account,
+        prefix=prefix,
+        sha256=key_hash(secret),
+        stream_key=stream_public_key(secret),
+        scopes=chosen,
+        expires_at=expires_at,
     )
     _record(key, action, actor=actor, at=at, replaces=replaces)
     return IssuedKey(key=key, secret=secret)

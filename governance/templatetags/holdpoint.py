@@ -32,6 +32,7 @@ TONES = {
     "engaged": "bad",
     "completed": "good",
     "done": "good",
+    "delivered": "good",
     "running": "info",
     "in_progress": "info",
     "waiting_approval": "warn",

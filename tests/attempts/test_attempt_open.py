@@ -7,10 +7,11 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import transaction
 
-from attempts.models import Attempt, AttemptTransition, IdempotencyRecord, Review, Slot
+from attempts.models import Attempt, AttemptTransition, DispatchIntent, IdempotencyRecord, Review, Slot
 from attempts.services.attempt_open import Opened, attempt_open
 from governance.documents import default_documents
 from governance.models import Contract, EnforcementDecision, LedgerEntry, ServiceAccount
+from governance.pending import Pending
 from governance.services.contract import contract_suspend
 from governance.services.service_account import service_account_suspend
 from governance.services.shutdown import shutdown_engage
@@ -44,11 +45,14 @@ def arguments(contract: Contract, **changes: Any) -> dict[str, Any]:
 
 
 def opening(contract: Contract, **changes: Any) -> Opened:
+    pending = Pending()
     with transaction.atomic():
-        return attempt_open(**arguments(contract, **changes))
+        opened = attempt_open(**arguments(contract, pending=pending, **changes))
+        pending.write()
+    return opened
 
 
-def test_an_allowed_step_has_an_attempt_with_every_row_of_an_intake(cast: Cast) -> None:
+def test_an_allowed_step_has_an_attempt_with_every_row_of_an_intake_and_is_sent(cast: Cast) -> None:
     opened = opening(open_contract(cast))
     assert (opened.verdict, opened.reason_code, opened.review, opened.existed) == ("allow", "", None, False)
     with every_tenant():
@@ -61,8 +65,29 @@ def test_an_allowed_step_has_an_attempt_with_every_row_of_an_intake(cast: Cast) 
         assert Slot.objects.count() == 4
         assert IdempotencyRecord.objects.get().key == "step-00000001"
         written = LedgerEntry.objects.filter(subject_id=attempt.id).order_by("id")
-        assert [row.action for row in written] == ["attempt.received", "attempt.deduplicated", "attempt.approved"]
-        assert {row.actor_ref for row in written} == {str(attempt.caller_id)}
+        taken_in = ["attempt.received", "attempt.deduplicated", "attempt.approved"]
+        assert [row.action for row in written] == [*taken_in, "attempt.leased", "attempt.dispatched"]
+        assert {row.actor_ref for row in written[:3]} == {str(attempt.caller_id)}
+        intent = DispatchIntent.objects.get()
+        assert opened.intent == intent
+        assert (intent.attempt_id, intent.number, intent.fence, intent.once) == (attempt.id, 1, 1, True)
+        assert (intent.effect_key, intent.action_digest) == (f"hp-{attempt.id}", attempt.action_digest)
+        assert (attempt.lease_owner, attempt.lease_token, attempt.tries) == ("workflow", 1, 1)
+        assert (attempt.lease_expires_at, attempt.next_eligible_at) == (None, None)
+
+
+def test_one_that_ends_in_the_same_transaction_takes_no_place_beyond_it_unless_it_is_held(cast: Cast) -> None:
+    contract = open_contract(cast)
+    assert opening(contract, keeps=False).verdict == "allow"
+    with every_tenant():
+        assert not Slot.objects.exists()
+    holding = open_contract(cast, rules=HOLD, slug="held", policy_slug="held")
+    held = opening(holding, keeps=False, idempotency_key="step-00000003")
+    assert held.verdict == "needs_approval"
+    with every_tenant():
+        assert set(Slot.objects.values_list("attempt_id", flat=True)) == {held.attempt and held.attempt.id}
+    busy = opening(contract, keeps=False, idempotency_key="step-00000002", context_ref="ctx-0001")
+    assert (busy.verdict, busy.reason_code) == ("deny", "concurrency_limit")
 
 
 def test_a_held_step_has_its_review_and_a_denied_one_its_reason(cast: Cast) -> None:
@@ -71,9 +96,11 @@ def test_a_held_step_has_its_review_and_a_denied_one_its_reason(cast: Cast) -> N
     denied = opening(denying, idempotency_key="step-00000002", context_ref="ctx-0002")
     assert (held.verdict, held.reason_code) == ("needs_approval", "review_required")
     assert denied.attempt is not None
+    assert denied.intent is held.intent is None
     assert (denied.verdict, denied.reason_code, denied.attempt.state) == ("deny", "policy_denied", "preflight-denied")
     with every_tenant():
         assert held.review == Review.objects.get()
+        assert set(Slot.objects.values_list("attempt_id", flat=True)) == {held.attempt and held.attempt.id}
 
 
 def test_a_closed_contract_is_an_answer_and_leaves_no_row(cast: Cast) -> None:
@@ -201,15 +228,17 @@ def test_it_is_undone_with_its_callers_transaction(cast: Cast) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_outside_a_transaction_it_refuses_to_start() -> None:
     with pytest.raises(transaction.TransactionManagementError):
-        attempt_open(**arguments(open_contract(Cast())))
+        attempt_open(**arguments(open_contract(Cast()), pending=Pending()))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_costs_four_statements_and_no_savepoint(django_assert_num_queries: Any) -> None:
+def test_it_costs_three_statements_and_no_savepoint(django_assert_num_queries: Any) -> None:
     contract = open_contract(Cast())
     opening(contract)
-    with transaction.atomic(), django_assert_num_queries(4):
-        attempt_open(**arguments(contract, idempotency_key="step-00000002", context_ref="ctx-0002"))
+    pending = Pending()
+    with transaction.atomic(), django_assert_num_queries(3):
+        attempt_open(**arguments(contract, pending=pending, idempotency_key="step-00000002", context_ref="ctx-0002"))
+        pending.write()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,10 +1,12 @@
 """`manage.py demo`: one JSON object for programs, the same again the second time, and never in production."""
 
 import json
-import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from governance.documents import OWNER_GROUPS
 from governance.models import ApiKey, LedgerEntry, User
 from reasoncodes.tenancy import every_tenant
 from tests.governance.support import everything_stored, row_counts
+from tests.production import minimal_environment
+from tests.worlds import kept_for_the_module
 from workflows.starters.starters import NAMES, starter
 
 KEYS = {"caller", "executor", "reviewer_service", "workflows", "governance", "ledger", "admin", "other_caller"}
@@ -34,14 +38,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@dataclass(frozen=True)
+class Seeded:
+    facts: dict[str, Any]
+    secrets: str
+    mode: int
+
+
+@pytest.fixture(scope="module")
+def seeded_once(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Seeded]:
+    home = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch, kept_for_the_module(django_db_blocker) as world:
+        patch.setenv("HOLDPOINT_HOME", str(home))
+        with world:
+            facts = demo()
+        yield Seeded(facts, (home / "demo.json").read_text(), (home / "demo.json").stat().st_mode)
+
+
+@pytest.fixture
+def seeded(seeded_once: Seeded, db: None, folder: Path) -> Seeded:
+    """The demo organization as its first seeding left it, with its file in this test's folder."""
+    (folder / "demo.json").write_text(seeded_once.secrets)
+    return replace(seeded_once, facts=deepcopy(seeded_once.facts))
+
+
 def demo() -> dict[str, Any]:
     out = StringIO()
     call_command("demo", "--json", stdout=out)
     return dict(json.loads(out.getvalue()))
 
 
-def test_it_tells_what_a_black_box_check_needs(db: None) -> None:
-    facts = demo()
+def test_it_tells_what_a_black_box_check_needs(seeded: Seeded) -> None:
+    facts = seeded.facts
     assert {"base_url", "organization", "other_organization", "users", "keys", "contracts", "definitions"} <= set(facts)
     assert set(facts["organization"]) == set(facts["other_organization"]) == {"id", "slug"}
     assert facts["organization"]["id"] != facts["other_organization"]["id"]
@@ -50,10 +80,11 @@ def test_it_tells_what_a_black_box_check_needs(db: None) -> None:
     assert all(set(user) == {"username", "password"} for user in facts["users"].values())
     assert set(facts["keys"]) == KEYS
     assert facts["attempt_example"]["action"]["payload_sha256"]
+    assert "webhook" not in facts  # nobody named a receiver
 
 
-def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(db: None) -> None:
-    facts = demo()
+def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(seeded: Seeded) -> None:
+    facts = seeded.facts
     assert set(facts["definitions"]) == set(NAMES)
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}")
@@ -69,8 +100,8 @@ def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(db
     assert Draft202012Validator(schema).is_valid(example)
 
 
-def test_the_logins_and_keys_work(db: None) -> None:
-    facts = demo()
+def test_the_logins_and_keys_work(seeded: Seeded) -> None:
+    facts = seeded.facts
     for user in facts["users"].values():
         found = User.objects.get(username=user["username"])
         assert found.check_password(user["password"])
@@ -83,8 +114,12 @@ def test_the_logins_and_keys_work(db: None) -> None:
     assert api.get(url, HTTP_AUTHORIZATION=f"Bearer {facts['keys']['workflows']}").status_code == 200
 
 
-def test_the_second_time_it_makes_nothing_and_says_the_same(db: None) -> None:
+def test_the_second_time_it_makes_nothing_and_says_the_same(seeded: Seeded, settings: Any) -> None:
+    settings.HOLDPOINT_DEMO_WEBHOOK = "http://127.0.0.1:9/hook"
     first, rows = demo(), row_counts()
+    assert (first["webhook"]["url"], first["webhook"]["secret"][:6]) == (settings.HOLDPOINT_DEMO_WEBHOOK, "whsec_")
+    assert demo()["webhook"] == first["webhook"]
+    settings.HOLDPOINT_DEMO_WEBHOOK = ""  # asked beside a stack that has it
     second = demo()
     example, another = first.pop("event_example"), second.pop("event_example")
     assert second == first
@@ -93,15 +128,16 @@ def test_the_second_time_it_makes_nothing_and_says_the_same(db: None) -> None:
     assert {name for name in example if example[name] != another[name]} == fresh
 
 
-def test_one_that_waited_for_another_takes_over_what_that_one_made(db: None) -> None:
+def test_one_that_waited_for_another_takes_over_what_that_one_made(seeded: Seeded, folder: Path) -> None:
     """`make run` seeds while somebody asks for the demo: the second must not replace the first one's keys."""
+    (folder / "demo.json").unlink()
     waited = DemoSecrets()  # read before the other one wrote
-    facts = demo()
-    assert demo_seed(at=timezone.now(), secrets=waited)["keys"] == facts["keys"]
+    (folder / "demo.json").write_text(seeded.secrets)
+    assert demo_seed(at=timezone.now(), secrets=waited)["keys"] == seeded.facts["keys"]
 
 
-def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(db: None, folder: Path) -> None:
-    first = demo()
+def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(seeded: Seeded, folder: Path) -> None:
+    first = seeded.facts
     (folder / "demo.json").unlink()
     second = demo()
     assert second["organization"] == first["organization"]
@@ -112,8 +148,8 @@ def test_a_lost_file_means_new_secrets_for_the_same_people_and_accounts(db: None
     assert answer.status_code == 401
 
 
-def test_a_revoked_key_is_replaced(db: None) -> None:
-    first = demo()
+def test_a_revoked_key_is_replaced(seeded: Seeded) -> None:
+    first = seeded.facts
     with every_tenant():
         prefix = first["keys"]["workflows"].split("_")[1]
         ApiKey.objects.filter(prefix=prefix).update(revoked_at="2026-01-01T00:00Z")
@@ -121,24 +157,22 @@ def test_a_revoked_key_is_replaced(db: None) -> None:
     assert {name for name in KEYS if first["keys"][name] != second["keys"][name]} == {"workflows"}
 
 
-def test_a_second_time_no_password_is_hashed_again(db: None) -> None:
+def test_a_second_time_no_password_is_hashed_again(seeded: Seeded) -> None:
     """Seventeen hashes are seconds at every start, and a new hash would sign everybody out."""
-    demo()
     before = dict(User.objects.values_list("username", "password"))
     demo()
     assert dict(User.objects.values_list("username", "password")) == before
 
 
-def test_secrets_are_in_a_file_of_the_owner_and_not_in_the_database(db: None, folder: Path) -> None:
-    facts = demo()
-    assert stat.S_IMODE((folder / "demo.json").stat().st_mode) == 0o600
+def test_secrets_are_in_a_file_of_the_owner_and_not_in_the_database(seeded: Seeded) -> None:
+    facts = seeded.facts
+    assert stat.S_IMODE(seeded.mode) == 0o600
     stored = everything_stored()
     for secret in [*facts["keys"].values(), *(user["password"] for user in facts["users"].values())]:
         assert secret not in stored
 
 
-def test_what_it_makes_is_on_the_ledger(db: None) -> None:
-    demo()
+def test_what_it_makes_is_on_the_ledger(seeded: Seeded) -> None:
     with every_tenant():
         actions = set(LedgerEntry.objects.values_list("action", flat=True))
     assert {"organization.created", "person.created", "person.role_given", "api_key.issued"} <= actions
@@ -155,7 +189,7 @@ def test_a_broken_file_is_a_lost_file(folder: Path, text: str) -> None:
     assert DemoSecrets().key("caller") == "hp_x"
 
 
-def test_people_read_a_list(db: None) -> None:
+def test_people_read_a_list(seeded: Seeded) -> None:
     out = StringIO()
     call_command("demo", stdout=out)
     assert "operator" in out.getvalue()
@@ -170,18 +204,11 @@ def test_it_is_refused_where_the_demo_is_not_allowed(db: None, settings: Any) ->
     assert row_counts() == rows
 
 
-def test_it_is_refused_under_production_settings() -> None:
+def test_it_is_refused_under_production_settings(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "manage.py", "demo", "--json"],
         cwd=BASE_DIR,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "config.settings.production",
-            "ALLOWED_HOSTS": "holdpoint.example",
-            "HOLDPOINT_REGION": "US",
-            "HOLDPOINT_METRICS_TOKEN": "token",
-            "HOLDPOINT_LEDGER_KEY_FILE": "ledger.key",
-        },
+        env=minimal_environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=60,

@@ -23,6 +23,7 @@ READERS = {"env", "environ", "inherited"}
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"`((?:config|reasoncodes|governance|attempts|workflows|tests|docs|bench|templates)/[\w./-]+)`")
+ROUTE = re.compile(r"`[A-Z]+ /[^`]*`")
 PROBLEM = re.compile(r"[`/]([a-z]+(?:-[a-z]+)+)(?=`|\s|$)")
 PROBLEM_LINE = re.compile(r"/problems/[a-z]|\b[45]\d\d\b")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -64,8 +65,9 @@ def anchors(page: Path) -> set[str]:
 
 
 def problems_mentioned(page: Path) -> set[str]:
-    """Hyphenated words in code style on lines that give an error status; states and the demo's slugs look alike."""
-    lines = [line for line in page.read_text().splitlines() if PROBLEM_LINE.search(line)]
+    """Hyphenated words in code style on lines that give an error status; states, routes and the demo's slugs look
+    alike."""
+    lines = [ROUTE.sub("", line) for line in page.read_text().splitlines() if PROBLEM_LINE.search(line)]
     found = {word for line in lines for word in PROBLEM.findall(line) if not word.startswith("demo-")}
     return found - {state.value for state in AttemptState}
 

@@ -17,12 +17,14 @@ from governance.admin.lists import BoundedPaginator
 from governance.models import EnforcementDecision, LedgerEntry
 from governance.selectors import lists
 from reasoncodes.tenancy import every_tenant
+from tests.attempts.execution.target import CountingTarget
 from tests.attempts.test_intake import body, post
 from tests.attempts.test_tick_cost import copy_rows as copies
 from tests.cast import Cast
 from tests.governed import HOLD, open_contract
 from tests.workflows.running import Running
-from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance
+from tests.workflows.webhooks.support import Hooks
+from workflows.models import OutboxEvent, WebhookDelivery, WorkflowEvent, WorkflowInstance
 from workflows.selectors import run_console
 
 FEW, MANY = 1_500, 9_000
@@ -38,6 +40,7 @@ TABLES = (
     "workflows_workflowinstance",
     "workflows_workflowevent",
     "workflows_outboxevent",
+    "workflows_webhookdelivery",
 )
 
 
@@ -73,6 +76,12 @@ class Heap:
             self.sent = OutboxEvent.objects.filter(instance=run)[0]
             self.decision = EnforcementDecision.objects.all()[0]
             self.entry = LedgerEntry.objects.filter(organization=cast.organization)[0]
+        hooks = Hooks(cast, CountingTarget())
+        hooks.target.stop()
+        hooks.endpoint()
+        hooks.tell([run.id])
+        with every_tenant():
+            self.told = WebhookDelivery.objects.get()
         self.made = 0
 
     def grow(self, total: int) -> None:
@@ -86,6 +95,8 @@ class Heap:
         copy_rows("governance_enforcementdecision", self.decision.id, count, **own, verdict="'allow'")
         copy_rows("governance_ledgerentry", self.entry.id, count, **own)
         copy_rows("workflows_outboxevent", self.sent.id, count, **own, status="'sent'")
+        told = {"event_id": random, "state": "'delivered'", "ended_at": "now()"}
+        copy_rows("workflows_webhookdelivery", self.told.id, count, **own, **told)
         run = {"case_id": random, "state": "'completed'"}
         copy_rows("workflows_workflowinstance", self.run.id, count, **own, **run)
         kept = {"instance_id": "NULL", "number": "NULL", "event_id": random, "outcome": "'unmatched'"}

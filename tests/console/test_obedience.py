@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.urls import reverse
 
-from attempts.models import Attempt, IdempotencyRecord, QuarantineCase, Review
+from attempts.models import Attempt, IdempotencyRecord, Notification, QuarantineCase, Review
 from config.admin_menu import navigation
 from governance.admin.base import ConsoleAdmin
 from governance.admin.beat import PeriodicTaskAdmin
@@ -23,19 +23,22 @@ from reasoncodes.models import ReasonCode
 from tests.cast import Cast
 from tests.governance.support import row_counts
 from tests.governed import open_contract
-from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance
+from workflows.models import OutboxEvent, ParkedMessage, WebhookDelivery, WorkflowEvent, WorkflowInstance
 
 HOT = {
     Attempt,
     Review,
     QuarantineCase,
     IdempotencyRecord,
+    Notification,
     EnforcementDecision,
     GovernanceViolation,
     LedgerEntry,
     WorkflowInstance,
     WorkflowEvent,
     OutboxEvent,
+    ParkedMessage,
+    WebhookDelivery,
 }
 # Settings of an organization are changed in place, through services that put the change on the ledger.
 EDITABLE = {Organization, ReasonCode}

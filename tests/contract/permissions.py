@@ -43,7 +43,9 @@ PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 NO_PAGES = re.compile(
     r"[\^(]|/login/|/logout/|/password_change/|/jsi18n/|<path:content_type_id>|<path:object_id>/$|/filters/"
 )
-POSTED = re.compile(r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine)/$|/<slug:area>/$|/bulk$")
+POSTED = re.compile(
+    r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine)/$|/<slug:area>/$|/bulk$|notifications"
+)
 
 
 @dataclass(frozen=True)

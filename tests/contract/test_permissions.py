@@ -108,7 +108,7 @@ def api_columns(world: World, trial: Trial, names: set[str]) -> Cells:
 
 
 def console_columns(world: World, trial: Trial, names: set[str]) -> Cells:
-    blank = copy.deepcopy(settings.TEMPLATES)
+    blank: list[Any] = copy.deepcopy(settings.TEMPLATES)
     blank[0] |= {"APP_DIRS": False}
     blank[0]["OPTIONS"]["loaders"] = ["tests.contract.permissions.BlankLoader"]
     columns = {}

@@ -15,6 +15,8 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from attempts.models import ChatIdentity
+from attempts.services.chat_workspace import workspace_connect
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from governance.models import Organization, User
@@ -65,6 +67,7 @@ class World:
         self._attempts()
         self._runs()
         self._governance()
+        self._outside()
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
         self.api.put(f"{API}/ledger/entries/{self.ids['entry_id'][0]}")  # a violation
@@ -164,6 +167,23 @@ class World:
         ours = str(self.post("/reason-codes", code)["id"])
         self.ids["reason_code_id"] = [ours, self.first("/reason-codes?scope=denial")]
         self.values |= {"policy_slug": "demo-allow", "reason_code": "rehearsal", "to_username": "reviewer2"}
+
+    def _outside(self) -> None:
+        """Webhooks, chat and mail; nothing is sent."""
+        hook = {"url": "https://hooks.example.com/holdpoint", "events": ["*"]}
+        endpoint = str(self.post("/webhook-endpoints", hook)["id"])
+        told = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
+        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(told["id"])]}
+        self.ids["route_id"] = [str(self.post("/notification-routes", {"channel": "email"})["id"])]
+        secrets = {"bot_token": f"xoxb-{'1' * 24}", "signing_secret": "2" * 32}
+        with every_tenant():
+            organization = Organization.objects.get(slug="demo")
+            workspace = workspace_connect(
+                actor=SYSTEM, at=timezone.now(), organization=organization, name="Demo", team_id="T0DEMO", **secrets
+            )
+            person, now = User.objects.get(username="reviewer"), timezone.now()
+            identity = ChatIdentity.objects.create(workspace=workspace, user=person, chat_user="U0RITA", linked_at=now)
+        self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])

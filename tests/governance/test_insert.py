@@ -9,9 +9,10 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from governance.errors import LedgerOutsideTransaction
-from governance.insert import Gate, insert_together
+from governance.insert import Change, Gate, Removal, insert_together
 from governance.ledger.append import ledger_entry_build
-from governance.models import EnforcementDecision, LedgerEntry, Snapshot
+from governance.models import EnforcementDecision, LedgerEntry, Organization, Product, Snapshot
+from governance.pending import Pending
 from governance.rows import new_row
 from governance.statement import fetch
 from reasoncodes.actors import SYSTEM, ActorKind
@@ -76,6 +77,40 @@ def test_all_or_nothing(cast: Cast) -> None:
         insert_together([snapshot(), snapshot()], [decision(cast)])
     with every_tenant():
         assert not EnforcementDecision.objects.exists()
+
+
+def test_changes_and_removals_go_with_the_rows_or_not_at_all(cast: Cast) -> None:
+    organization, gone = cast.organization, Product.objects.create(organization=cast.organization, slug="gone")
+    kept = Product.objects.create(organization=organization, slug="kept")
+    organization.max_concurrency, organization.name = 7, "Changed"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        insert_together(
+            [snapshot(), snapshot()],
+            changes=[Change(organization, ("max_concurrency",))],
+            removals=[Removal(Product, "id", gone.id)],
+        )
+    pending = Pending()
+    pending.change(organization, ("max_concurrency",))
+    pending.change(organization, ("name", "max_concurrency"))
+    pending.remove(Product, "id", gone.id)
+    written = entry()
+    pending.add(written)
+    pending.change(written, ("payload",))  # it goes in as it is: there is nothing to change
+    assert pending.holds(written)
+    with CaptureQueriesContext(connection) as captured:
+        pending.write()
+        pending.write()  # there is nothing left
+    assert len(captured) == 1
+    with every_tenant():
+        assert Organization.objects.filter(id=organization.id, max_concurrency=7, name="Changed").exists()
+        assert list(Product.objects.values_list("id", flat=True)) == [kept.id]
+        assert LedgerEntry.objects.filter(id=written.id).exists()
+    with pytest.raises(ValueError, match="gate"):
+        insert_together(
+            [snapshot()],
+            changes=[Change(organization, ("name",))],
+            gate=Gate("gate AS (SELECT TRUE AS go)", "go", 0),
+        )
 
 
 def test_a_text_that_is_too_long_is_refused_and_not_cut_off(cast: Cast) -> None:

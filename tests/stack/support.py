@@ -127,7 +127,7 @@ class RunningStack:
     def start(self) -> None:
         """Start it and wait for the banner."""
         self.begin()
-        wait_for(lambda: self.ended or "Ctrl-C stops" in self.text, seconds=90, what="the banner")
+        wait_for(lambda: self.ended or "Ctrl-C stops" in self.text, seconds=150, what="the banner")
         assert not self.ended, self.text
 
     @property

@@ -125,7 +125,7 @@ def test_a_busy_port_is_one_line_and_nothing_is_started(stack: RunningStack, hom
     assert processes_of(home) == []
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "modules"])
+@pytest.mark.parametrize("name", ["web", "worker", "beat", "consumer", "modules"])
 def test_a_process_that_is_killed_comes_back(stack: RunningStack, name: str) -> None:
     before = child_pid(stack, name)
     said = stack.text.count(f"{name} runs again")
@@ -137,7 +137,7 @@ def test_a_process_that_is_killed_comes_back(stack: RunningStack, name: str) -> 
 
 def test_the_application_is_loaded_once_and_when_that_process_is_killed_all_come_back(stack: RunningStack) -> None:
     before = forkserver(stack)
-    names = ("worker", "beat", "web", "modules")
+    names = ("worker", "beat", "consumer", "web", "modules")
     assert {psutil.Process(child_pid(stack, name)).ppid() for name in names} == {before.pid}
     said = {name: stack.text.count(f"{name} runs again") for name in names}
     os.kill(child_pid(stack, "beat"), signal.SIGSTOP)  # one that does not hear the signal to end

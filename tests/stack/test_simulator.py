@@ -1,4 +1,5 @@
-"""Thirty cases in a running stack, answered by the simulated modules, with failures, repetitions and a kill -9."""
+"""Thirty cases in a running stack, answered by the simulated modules on the streams, with failures, repetitions and a
+kill -9."""
 
 import json
 import os
@@ -28,6 +29,7 @@ UNRULY = {
     "HOLDPOINT_MODULES_DUPLICATE_RATE": "0.4",
     "HOLDPOINT_MODULES_REORDER_RATE": "0.3",
     "HOLDPOINT_MODULES_SEED": "7",
+    "HOLDPOINT_MODULES_VIA": "stream",
 }
 
 

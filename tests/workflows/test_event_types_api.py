@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 from tests.cast import Cast
 from tests.governance.decide.support import problem
 from workflows.events.catalogue import event_types
+from workflows.events.webhooks import TYPES
 
 URL = "/api/v1/event-types"
 
@@ -16,12 +17,14 @@ def test_all_are_listed_and_each_has_a_schema_that_is_one(cast: Cast) -> None:
     api = cast.api("orchestrator:read")
     listed = api.get(URL).json()
     assert (listed["next"], listed["previous"]) == (None, None)
-    assert [row["name"] for row in listed["results"]] == [event.name for event in event_types()]
+    names = [row["name"] for row in listed["results"]]
+    assert names == sorted({*(event.name for event in event_types()), *TYPES})
     for row in listed["results"]:
         one = api.get(f"{URL}/{row['name']}").json()
         assert {name: one[name] for name in row} == row
         assert one["versions"] == ["v1"]
         Draft202012Validator.check_schema(one["schema"])
+        assert (one["webhook_schema"] is not None) == row["webhook"] == (row["name"] in TYPES)
         assert api.get(one["schema"]["$id"]).json() == one["schema"]
 
 
@@ -46,10 +49,13 @@ def test_the_schema_judges_an_event(cast: Cast) -> None:
 
 def test_they_are_filtered_by_direction(cast: Cast) -> None:
     api = cast.api("orchestrator:read")
-    found = {way: {row["name"] for row in api.get(f"{URL}?direction={way}").json()["results"]} for way in ("in", "out")}
+    ways = ("in", "out", "webhook")
+    found = {way: {row["name"] for row in api.get(f"{URL}?direction={way}").json()["results"]} for way in ways}
     assert "case.created" in found["in"]
     assert "ai_review.requested" in found["out"]
+    assert "attempt.held" in found["webhook"]
     assert not found["in"] & found["out"]
+    assert {row["name"] for row in api.get(f"{URL}?webhook=true").json()["results"]} == set(TYPES)
     assert problem(api.get(f"{URL}?direction=up")) == (400, "invalid-input")
     assert problem(api.get(f"{URL}?colour=red")) == (400, "unknown-parameter")
 

@@ -1,16 +1,20 @@
 """Whatever comes at the same moment, on real connections: every input counts once, and nobody waits for each other."""
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from attempts.models import Attempt, DispatchIntent, Review
-from governance.states import ContractState
+from governance.gate import gate_shut
+from governance.services.shutdown import shutdown_engage
+from governance.states import ContractState, ShutdownScope
 from reasoncodes.errors import DomainError
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
@@ -18,6 +22,7 @@ from tests.cast import Cast
 from tests.governed import HOLD
 from tests.workflows.world import World, ago, brief, check_record, people
 from workflows.models import WorkflowEvent, WorkflowInstance
+from workflows.selectors.instance import instance_lock
 from workflows.services.intervene import Order
 from workflows.services.supersede import instance_supersede
 from workflows.states import InterventionAction
@@ -66,6 +71,74 @@ def test_the_same_completion_twenty_times_at_once_advances_once(cast: Cast) -> N
     with every_tenant():
         assert Attempt.objects.count() == DispatchIntent.objects.count() == 1
     check_record(world, instance)
+
+
+def test_who_waited_for_the_lock_sees_what_was_written_meanwhile(cast: Cast) -> None:
+    """Steps and lock come with one statement, which sees the steps as they were when it began to wait."""
+    world = World(cast).ready()
+    instance = world.start()
+    locked, waits = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with every_tenant(), transaction.atomic():
+            instance_lock(instance_id=instance.id)
+            locked.set()
+            assert waits.wait(20)
+            world.complete(instance)
+
+    def second() -> list[tuple[str, str]]:
+        assert locked.wait(20)
+        with every_tenant(), transaction.atomic():
+            threading.Thread(target=tell_when_somebody_waits, args=[waits]).start()
+            held = instance_lock(instance_id=instance.id)
+            assert held.events == 2
+            return [(step.step_id, step.status) for step in held.held_steps or ()]
+
+    _, seen = at_once(first, second)
+    assert seen == [("consent_gate", "completed"), ("image_check", "in_progress")]
+
+
+def tell_when_somebody_waits(waits: threading.Event) -> None:
+    with connection.cursor() as cursor:
+        for _ in range(200):
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            if cursor.fetchone() != (0,):
+                break
+            time.sleep(0.05)
+    waits.set()
+    connection.close()
+
+
+def test_a_request_does_not_go_out_after_a_shutdown_that_it_met_at_the_gate(cast: Cast) -> None:
+    world = World(cast).ready()
+    instance = world.start()
+    engaged = threading.Event()
+
+    def engage() -> None:
+        with every_tenant(), transaction.atomic():
+            gate_shut()
+            shutdown_engage(
+                actor=world.operator,
+                at=timezone.now(),
+                scope=ShutdownScope.ORGANIZATION,
+                organization_id=world.organization.id,
+                reason_code="operator_shutdown",
+                note="Incident 17",
+            )
+            engaged.set()
+            waits = threading.Event()
+            threading.Thread(target=tell_when_somebody_waits, args=[waits]).start()
+            assert waits.wait(20)
+
+    def answer() -> str:
+        assert engaged.wait(20)
+        return world.complete(instance).event.outcome
+
+    _, outcome = at_once(engage, answer)
+    assert outcome == "advanced"
+    assert world.fresh(instance).halt_reason == "shutdown_engaged"
+    assert world.sent(instance)[:1] == ["consent.check.requested"]
+    assert "case.images_check.requested" not in world.sent(instance)
 
 
 def test_a_case_that_is_told_by_five_at_once_runs_once(cast: Cast) -> None:

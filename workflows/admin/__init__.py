@@ -1,5 +1,5 @@
 """The operator console's pages of this app."""
 
-from workflows.admin import bulk, definitions, kept_events, outbox, runs
+from workflows.admin import bulk, definitions, kept_events, outbox, parked, runs, webhooks
 
-__all__ = ["bulk", "definitions", "kept_events", "outbox", "runs"]
+__all__ = ["bulk", "definitions", "kept_events", "outbox", "parked", "runs", "webhooks"]

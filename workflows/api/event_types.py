@@ -12,31 +12,50 @@ from governance.roles import ApiScope
 from reasoncodes.api.conventions import ApiView, StrictSerializer
 from reasoncodes.errors import NotFound
 from workflows.events.catalogue import event_type, event_types, schema_document, versions_of
+from workflows.events.webhooks import TYPES, VERSION, webhook_schema
 from workflows.kinds.base import EventType
 
 READ = ApiScope.ORCHESTRATOR_READ
+WEBHOOK = "webhook"
+DIRECTIONS = ["in", "out", WEBHOOK]
+ONLY_WEBHOOKS = {
+    one.name: EventType(name=one.name, direction=WEBHOOK, description=one.description, schema=one.data)
+    for one in TYPES.values()
+    if event_type(one.name) is None
+}
 
 
 class EventTypeOut(serializers.Serializer[EventType]):
     name = serializers.CharField()
     version = serializers.CharField()
-    direction = serializers.ChoiceField(choices=["in", "out"], help_text="`in`: a module sends it to Holdpoint.")
+    direction = serializers.ChoiceField(choices=DIRECTIONS, help_text="`in`: a module sends it to Holdpoint.")
     description = serializers.CharField()
+    webhook = serializers.SerializerMethodField(help_text="Whether webhook endpoints can ask for it.")
+
+    def get_webhook(self, event: EventType) -> bool:
+        return event.name in TYPES
 
 
 class EventTypeDetailOut(EventTypeOut):
     versions = serializers.SerializerMethodField()
     schema = serializers.SerializerMethodField(help_text="JSON Schema of the whole event, envelope and payload.")
+    webhook_schema = serializers.SerializerMethodField(
+        help_text="JSON Schema of a webhook's body; null: there is none."
+    )
 
     def get_versions(self, event: EventType) -> list[str]:
-        return versions_of(event.name)
+        return versions(event.name)
 
     def get_schema(self, event: EventType) -> dict[str, Any]:
-        return schema_document(event)
+        return document(event)
+
+    def get_webhook_schema(self, event: EventType) -> dict[str, Any] | None:
+        return webhook_schema(TYPES[event.name]) if event.name in TYPES else None
 
 
 class EventTypeFilter(StrictSerializer):
-    direction = serializers.ChoiceField(choices=["in", "out"], required=False)
+    direction = serializers.ChoiceField(choices=DIRECTIONS, required=False)
+    webhook = serializers.BooleanField(required=False)
 
 
 class EventTypeListApi(ApiView):
@@ -47,8 +66,10 @@ class EventTypeListApi(ApiView):
 
     @extend_schema(operation_id="event_types_list", parameters=[EventTypeFilter], responses=EventTypeOut(many=True))
     def get(self, request: Request) -> Response:
-        direction = self.query(request, EventTypeFilter).get("direction")
-        found = [event for event in event_types() if direction in {None, event.direction}]
+        given = self.query(request, EventTypeFilter)
+        direction, told = given.get("direction"), given.get("webhook")
+        found = [event for event in everything() if direction in {None, event.direction}]
+        found = [event for event in found if told in {None, event.name in TYPES}]
         return Response({"next": None, "previous": None, "results": [EventTypeOut(event).data for event in found]})
 
 
@@ -59,7 +80,7 @@ class EventTypeApi(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """Of its newest version."""
         self.query(request)
-        return Response(EventTypeDetailOut(known(name, next(iter(versions_of(name)[-1:]), ""))).data)
+        return Response(EventTypeDetailOut(known(name, next(iter(versions(name)[-1:]), ""))).data)
 
 
 class EventTypeSchemaApi(ApiView):
@@ -70,14 +91,30 @@ class EventTypeSchemaApi(ApiView):
     @extend_schema(operation_id="event_types_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, name: str, version: str) -> Response:
         self.query(request)
-        return Response(schema_document(known(name, version)))
+        return Response(document(known(name, version)))
+
+
+def everything() -> list[EventType]:
+    """What modules exchange with Holdpoint, and what only webhooks tell; by name."""
+    return sorted([*event_types(), *ONLY_WEBHOOKS.values()], key=lambda event: (event.name, event.version))
 
 
 def known(name: str, version: str) -> EventType:
-    event = event_type(name, version)
+    event = event_type(name, version) or (ONLY_WEBHOOKS.get(name) if version == VERSION else None)
     if event is None:
         raise NotFound
     return event
+
+
+def versions(name: str) -> list[str]:
+    return versions_of(name) or ([VERSION] if name in ONLY_WEBHOOKS else [])
+
+
+def document(event: EventType) -> dict[str, Any]:
+    """A webhook that no module gets has no envelope: its schema is that of its body."""
+    if event.direction != WEBHOOK:
+        return schema_document(event)
+    return {"$id": f"/api/v1/event-types/{event.name}/{event.version}"} | webhook_schema(TYPES[event.name])
 
 
 urlpatterns = [

@@ -1,6 +1,6 @@
 """Routes of this app under /api/v1/."""
 
-from workflows.api import bulk, definitions, event_types, events, evidence, instances
+from workflows.api import bulk, definitions, event_types, events, evidence, instances, webhooks
 
 app_name = "workflows"
 urlpatterns = [
@@ -10,4 +10,5 @@ urlpatterns = [
     *bulk.urlpatterns,
     *instances.urlpatterns,
     *evidence.urlpatterns,
+    *webhooks.urlpatterns,
 ]

@@ -1,7 +1,6 @@
 """The engine: `advance(definition, state, input) → new state + effects`. No database, no clock, no randomness."""
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 from workflows.definitions.document import Definition
@@ -50,7 +49,11 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
 
 def advance(definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input) -> Run:
     """The given state stays as it is."""
-    run = Run(definition, kinds, deepcopy(state))
+    return _advance(definition, kinds, state.copy(), happened)
+
+
+def _advance(definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input) -> Run:
+    run = Run(definition, kinds, state)
     HANDLERS[type(happened)](run, happened)
     go_on(run)
     return run
@@ -65,7 +68,7 @@ def drive(
     """
     run = advance(definition, kinds, state, happened)
     while (asked := next((one for one in run.effects if isinstance(one, Ask)), None)) is not None:
-        following = advance(definition, kinds, run.state, gate(asked, run.state))
+        following = _advance(definition, kinds, run.state, gate(asked, run.state))
         place = run.effects.index(asked)
         following.effects = run.effects[:place] + following.effects + run.effects[place + 1 :]
         following.path = run.path + following.path

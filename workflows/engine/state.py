@@ -1,6 +1,6 @@
 """What the engine knows of an instance, as plain values. Rows are made from these, and compared with them on replay."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -45,6 +45,11 @@ class InstanceState:
     completed_at: datetime | None = None
     early: dict[str, Any] = field(default_factory=dict)  # client-driven: completions that came before their turn
     steps: list[StepState] = field(default_factory=list)
+
+    def copy(self) -> "InstanceState":
+        """To be advanced. What steps have said is only ever added and replaced, never changed inside."""
+        steps = [replace(step) for step in self.steps]
+        return replace(self, context=dict(self.context), early=dict(self.early), steps=steps)
 
     def current(self) -> StepState | None:
         return next((step for step in reversed(self.steps) if step.is_open), None)

@@ -3,16 +3,19 @@
 from collections.abc import Callable
 
 from workflows.kinds.base import Answer, EventType, Json, StepKind
-from workflows.kinds.shapes import METADATA, REFERENCE, RESERVED_EVENTS, closed
+from workflows.kinds.shapes import METADATA, REFERENCE, RESERVED_EVENTS, RESERVED_PREFIXES, closed
 from workflows.kinds.template import TEMPLATE, fill
 
-_EVENT_NAME: Json = {
+_SENT_NAME: Json = {
     "type": "string",
     "maxLength": 100,
     "description": "an event name such as case.reviewed: lower-case words joined by dots",
     "pattern": r"^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$",
     "not": {"enum": list(RESERVED_EVENTS)},  # a receiver must be able to trust what these mean
 }
+# What a new definition may use: nothing that looks like an event of the record either.
+_RECORD = "|".join(prefix.removesuffix(".") for prefix in RESERVED_PREFIXES)
+_EVENT_NAME: Json = _SENT_NAME | {"not": {"anyOf": [_SENT_NAME["not"], {"pattern": rf"^({_RECORD})\."}]}}
 
 
 def _payload(params: Json, context: Json) -> Json:
@@ -37,7 +40,7 @@ KIND = StepKind(
         name="workflow.webhook_emit.requested",
         direction="out",
         description="Asks for a delivery to the organization's webhook endpoints.",
-        schema=closed({"event_name": _EVENT_NAME, "payload": METADATA}),
+        schema=closed({"event_name": _SENT_NAME, "payload": METADATA}),
     ),
     completion=EventType(
         name="workflow.webhook_emit.completed",

@@ -43,6 +43,16 @@ RESERVED_EVENTS = (
     "workflow.cancelled",
     "workflow.intervened",
 )
+# What webhook endpoints are told of the record; a step's own event must not look like it.
+RESERVED_PREFIXES = (
+    "attempt.",
+    "review.",
+    "quarantine.",
+    "contract.",
+    "shutdown.",
+    "webhook.",
+    "webhook_endpoint.",
+)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -4,12 +4,20 @@ from workflows.models.definition import WorkflowDefinition, WorkflowDefinitionRe
 from workflows.models.event import Nudge, OutboxEvent, WorkflowEvent
 from workflows.models.instance import WorkflowInstance, WorkflowInstanceCurrentStep, WorkflowStep
 from workflows.models.intervention import BulkIntervention, BulkItem, WorkflowIntervention
+from workflows.models.parked import ParkedMessage
+from workflows.models.webhook import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookEndpoint, WebhookSecret
 
 __all__ = [
     "BulkIntervention",
     "BulkItem",
     "Nudge",
     "OutboxEvent",
+    "ParkedMessage",
+    "WebhookAttempt",
+    "WebhookCursor",
+    "WebhookDelivery",
+    "WebhookEndpoint",
+    "WebhookSecret",
     "WorkflowDefinition",
     "WorkflowDefinitionRevision",
     "WorkflowEvent",

@@ -108,6 +108,7 @@ class OutboxEvent(models.Model):
     envelope = models.JSONField()
     status = models.CharField(max_length=8, default=OutboxStatus.PENDING.value)
     tries = models.PositiveIntegerField(default=0)
+    refusals = models.PositiveIntegerField(default=0, help_text="Tries that the stream refused because of the event.")
     next_try_at = models.DateTimeField()
     last_error = models.CharField(max_length=80, blank=True)
     created_at = models.DateTimeField()
@@ -123,7 +124,10 @@ class OutboxEvent(models.Model):
         ]
         indexes = [
             models.Index(fields=["next_try_at", "id"], condition=Q(status="pending"), name="outbox_due"),
-            models.Index(fields=["instance", "number"], condition=Q(status="pending"), name="outbox_order"),
+            models.Index(
+                fields=["instance", "number"], condition=Q(status__in=["pending", "parked"]), name="outbox_unsent_order"
+            ),
+            models.Index(fields=["organization", "id"], condition=Q(status="parked"), name="outbox_parked"),
         ]
 
     def __str__(self) -> str:

@@ -42,6 +42,8 @@ class WorkflowInstance(models.Model):
     )
     erased_at = models.DateTimeField(null=True)
 
+    # Its steps as they were read with its lock, for the advance that follows.
+    held_steps: "list[WorkflowStep] | None" = None
     objects = TenantManager()
 
     class Meta:

@@ -20,6 +20,10 @@ from workflows.models import (
     BulkIntervention,
     BulkItem,
     OutboxEvent,
+    ParkedMessage,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
     WorkflowDefinition,
     WorkflowDefinitionRevision,
     WorkflowEvent,
@@ -206,11 +210,16 @@ def export_tables() -> Iterable[ExportTable]:
         ExportTable(WorkflowDefinition),
         ExportTable(WorkflowDefinitionRevision, "workflow_definition__organization_id"),
         ExportTable(BulkIntervention),
+        ExportTable(ParkedMessage),
+        ExportTable(WebhookEndpoint),
+        ExportTable(WebhookDelivery, about=Of("subject_id")),
+        ExportTable(WebhookAttempt, "delivery__organization_id", about=Of("delivery__subject_id")),
         ExportTable(BulkItem, "bulk__organization_id", about=Of("instance")),
     ]
 
 
 LEFT_OUT = {
+    "workflows.webhooksecret": "a secret's salt; of no use to anybody without the installation's own secret",
     "workflows.nudge": "a doorbell between two transactions; gone once it was heard",
     "workflows.workflowinstancecurrentstep": "a view of the steps, which are exported",
 }

@@ -55,6 +55,11 @@ def outbox_list() -> QuerySet[OutboxEvent]:
     return rows if oldest is None else rows.filter(id__gt=oldest)
 
 
+def outbox_parked() -> QuerySet[OutboxEvent]:
+    """Refused by their streams; a person must look."""
+    return OutboxEvent.objects.filter(status=OutboxStatus.PARKED).order_by("-id")
+
+
 def outbox_stuck() -> QuerySet[OutboxEvent]:
     """Not published yet, oldest first."""
     return OutboxEvent.objects.filter(status=OutboxStatus.PENDING).order_by("next_try_at", "id")

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
 from governance.models import LedgerEntry
+from governance.rows import new_row
 from reasoncodes.actors import Actor
+from reasoncodes.ids import uuid7
 from workflows.engine.core import drive
 from workflows.engine.run import Run
 from workflows.kinds.registry import table
 from workflows.metrics import count_run
 from workflows.models import WorkflowEvent, WorkflowInstance, WorkflowStep
 from workflows.services.definition_read import definition_of
-from workflows.services.effects import effects_apply, outbox_rows
+from workflows.services.effects import effects_apply, outbox_rows, successes_join
 from workflows.services.gate import StepGate
 from workflows.services.happening import INTERVENED, STARTED, TRIGGER, Happening, answer_json
 from workflows.services.rows import INSTANCE_FIELDS, STEP_FIELDS, state_of, steps_changed
@@ -28,7 +29,8 @@ ACTION_OF = {
     InstanceStatus.COMPLETED.value: "workflow.completed",
     InstanceStatus.CANCELLED.value: "workflow.cancelled",
 }
-COUNTERS = ("events", "emitted", "writes", "started_at")
+INSTANCE_CHANGE = (*INSTANCE_FIELDS, "events", "emitted", "writes", "started_at")
+STEP_CHANGE = (*STEP_FIELDS, "governed_attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class Advanced:
 def instance_advance(
     *, instance: WorkflowInstance, happening: Happening, actor: Actor, at: datetime, region: str, new: bool = False
 ) -> Advanced:
-    """In the caller's transaction. The instance is locked, or `new` and not yet stored; organization and contract come
-    with it."""
-    rows = [] if new else list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
+    """In the caller's transaction, which has passed the gate. The instance comes from `instance_lock`, or is `new` and
+    not yet stored; organization and contract come with it."""
+    rows = [] if new else _steps(instance)
     gate = StepGate(
         instance=instance,
         at=at,
@@ -61,9 +63,17 @@ def instance_advance(
     elif new:
         raise ValueError("a new instance must start")
     else:
-        _note(instance, event, run)
+        _note(instance, event, run, gate)
     count_run(instance, run, old_status=old_status)
     return Advanced(instance, event, run, old_status)
+
+
+def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
+    """As they were read with the lock; a second advance under the same lock reads them anew."""
+    held, instance.held_steps = instance.held_steps, None
+    if held is None:
+        return list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
+    return held
 
 
 def _write(
@@ -87,19 +97,25 @@ def _write(
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
     outbox = outbox_rows(instance, run, event, actor=actor, at=at)
     entry = _entry(instance, run, event, actor=actor, at=at)
-    if not new:
-        instance.save(update_fields=[*INSTANCE_FIELDS, *COUNTERS])
+    pending, steps = gate.pending, [*rows, *added]
+    if new:
+        pending.add(instance)
+    else:
+        pending.change(instance, INSTANCE_CHANGE)
     for row in changed:
-        row.save(update_fields=[*STEP_FIELDS, "governed_attempt"])
-    insert_together([instance] if new else [], added, [event], outbox, [entry])
-    effects_apply(instance, run, [*rows, *added], actor=actor, at=at)
+        pending.change(row, STEP_CHANGE)
+    pending.add(*added, event, *outbox, entry)
+    successes_join(run, steps, pending, gate.opened, actor=actor, at=at)
+    pending.write()
+    effects_apply(instance, run, steps, actor=actor, at=at)
 
 
-def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run) -> None:
+def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run, gate: StepGate) -> None:
     """Stale, late or drifted: it is on the log, and perhaps kept for its turn; nothing else changes."""
     instance.early = run.state.early
-    instance.save(update_fields=["events", "early"])
-    insert_together([event])
+    gate.pending.change(instance, ("events", "early"))
+    gate.pending.add(event)
+    gate.pending.write()
 
 
 def event_row(
@@ -107,9 +123,11 @@ def event_row(
 ) -> WorkflowEvent:
     instance.events += 1
     gates = {"gates": [answer_json(answer) for answer in gate.answers]} if gate.answers else {}
-    return WorkflowEvent(
+    event = new_row(
+        WorkflowEvent,
+        id=uuid7(),
         organization_id=instance.organization_id,
-        instance=instance,
+        instance_id=instance.id,
         number=instance.events,
         event_id=happening.event_id,
         event_type=happening.event_type,
@@ -124,6 +142,8 @@ def event_row(
         at=happening.input.at,
         received_at=at,
     )
+    event._state.fields_cache["instance"] = instance
+    return event
 
 
 def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
@@ -131,7 +151,7 @@ def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor:
     action = ACTION_OF.get(instance.status, "workflow.advanced")
     if event.event_type in {TRIGGER, STARTED} and instance.status not in ACTION_OF:
         action = "workflow.started"
-    payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": instance.status}
+    payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.status)}
     if event.event_id is not None:
         payload["event_id"] = str(event.event_id)
     if run.path:

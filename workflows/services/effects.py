@@ -1,17 +1,20 @@
 """What the engine wants done: events into the outbox, reviews opened and ended, attempts settled."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
+from uuid import UUID
 
 from attempts.services.human_review import human_review_end, human_review_open
-from attempts.services.step_attempt import Result, step_settle
+from attempts.services.step_attempt import New, Result, step_settle, step_succeed
 from governance.canonical import canonical_sha256
 from governance.ledger.append import actor_reference
+from governance.pending import Pending
+from governance.rows import new_row
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
 from reasoncodes.trace import current_trace
-from workflows.engine.effects import Emit, EndReview, OpenReview, Send, Settle
+from workflows.engine.effects import Effect, Emit, EndReview, OpenReview, Send, Settle
 from workflows.engine.run import Run
 from workflows.events.catalogue import event_type
 from workflows.events.envelope import build_envelope
@@ -62,16 +65,34 @@ def outgoing(
         product_id=instance.context["product_id"],
         payload=payload,
     )
-    return OutboxEvent(
+    return new_row(
+        OutboxEvent,
         id=event_id,
         organization_id=instance.organization_id,
-        instance=instance,
+        instance_id=instance.id,
         number=instance.emitted,
         event_type=name,
         envelope=envelope,
         next_try_at=at,
         created_at=at,
     )
+
+
+def successes_join(
+    run: Run, rows: Sequence[WorkflowStep], pending: Pending, opened: Mapping[UUID, New], *, actor: Actor, at: datetime
+) -> None:
+    """The attempts that ended well: in the one statement that writes the advance."""
+    attempts = {row.id: row.governed_attempt for row in rows}
+    with quietly():
+        for effect in run.effects:
+            attempt_id = attempts[effect.step] if _is_success(effect) else None
+            if attempt_id is not None:
+                new = opened.get(attempt_id)
+                step_succeed(attempt_id=attempt_id, pending=pending, new=new, actor=actor, at=at)
+
+
+def _is_success(effect: Effect) -> TypeGuard[Settle]:
+    return isinstance(effect, Settle) and effect.result == Result.SUCCEEDED
 
 
 def effects_apply(
@@ -85,7 +106,7 @@ def effects_apply(
                 _review(instance, effect, by_id[effect.step], actor=actor, at=at)
             elif isinstance(effect, EndReview):
                 human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
-            elif isinstance(effect, Settle):
+            elif isinstance(effect, Settle) and not _is_success(effect):
                 _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
 
 

@@ -18,8 +18,8 @@ from workflows.events.catalogue import event_type
 from workflows.events.envelope import payload_problems, shape_problems, storable
 from workflows.kinds.checking import Problem
 from workflows.kinds.registry import kind
-from workflows.models import WorkflowEvent, WorkflowInstance, WorkflowStep
-from workflows.selectors.instance import instance_for_event, instance_lock
+from workflows.models import WorkflowEvent, WorkflowInstance
+from workflows.selectors.instance_held import held_by_event
 from workflows.services.advance import instance_advance
 from workflows.services.event_keep import correlation_of, event_keep
 from workflows.services.happening import TRIGGER, Happening
@@ -55,33 +55,46 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
 
 
 def _take_in(envelope: dict[str, Any], organization_id: UUID, actor: Actor, at: datetime, region: str) -> Received:
-    known = _known(organization_id, envelope["event_id"])
-    if known is not None:
-        return Received(known, duplicate=True)
-    return Received(event_apply(envelope=envelope, actor=actor, at=at, region=region))
+    event = event_apply(envelope=envelope, actor=actor, at=at, region=region)
+    if event is not None:
+        return Received(event)
+    known = WorkflowEvent.objects.get(organization_id=organization_id, event_id=UUID(envelope["event_id"]))
+    return Received(known, duplicate=True)
 
 
 def event_apply(
     *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
-) -> WorkflowEvent:
-    """In the caller's transaction. `redrives` is the unmatched event that a person drives again."""
-    organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
-    fits = _fits(envelope)
+) -> WorkflowEvent | None:
+    """In the caller's transaction. `redrives` is the unmatched event that a person drives again, which has no
+    event_id of its own any more. None: an event with this event_id was taken in before, and nothing was done."""
+    problems = _payload_problems(envelope)
     if envelope["event_type"] == TRIGGER:
-        if not fits:
-            raise _invalid(_payload_problems(envelope))
+        if problems:
+            _known_or_refuse(envelope, problems)
+            return None
         return instance_start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
     correlation = correlation_of(envelope)
-    instance_id = instance_for_event(organization_id=organization_id, case_id=case_id, correlation_id=correlation)
-    if instance_id is None:
-        if not fits:
-            raise _invalid(_payload_problems(envelope))
+    found = held_by_event(
+        organization_id=UUID(envelope["org_id"]),
+        case_id=UUID(envelope["case_id"]),
+        correlation_id=correlation,
+        event_id=None if redrives else UUID(envelope["event_id"]),
+    )
+    if found.known:
+        return None
+    instance = found.instance
+    if problems and (instance is None or not _awaited(instance, envelope["event_type"], correlation)):
+        raise _invalid(problems)
+    if instance is None:
         return event_keep(envelope=storable(envelope), at=at, redrives=redrives)
-    instance = instance_lock(instance_id=instance_id)
-    if not fits and not _awaited(instance, envelope["event_type"], correlation):
-        raise _invalid(_payload_problems(envelope))
-    happening = _happening(instance, envelope, correlation, fits=fits, at=at, redrives=redrives)
+    happening = _happening(instance, envelope, correlation, fits=not problems, at=at, redrives=redrives)
     return instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region).event
+
+
+def _known_or_refuse(envelope: dict[str, Any], problems: list[Problem]) -> None:
+    """Whatever it says now: what was taken in before has its answer already."""
+    if not WorkflowEvent.objects.filter(organization_id=envelope["org_id"], event_id=envelope["event_id"]).exists():
+        raise _invalid(problems)
 
 
 def _happening(
@@ -119,7 +132,7 @@ def retries_allowed(instance: WorkflowInstance) -> bool:
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
     """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
-    current = WorkflowStep.objects.filter(instance=instance, status__in=STEP_OPEN).first()
+    current = next((step for step in instance.held_steps or () if step.status in STEP_OPEN), None)
     awaited = kind(current.step_kind) if current else None
     if current is None or awaited is None:
         return False
@@ -128,17 +141,9 @@ def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) ->
     return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
 
 
-def _known(organization_id: UUID, event_id: str) -> WorkflowEvent | None:
-    return WorkflowEvent.objects.filter(organization_id=organization_id, event_id=UUID(event_id)).first()
-
-
 def _payload_problems(envelope: dict[str, Any]) -> list[Problem]:
     known = event_type(envelope["event_type"], envelope["schema_version"])
     return payload_problems(known, envelope["payload"]) if known else []
-
-
-def _fits(envelope: dict[str, Any]) -> bool:
-    return not _payload_problems(envelope)
 
 
 def _invalid(problems: list[Problem]) -> EventInvalid:

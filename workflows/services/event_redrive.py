@@ -33,6 +33,8 @@ def _redrive(event_id: UUID, actor: Actor, at: datetime, region: str) -> Workflo
             raise NotFound
         _refuse_unless_waiting(event)
         made = event_apply(envelope=event.envelope, actor=actor, at=at, region=region, redrives=event.id)
+        if made is None:
+            raise ValueError("a driven event has no id that could be known")
         _record(event, made, actor=actor, at=at)
     return made
 

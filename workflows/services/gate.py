@@ -7,15 +7,16 @@ from uuid import UUID
 from attempts.services.attempt_open import attempt_open
 from attempts.services.intake_door import intake_pass_ours
 from attempts.services.recheck import Go
-from attempts.services.step_attempt import step_dispatch
+from attempts.services.step_attempt import New, step_dispatch
 from governance.canonical import canonical_sha256
-from governance.gate import gate_pass
+from governance.pending import Pending
 from reasoncodes.actors import SYSTEM
 from reasoncodes.errors import AttemptCreationDisabled
 from reasoncodes.trace import trace_or_new
 from workflows.engine.effects import Ask
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState
+from workflows.kinds.registry import kind
 from workflows.models import WorkflowInstance
 from workflows.services.nudge import quietly
 
@@ -34,6 +35,8 @@ class StepGate:
     earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
+    pending: Pending = field(default_factory=Pending)  # what this advance writes, the attempts' rows among it
+    opened: dict[UUID, New] = field(default_factory=dict)  # attempts that are still in there
     sent: int = 0
 
     @property
@@ -55,8 +58,8 @@ class StepGate:
         return answer
 
     def _plain(self, ask: Ask) -> GateAnswered:
-        """A read or a check: no attempt, but nothing leaves while the contract is closed or a shutdown covers it."""
-        gate_pass()
+        """A read or a check: no attempt, but nothing leaves while the contract is closed or a shutdown covers it. The
+        transaction passed the gate when it took its lock, so this reading is younger."""
         try:
             intake_pass_ours(contract_id=self.contract_id)
         except AttemptCreationDisabled as refusal:
@@ -94,9 +97,15 @@ class StepGate:
             origin_step=ask.step,
             trace=trace_or_new(),
             deployment_region=self.region,
+            pending=self.pending,
+            keeps=not _ends_at_once(ask.kind),
         )
         if opened.attempt is not None:
             self.attempts[ask.step] = opened.attempt.id
+        if opened.attempt is not None and opened.intent is not None:
+            self.opened[opened.attempt.id] = (opened.attempt, opened.intent)
+            self.sent += 1
+            return self._answer(ask, "allow")
         if opened.verdict == "allow" and opened.attempt is not None:
             if opened.attempt.queued_until is not None:
                 return self._answer(ask, "hold", "concurrency_limit")
@@ -123,3 +132,9 @@ class StepGate:
 
     def _answer(self, ask: Ask, verdict: str, reason_code: str = "", retry_after: int = 0) -> GateAnswered:
         return GateAnswered(self.at, ask.step, verdict, reason_code, retry_after)
+
+
+def _ends_at_once(name: str) -> bool:
+    """Being sent is all there is to it: its attempt is opened and completed in one transaction."""
+    known = kind(name)
+    return known is not None and (known.completion is None or known.instant is not None)

@@ -7,11 +7,13 @@ from uuid import UUID
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
 from governance.models import Product
+from governance.rows import new_row
 from governance.services.decision import retention_stamp
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
 from workflows.engine.inputs import Started
 from workflows.models import WorkflowDefinition, WorkflowEvent, WorkflowInstance
+from workflows.selectors.start import start_facts
 from workflows.services.advance import instance_advance
 from workflows.services.event_keep import correlation_of, event_keep
 from workflows.services.happening import TRIGGER, Happening
@@ -22,18 +24,27 @@ from workflows.states import DefinitionStatus, EventOutcome, InstanceStatus, Mod
 
 def instance_start(
     *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
-) -> WorkflowEvent:
-    """In the caller's transaction; a case has one run. Without an active definition the event is kept as unmatched."""
+) -> WorkflowEvent | None:
+    """In the caller's transaction; a case has one run. Without an active definition the event is kept as unmatched.
+    None: it was taken in before."""
     organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
-    definition = definition_for(organization_id=organization_id, product_id=UUID(envelope["product_id"]))
-    if definition is None or definition.organization is None:
-        return event_keep(envelope=envelope, at=at, redrives=redrives)
     happening = trigger(envelope, at=at, redrives=redrives)
-    running = WorkflowInstance.objects.filter(organization_id=organization_id, case_id=case_id, superseded_by=None)
-    if (found := running.first()) is not None:
-        return _known_case(found, happening, at)
-    instance = instance_build(definition=definition, envelope=envelope, at=at)
-    return instance_begin(instance=instance, happening=happening, actor=actor, at=at, region=region)
+    facts = start_facts(
+        organization_id=organization_id,
+        product_id=UUID(envelope["product_id"]),
+        case_id=case_id,
+        event_id=happening.event_id,
+    )
+    if facts.known:
+        return None
+    if facts.definition is None:
+        return event_keep(envelope=envelope, at=at, redrives=redrives)
+    if facts.running is not None:
+        return _known_case(WorkflowInstance.objects.get(id=facts.running), happening, at)
+    instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
+    return instance_begin(
+        instance=instance, happening=happening, actor=actor, at=at, region=region, under_way=facts.under_way
+    )
 
 
 def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> Happening:
@@ -49,10 +60,16 @@ def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = N
 
 
 def instance_begin(
-    *, instance: WorkflowInstance, happening: Happening, actor: Actor, at: datetime, region: str
+    *,
+    instance: WorkflowInstance,
+    happening: Happening,
+    actor: Actor,
+    at: datetime,
+    region: str,
+    under_way: int | None = None,
 ) -> WorkflowEvent:
-    """At once if there is room; otherwise queued, and the hand-out starts it."""
-    if has_room(organization=instance.organization):
+    """At once if there is room; otherwise queued, and the hand-out starts it. The transaction has passed the gate."""
+    if has_room(organization=instance.organization, under_way=under_way):
         advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region, new=True)
         return advanced.event
     return _queue(instance, happening, actor=actor, at=at)
@@ -72,24 +89,30 @@ def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefini
 def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], at: datetime) -> WorkflowInstance:
     """The definition as it is now, by its hash: what happens to it later does not touch this run."""
     payload, instance_id = envelope["payload"], uuid7()
-    return WorkflowInstance(
+    organization, contract = definition.organization, definition.contract
+    instance = new_row(
+        WorkflowInstance,
         id=instance_id,
-        organization=definition.organization,
-        product=definition.product,
+        organization_id=definition.organization_id,
+        product_id=definition.product_id,
         case_id=UUID(envelope["case_id"]),
-        definition=definition,
-        contract=definition.contract,
+        definition_id=definition.id,
+        contract_id=definition.contract_id,
         definition_sha256=definition.snapshot_sha256,
         mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
+        early={},
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
         retention_until=retention_stamp(
-            regions=definition.organization.regions if definition.organization else [],
-            contract_sha256=definition.contract.snapshot_sha256 if definition.contract else "",
+            regions=organization.regions if organization else [],
+            contract_sha256=contract.snapshot_sha256 if contract else "",
             at=at,
         ),
     )
+    beside = {"organization": organization, "contract": contract, "product": definition.product}
+    instance._state.fields_cache |= beside | {"definition": definition}
+    return instance
 
 
 def _queue(instance: WorkflowInstance, happening: Happening, *, actor: Actor, at: datetime) -> WorkflowEvent:

@@ -1,33 +1,55 @@
 """From the outbox to the streams: oldest first, in order within an instance, the same event_id on every delivery."""
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
-from redis.exceptions import RedisError
+from django.db.models import F
+from django.db.models.functions import Now
+from redis.exceptions import RedisError, ResponseError
 
-from attempts.adapters.event import STREAM, stream_client
-from attempts.doorbell import ring_once
+from attempts.adapters.event import RETRYABLE_ANSWERS, STREAM, answer_code, stream_client
+from attempts.doorbell import heard, ring_once
 from workflows.models import OutboxEvent
 from workflows.states import OutboxStatus
 
 log = structlog.get_logger("holdpoint.outbox")
 TASK = "workflows.tasks.outbox_relay"
 BATCH = 200
+AWAY_WAIT = timedelta(seconds=2)  # the tick's own pace: nothing waits longer than that once the stream is back
 LONGEST_WAIT = 60
-# Due ones whose instance has no older one waiting. A row that another relay is busy with is passed over, and with it
-# everything behind it in the same instance.
+MOST_REFUSALS = 8
+# Answers that are about the server and not about the event: whatever is sent now, it would say the same.
+SERVERS_OWN = (*RETRYABLE_ANSWERS, "MISCONF", "NOAUTH", "WRONGPASS", "NOREPLICAS")
+# Due ones whose instance has no older one that is unsent. A row that another relay is busy with is passed over, and
+# with it everything behind it in the same instance; behind a parked one, all wait for a person.
 DUE = """
 SELECT o.id FROM workflows_outboxevent o
 WHERE o.status = 'pending' AND o.next_try_at <= statement_timestamp()
   AND NOT EXISTS (
     SELECT 1 FROM workflows_outboxevent earlier
-    WHERE earlier.instance_id = o.instance_id AND earlier.status = 'pending' AND earlier.number < o.number)
+    WHERE earlier.instance_id = o.instance_id AND earlier.status IN ('pending', 'parked') AND earlier.number < o.number)
 ORDER BY o.next_try_at, o.id LIMIT %s
 FOR NO KEY UPDATE SKIP LOCKED
 """
+
+Listener = Callable[[Sequence[OutboxEvent], datetime], None]
+_listeners: list[Listener] = []
+
+
+def on_published(listener: Listener) -> Listener:
+    """Called with the rows that the stream has confirmed, in the relay's transaction, before they are marked as sent.
+
+    What it writes is there exactly once per event; what it raises undoes the mark, so that the batch is published
+    again. It must be quick and may talk to the database only.
+    """
+    if listener not in _listeners:
+        _listeners.append(listener)
+    return listener
 
 
 def relay_ring() -> None:
@@ -37,16 +59,19 @@ def relay_ring() -> None:
 
 def outbox_relay(*, at: datetime) -> int:
     """How many were published. Several relays may run: each row is one relay's."""
+    heard(TASK)
     total = 0
     while True:
         with transaction.atomic():
             rows = _take()
             if not rows:
                 return total
-            sent = _publish(rows)
-            _mark(rows, sent, at)
+            answers = _publish(rows)
+            sent = [row for row in rows if not isinstance(answers[row.id], Exception)]
+            _tell(sent, at)
+            _mark(rows, answers, at)
         total += len(sent)
-        if len(sent) < len(rows):
+        if not sent:
             return total
 
 
@@ -57,25 +82,55 @@ def _take() -> list[OutboxEvent]:
     return list(OutboxEvent.objects.filter(id__in=ids).order_by("id")) if ids else []
 
 
-def _publish(rows: list[OutboxEvent]) -> set[Any]:
-    """In one round trip. Whatever was not confirmed is published again later, under the same event_id."""
+def _publish(rows: list[OutboxEvent]) -> dict[UUID, Any]:
+    """The stream's answer for each, in one round trip. Whatever was not confirmed is published again later, under the
+    same event_id."""
     try:
         pipe = stream_client().pipeline(transaction=False)
         for row in rows:
             data = json.dumps(row.envelope, separators=(",", ":"))
-            pipe.xadd(STREAM + row.event_type, {"event_id": str(row.id), "data": data}, maxlen=100_000)
+            pipe.xadd(STREAM + row.event_type, {"event_id": str(row.id), "data": data})
         answers = pipe.execute(raise_on_error=False)
     except RedisError as error:
         log.warning("outbox_unpublished", rows=len(rows), error=type(error).__name__)
-        return set()
-    return {row.id for row, answer in zip(rows, answers, strict=True) if not isinstance(answer, Exception)}
+        return {row.id: error for row in rows}
+    return {row.id: answer for row, answer in zip(rows, answers, strict=True)}
 
 
-def _mark(rows: list[OutboxEvent], sent: set[Any], at: datetime) -> None:
+def _tell(rows: list[OutboxEvent], at: datetime) -> None:
+    if rows:
+        for listener in _listeners:
+            listener(rows, at)
+
+
+def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any], at: datetime) -> None:
+    """Waiting times are counted from now and not from `at`, which may be long ago when there was much to publish."""
+    refused = [row for row in rows if _refuses(answers[row.id])]
+    away = {id_ for id_, answer in answers.items() if isinstance(answer, Exception)} - {row.id for row in refused}
+    sent = answers.keys() - away - {row.id for row in refused}
     OutboxEvent.objects.filter(id__in=sent).update(status=OutboxStatus.SENT, sent_at=at)
-    for row in rows:
-        if row.id not in sent:
-            row.tries += 1
-            row.next_try_at = at + timedelta(seconds=min(2**row.tries, LONGEST_WAIT))
-            row.last_error = "not confirmed by the stream"
-            row.save(update_fields=["tries", "next_try_at", "last_error"])
+    OutboxEvent.objects.filter(id__in=away).update(
+        tries=F("tries") + 1, next_try_at=Now() + AWAY_WAIT, last_error="not confirmed by the stream"
+    )
+    for row in refused:
+        _refused(row, answers[row.id])
+
+
+def _refuses(answer: Any) -> bool:
+    return isinstance(answer, ResponseError) and answer_code(answer) not in SERVERS_OWN
+
+
+def _refused(row: OutboxEvent, answer: ResponseError) -> None:
+    """The stream takes others and not this one: after some tries a person looks. Only the answer's first word is kept:
+    the rest may repeat what was sent."""
+    refusals, word = row.refusals + 1, answer_code(answer)[:40]
+    parked = refusals >= MOST_REFUSALS
+    OutboxEvent.objects.filter(id=row.id).update(
+        tries=row.tries + 1,
+        refusals=refusals,
+        status=OutboxStatus.PARKED if parked else OutboxStatus.PENDING,
+        next_try_at=Now() + timedelta(seconds=min(2**refusals, LONGEST_WAIT)),
+        last_error=f"refused by the stream: {word}",
+    )
+    if parked:
+        log.error("outbox_parked", event_id=str(row.id), event_type=row.event_type, error=word)

@@ -1,5 +1,7 @@
 """How many runs of an organization may be under way, and start, at once (S3 3.4)."""
 
+from typing import Any
+
 from django.db import connection
 
 from governance.models import Organization
@@ -17,23 +19,29 @@ ONE_BY_ONE = "SELECT pg_advisory_xact_lock(hashtextextended('workflow_runs ' || 
 FEW = 20
 
 
-def has_room(*, organization: Organization) -> bool:
+def has_room(*, organization: Organization, under_way: int | None = None) -> bool:
     """Runs per minute and runs at once. Counters that cannot be read count as full. In the transaction that
-    starts the run."""
-    if not has_place(organization=organization):
+    starts the run; `under_way` is how many it has just counted."""
+    if not has_place(organization=organization, under_way=under_way):
         return False
     limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
     return throttle_take(limits=[limit]).status == "ok"
 
 
-def has_place(*, organization: Organization) -> bool:
+def has_place(*, organization: Organization, under_way: int | None = None) -> bool:
     """Runs at once. Two that ask at the same time while few places are left follow each other until they commit."""
-    facts: dict[str, str | int] = {"organization": str(organization.id), "cap": organization.max_concurrency}
+    cap = organization.max_concurrency
+    facts: dict[str, str | int] = {"organization": str(organization.id), "cap": cap}
     with connection.cursor() as cursor:
-        cursor.execute(UNDER_WAY, facts)
-        (under_way,) = cursor.fetchone()
-        if 0 < organization.max_concurrency - under_way <= FEW:
+        if under_way is None:
+            under_way = _count(cursor, facts)
+        if 0 < cap - under_way <= FEW:
             cursor.execute(ONE_BY_ONE, facts)
-            cursor.execute(UNDER_WAY, facts)
-            (under_way,) = cursor.fetchone()
-    return bool(under_way < organization.max_concurrency)
+            under_way = _count(cursor, facts)
+    return under_way < cap
+
+
+def _count(cursor: Any, facts: dict[str, str | int]) -> int:
+    cursor.execute(UNDER_WAY, facts)
+    (under_way,) = cursor.fetchone()
+    return int(under_way)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from uuid import UUID
 
+from governance.rows import new_row
 from workflows.engine.state import InstanceState, StepState
 from workflows.models import WorkflowInstance, WorkflowStep
 
@@ -44,9 +45,10 @@ def step_of(row: WorkflowStep) -> StepState:
 
 
 def step_row(instance: WorkflowInstance, step: StepState, number: int) -> WorkflowStep:
-    return WorkflowStep(
+    return new_row(
+        WorkflowStep,
         id=step.id,
-        instance=instance,
+        instance_id=instance.id,
         number=number,
         step_id=step.step_id,
         step_kind=step.kind,

@@ -20,6 +20,7 @@ from workflows.simulator.behaviour import Behaviour
 from workflows.simulator.streams import Entry, Streams
 from workflows.simulator.tally import Tally
 from workflows.simulator.web import Sent, Web
+from workflows.simulator.wire import Wire
 
 log = structlog.get_logger("holdpoint.modules")
 BATCH, MOST_WAITING, REMEMBERED = 100, 5_000, 100_000
@@ -32,7 +33,7 @@ class Simulator:
         *,
         behaviour: Behaviour,
         streams: Streams,
-        web: Web,
+        web: Web | Wire,
         organizations: frozenset[str],
         rate: float = 0.0,
         senders: int = 4,

@@ -1,15 +1,13 @@
 """What allauth asks us: nobody signs up, nothing is mailed, the secrets of second factors are stored encrypted."""
 
-from base64 import urlsafe_b64encode
-from hashlib import sha256
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.internal.httpkit import get_client_ip
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet
-from django.conf import settings
 from django.http import HttpRequest
+
+from governance.secret_box import seal, unseal
 
 UNKNOWN = "0.0.0.0"  # noqa: S104  # behind a socket there is no address; a lockout is then by username alone
 
@@ -31,14 +29,10 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
+    """A reader of the database alone cannot make codes. Changing SECRET_KEY makes people set up their apps again."""
+
     def encrypt(self, text: str) -> str:
-        return _box().encrypt(text.encode()).decode()
+        return seal(text, purpose="second factor")
 
     def decrypt(self, encrypted_text: str) -> str:
-        return _box().decrypt(encrypted_text.encode()).decode()
-
-
-def _box() -> Fernet:
-    """A reader of the database alone cannot make codes. Changing SECRET_KEY makes people set up their apps again."""
-    key = sha256(b"holdpoint second factor\x00" + settings.SECRET_KEY.encode()).digest()
-    return Fernet(urlsafe_b64encode(key))
+        return unseal(encrypted_text, purpose="second factor")

@@ -44,6 +44,7 @@ REFUSED = [
     ("condition", {"expr": ""}, "/expr"),
     ("emit_webhook", {}, "/event_name"),
     ("emit_webhook", {"event_name": "workflow.completed"}, "/event_name"),
+    ("emit_webhook", {"event_name": "attempt.completed"}, "/event_name"),
     ("emit_webhook", {"event_name": "a", "payload_template": {"note": "some free words"}}, "/payload_template/note"),
     ("emit_final", {"include_diagnoses": 1}, "/include_diagnoses"),
     ("set_case_status", {"status": "in review by the clinic"}, "/status"),

@@ -1,4 +1,5 @@
-"""Plays consent, clinical-api, ai-review and human-review: reads requests from the streams, answers through the API.
+"""Plays consent, clinical-api, ai-review and human-review: reads requests from the streams, answers through the API
+or, with --via stream, on the streams.
 
 Every option can also come from the environment: --failure-rate from HOLDPOINT_MODULES_FAILURE_RATE, and so on. Runs
 until SIGTERM. Refused under production settings: there, answers come from the modules themselves.
@@ -20,6 +21,7 @@ from workflows.simulator.reviewers import Reviewer
 from workflows.simulator.runner import Simulator
 from workflows.simulator.streams import Streams
 from workflows.simulator.web import Web
+from workflows.simulator.wire import Wire
 
 log = structlog.get_logger("holdpoint.modules")
 NUMBERS: dict[str, tuple[float, str]] = {
@@ -57,6 +59,9 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name}", type=float, default=from_environment(name, str(default)), help=text)
         parser.add_argument(
             "--modules", default=os.environ.get("HOLDPOINT_MODULES", ""), help=f"some of {', '.join(MODULES)}"
+        )
+        parser.add_argument(
+            "--via", choices=("http", "stream"), default=from_environment("via", "http"), help="how answers travel"
         )
         parser.add_argument("--confidence", choices=CONFIDENCES, default=from_environment("confidence", "random"))
         parser.add_argument(
@@ -116,7 +121,9 @@ def make_simulator(options: dict[str, Any]) -> Simulator:
     return Simulator(
         behaviour=behaviour,
         streams=Streams(url=settings.REDIS_URL, event_types=event_types, consumer=consumer),
-        web=Web(url=options["url"], key=options["key"]),
+        web=Wire(url=settings.REDIS_URL, key=options["key"])
+        if options["via"] == "stream"
+        else Web(url=options["url"], key=options["key"]),
         organizations=frozenset(name.strip() for name in options["organization"].split(",")),
         rate=options["rate"],
         senders=max(1, int(options["senders"])),

@@ -1,0 +1,39 @@
+"""How a delivery ended, and when to try again. Pure."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+MOST_TRIES = 12
+FIRST_WAIT, LONGEST_WAIT = 15, 3600
+
+
+class Blame(StrEnum):
+    """Whose fault a refusal is: that decides what stops."""
+
+    NOBODY = ""  # a passing trouble: tried again
+    MESSAGE = "message"  # this one will never go through
+    ADDRESS = "address"  # this person's address is refused
+    ROUTE = "route"  # nothing for this channel goes through
+    WORKSPACE = "workspace"  # nothing for this workspace goes through
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    message_ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """`why` is a word of ours or the chat's error code, never its text. `pauses`: the others to this receiver wait."""
+
+    why: str
+    blame: Blame = Blame.NOBODY
+    after: float | None = None
+    pauses: bool = False
+
+
+def wait_before(*, tries: int, after: float | None = None) -> timedelta:
+    """After so many tries. What the receiver asks for counts, and is not believed beyond a day."""
+    own = min(FIRST_WAIT * 2 ** max(0, tries - 1), LONGEST_WAIT)
+    return timedelta(seconds=min(max(own, after or 0), 86_400))

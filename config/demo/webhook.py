@@ -1,0 +1,42 @@
+"""The demo's webhook endpoint: one for everything, when HOLDPOINT_DEMO_WEBHOOK names a receiver."""
+
+from datetime import datetime
+
+from governance.models import Organization
+from reasoncodes.actors import SYSTEM
+from workflows.models import WebhookEndpoint
+from workflows.selectors.webhook import endpoint_list, secrets_live
+from workflows.services.webhook_endpoint import endpoint_create, endpoint_enable
+from workflows.webhooks.secrets import secret_of
+from workflows.webhooks.targets import demo_webhook, webhook_private_hosts
+
+NAME = "Demo receiver"
+
+
+def webhook_ensure(*, organization: Organization, at: datetime) -> dict[str, str] | None:
+    """Its URL and secret. Asked without the variable, beside a stack that has it, it tells what that one made."""
+    rows, url = endpoint_list().filter(organization_id=organization.id, description=NAME), demo_webhook()
+    if not url:
+        known = rows.filter(enabled=True).first()
+        return _told(known, at) if known else None
+    found = rows.filter(url=url).first()
+    if found is None:
+        made = endpoint_create(
+            actor=SYSTEM,
+            at=at,
+            organization_id=organization.id,
+            url=url,
+            events=["*"],
+            description=NAME,
+            private_hosts=webhook_private_hosts(),
+        )
+        return {"url": url, "secret": made.secret}
+    if not found.enabled:
+        endpoint_enable(actor=SYSTEM, at=at, endpoint_id=found.id)
+    return _told(found, at)
+
+
+def _told(endpoint: WebhookEndpoint, at: datetime) -> dict[str, str]:
+    """The secret is derived again: this is the one door that tells it twice."""
+    newest = secrets_live(endpoint_id=endpoint.id, at=at)[0]
+    return {"url": endpoint.url, "secret": secret_of(endpoint.id, bytes(newest.salt))}

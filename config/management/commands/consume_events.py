@@ -1,0 +1,52 @@
+"""Takes in what modules send on the streams. Runs until SIGTERM, which lets it finish the message that it has in hand.
+
+Start as many as are needed, anywhere: each message is one consumer's. One that was killed leaves its messages to the
+others, which take them over after --claim-after seconds.
+"""
+
+import os
+import signal
+import socket
+import threading
+from argparse import ArgumentParser
+from secrets import token_hex
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from config.startup import serving
+from workflows.management.event_consumer import EventConsumer
+from workflows.streams import Inbox
+
+log = structlog.get_logger("holdpoint.consumer")
+CLAIM_AFTER_SECONDS = 15.0
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--claim-after",
+            type=float,
+            default=CLAIM_AFTER_SECONDS,
+            help="seconds after which a message that another consumer has not finished is taken over",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["claim_after"] <= 0:
+            raise CommandError("--claim-after must be more than nothing.")
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        serving()
+        name = f"{socket.gethostname()}-{os.getpid()}-{token_hex(3)}"
+        inbox = Inbox(consumer=name, claim_after_ms=int(options["claim_after"] * 1000))
+        consumer = EventConsumer(inbox=inbox, now=timezone.now, region=settings.DEPLOYMENT_REGION, stop=stop)
+        log.info("consumer_started", streams=len(inbox.types))
+        consumer.run()
+        log.info("consumer_stopped", messages=consumer.taken)

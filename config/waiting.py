@@ -1,0 +1,57 @@
+"""Figures of what waits and for whom, read from the record when asked for: the same whichever process answers."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+from django.db import Error
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from redis.exceptions import RedisError
+
+from attempts.selectors.dashboard import holds_by_age, quarantine_by_category, quarantine_escalated
+from config.heartbeat import heartbeat_age
+from governance.selectors.console import shutdowns_covering
+from reasoncodes.tenancy import every_tenant
+from workflows.selectors.dashboard import events_unmatched
+
+log = structlog.get_logger("holdpoint.metrics")
+NO_HEARTBEAT_SECONDS = 3600.0  # it is kept for an hour
+
+
+def render_waiting(*, at: datetime) -> bytes:
+    """Each half is left out while the server that it asks is away; that is an alarm of its own."""
+    return _left_out_when_away(_people, at) + _left_out_when_away(_clock, at)
+
+
+def _left_out_when_away(fill: Callable[[CollectorRegistry, datetime], None], at: datetime) -> bytes:
+    registry = CollectorRegistry()
+    try:
+        with every_tenant():
+            fill(registry, at)
+    except (Error, RedisError) as error:
+        log.warning("figures_unavailable", error=type(error).__name__)
+        return b""
+    return generate_latest(registry)
+
+
+def _people(registry: CollectorRegistry, at: datetime) -> None:
+    holds = holds_by_age(at=at)
+    oldest = (at - holds.oldest).total_seconds() if holds.oldest else 0.0
+    Gauge("holdpoint_reviews_waiting", "Open reviews, up to 10,000.", registry=registry).set(holds.total)
+    Gauge("holdpoint_reviews_oldest_seconds", "Age of the oldest open review.", registry=registry).set(max(0.0, oldest))
+    cases = Gauge("holdpoint_quarantine_open", "Open cases, by category.", ["category"], registry=registry)
+    for category, count in quarantine_by_category():
+        cases.labels(category).set(count)
+    escalated = Gauge("holdpoint_quarantine_escalated", "Open cases that nobody looked at in time.", registry=registry)
+    escalated.set(quarantine_escalated())
+    engaged = Gauge("holdpoint_shutdowns_engaged", "Shutdowns in force, drills apart.", registry=registry)
+    engaged.set(shutdowns_covering().count())
+    unmatched = Gauge("holdpoint_events_unmatched", "Events that no run took, up to 10,000.", registry=registry)
+    unmatched.set(events_unmatched())
+
+
+def _clock(registry: CollectorRegistry, at: datetime) -> None:
+    age = heartbeat_age(at=at)
+    Gauge(
+        "holdpoint_heartbeat_age_seconds", "Since a tick came through beat, queue and worker.", registry=registry
+    ).set(NO_HEARTBEAT_SECONDS if age is None else age)

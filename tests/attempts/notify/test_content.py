@@ -1,0 +1,130 @@
+"""Property: no message, to chat or mail, carries a word of what is asked. And strange titles do no harm."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from attempts.models import Attempt, Review
+from attempts.notify.cards import card, escaped
+from attempts.notify.facts import ReviewFacts
+from attempts.notify.letters import letter
+from attempts.services.attempt_cancel import attempt_cancel
+from attempts.services.review_tick import reviews_remind
+from attempts.states import NotifyChannel, NotifyKind, ReviewKind, ReviewStatus
+from governance.documents import default_documents
+from governance.models import User
+from governance.states import RiskTier
+from reasoncodes.tenancy import every_tenant
+from tests.attempts.notify.conftest import Chat
+from tests.attempts.notify.stand_in import SlackStandIn
+from tests.attempts.reviews.support import Clinic
+from tests.cast import Cast
+from tests.governed import HOLD, open_contract
+
+CANARY = st.text(alphabet="bcdfghjklmnpqrstvwxz", min_size=12, max_size=20)
+AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+class WithMetadata(Clinic):
+    """Its contract lets callers send metadata."""
+
+    def __post_init__(self) -> None:
+        documents = default_documents()
+        documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
+        documents["metadata_boundary"]["schema"]["properties"] = {"source": {"type": "string", "maxLength": 80}}
+        documents["metadata_boundary"]["detectors"]["disabled"] = []
+        self.contract = open_contract(self.cast, rules=HOLD, documents=documents)
+        self.numbers = count(1)
+
+
+@pytest.fixture
+def talkative(cast: Cast, slack: SlackStandIn) -> Chat:
+    chat = Chat(WithMetadata(cast), slack)
+    chat.route(), chat.route(NotifyChannel.EMAIL)
+    User.objects.filter(id=cast.reviewer.id).update(email="rita@clinic.invalid")
+    return chat
+
+
+@given(words=st.lists(CANARY, min_size=4, max_size=4, unique=True), risk=st.sampled_from(list(RiskTier)))
+@hypothesis_settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_no_message_carries_a_word_of_what_is_asked(talkative: Chat, words: list[str], risk: str) -> None:
+    """Target, payload reference, field names and metadata are canaries; a review from card to end."""
+    target, payload, field, source = words
+    talkative.slack.calls.clear()
+    mail.outbox.clear()
+    action = {"target_ref": target, "payload_ref": payload, "fields": [field], "risk_tier": risk}
+    review = talkative.clinic.hold(action=action, metadata={"source": source})
+    talkative.tell()
+    with every_tenant():
+        Review.objects.filter(id=review.id).update(remind_at=timezone.now() - timedelta(seconds=1))
+        attempt = Attempt.objects.get(id=review.attempt_id)
+    reviews_remind(at=timezone.now())
+    talkative.tell()
+    with every_tenant():
+        attempt_cancel(actor=talkative.operator, at=timezone.now(), attempt_id=attempt.id, reason_code="rehearsal")
+    talkative.tell()
+    methods = [method for method, _ in talkative.slack.calls]
+    assert methods == ["chat.postMessage", "chat.postMessage", "chat.update"]
+    assert len(mail.outbox) >= 2
+    sent = json.dumps(talkative.slack.calls) + "".join(f"{one.subject}\n{one.body}" for one in mail.outbox)
+    asked = [attempt.patient_context_ref, attempt.action_digest, attempt.payload_sha256, attempt.operation]
+    assert attempt.metadata == {"source": source}
+    assert [word for word in (*words, *asked) if word in sent] == []
+
+
+def facts(**changes: Any) -> ReviewFacts:
+    usual: dict[str, Any] = {
+        "review_id": UUID(int=7),
+        "title": "Close a case",
+        "kind": ReviewKind.RELEASE,
+        "tiers": ("sa_qa",),
+        "risk": "low",
+        "status": ReviewStatus.REQUESTED,
+        "requested_at": AT,
+        "expires_at": AT + timedelta(hours=1),
+        "approvals": 0,
+        "approvals_required": 1,
+        "link": "https://holdpoint.example/review/7",
+    }
+    return ReviewFacts(**usual | changes)
+
+
+@pytest.mark.unit
+@given(title=st.text(max_size=200), status=st.sampled_from(list(ReviewStatus)))
+def test_a_title_cannot_mention_link_format_or_break_a_header(title: str, status: ReviewStatus) -> None:
+    drawn = card(facts(title=title, status=status), now=AT, value="v")
+    formatted = [drawn["text"]] + [
+        block["text"]["text"] for block in drawn["blocks"] if block.get("text", {}).get("type") == "mrkdwn"
+    ]
+    for text in formatted:
+        assert "<" not in text
+        assert text.count("~") in {0, 2}
+    for block in drawn["blocks"]:
+        if block["type"] == "header":
+            assert len(block["text"]["text"]) <= 150
+    subject, _ = letter([facts(title=title)], kind=NotifyKind.MAIL, now=AT, choices="")
+    assert len(subject.splitlines()) <= 1
+
+
+@pytest.mark.unit
+def test_buttons_are_only_where_the_chat_may_decide() -> None:
+    def names(**changes: Any) -> list[str]:
+        blocks = card(facts(**changes), now=AT, value="v")["blocks"]
+        return [one["text"]["text"] for block in blocks for one in block.get("elements", []) if one["type"] == "button"]
+
+    assert names() == ["Approve", "Reject", "Open the card"]
+    assert names(risk="high") == ["Open the card"]
+    assert names(kind=ReviewKind.HUMAN_REVIEW, risk="") == ["Open the card"]
+    assert names(link="") == ["Approve", "Reject"]
+    for status in set(ReviewStatus) - {ReviewStatus.REQUESTED}:
+        assert names(status=status) == []
+    assert escaped("<!channel> & *x*") == "&lt;!channel&gt; &amp; x"

@@ -1,0 +1,102 @@
+"""Fires good, repeated, late, reordered and forged messages at a module and reports what it makes of them.
+
+Exit codes: 0 it conforms, 1 it does not, 2 it could not be checked. docs/modules.md says what is demanded.
+"""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from attempts.adapters.signature import signing_secret
+from governance.guard import AddressRefused
+from reasoncodes.tenancy import every_tenant
+from workflows.conformance.messages import Form, Kit, secret_bytes
+from workflows.conformance.report import Finding, NotReachable, check
+from workflows.management.definition_files import organization_named
+from workflows.management.module_wire import ModuleWire
+
+SECRET = "HOLDPOINT_MODULE_SECRET"  # noqa: S105  the name of a variable
+CANNOT = 2
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("url", help="the module's endpoint; messages are posted there")
+        parser.add_argument("--form", choices=[*Form], default=Form.CALL, help="an adapter's call, or a webhook")
+        parser.add_argument("--organization", help="slug; sign as the http adapter does for it")
+        parser.add_argument("--secret-env", default=SECRET, help=f"the variable that has the whsec_… secret ({SECRET})")
+        parser.add_argument(
+            "--effects-url", help="answers GET with {key: how often the work was done}, in a test build"
+        )
+        parser.add_argument("--allow-private", action="store_true", help="plain http and private addresses are meant")
+        parser.add_argument("--seconds", type=float, default=10.0, help="how long an answer may take (10)")
+        parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        kit = Kit(secret=secret_from(options), form=Form(options["form"]), run=uuid4(), clock=timezone.now)
+        wire = ModuleWire(options["url"], options["seconds"], options["allow_private"])
+        counted = options["effects_url"]
+        try:
+            findings = check(kit, wire.send, (lambda: wire.effects(counted)) if counted else None)
+        except (AddressRefused, httpx.InvalidURL) as error:
+            raise CommandError(f"Not called: {error}. --allow-private allows it.", returncode=CANNOT) from error
+        except NotReachable as error:
+            raise CommandError("The module did not answer.", returncode=CANNOT) from error
+        wrong = [finding for finding in findings if not finding.ok]
+        self.stdout.write(as_json(options, findings) if options["json"] else as_table(findings, counted=bool(counted)))
+        if wrong:
+            sys.exit(1)
+
+
+def secret_from(options: dict[str, Any]) -> bytes:
+    """Never from the command line, which everybody on the machine sees."""
+    if options["organization"]:
+        with every_tenant():
+            return secret_bytes(signing_secret(organization_named(options["organization"]).id))
+    try:
+        return secret_bytes(os.environ[options["secret_env"]])
+    except KeyError as error:
+        text = f"Set {options['secret_env']} to the module's secret, or give --organization."
+        raise CommandError(text, returncode=CANNOT) from error
+    except ValueError as error:
+        raise CommandError("The secret is not of the form whsec_….", returncode=CANNOT) from error
+
+
+def as_json(options: dict[str, Any], findings: list[Finding]) -> str:
+    document = {
+        "form": str(options["form"]),
+        "effects_counted": bool(options["effects_url"]),
+        "conforms": all(finding.ok for finding in findings),
+        "findings": [finding.as_json() for finding in findings],
+    }
+    return json.dumps(document, indent=2)
+
+
+def as_table(findings: list[Finding], *, counted: bool) -> str:
+    table = Table(title="What the module makes of it", title_justify="left")
+    for name in ("", "group", "rule", "what it did instead"):
+        table.add_column(name)
+    for finding in findings:
+        mark = Text("ok", "green") if finding.ok else Text("WRONG", "bold red")
+        table.add_row(mark, finding.group, finding.rule, finding.said or "")
+    wrong = sum(not finding.ok for finding in findings)
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    with console.capture() as captured:
+        console.print(table)
+        verdict = f"{wrong} of {len(findings)} rules broken." if wrong else f"Conforms to all {len(findings)} rules."
+        console.print(Text(verdict, "bold red" if wrong else "bold green"))
+        if not counted:
+            console.print("How often it did the work cannot be seen from outside: --effects-url shows it.")
+    return captured.get()
