@@ -29,6 +29,8 @@ from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
+from workflows.services.message_take import message_take
+from workflows.streams import Message
 
 API = "/api/v1"
 NOW_AND_THEN = {"reason_code": "rehearsal"}
@@ -184,6 +186,7 @@ class World:
             person, now = User.objects.get(username="reviewer"), timezone.now()
             identity = ChatIdentity.objects.create(workspace=workspace, user=person, chat_user="U0RITA", linked_at=now)
         self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
+        message_take(message=Message("case.created", "1-0", {}, deliveries=99), at=now, region="US")  # is parked
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])
@@ -213,8 +216,15 @@ class World:
                 rows = rows.filter(organization__slug="demo")
             elif any(field.name == "attempt" for field in model._meta.fields):
                 rows = rows.filter(attempt__organization__slug="demo")
-            found = rows.values_list("pk", flat=True).first()
+            found = rows.values_list("pk", flat=True).first() or self._of_nobody(model)
         return str(found or uuid4())
+
+    @staticmethod
+    def _of_nobody(model: Any) -> Any:
+        """A row that no organization has, such as a message that nobody signed."""
+        if not any(field.name == "organization" and field.null for field in model._meta.fields):
+            return None
+        return model._default_manager.filter(organization=None).values_list("pk", flat=True).first()
 
     def cookies(self, user: User) -> dict[str, str]:
         client = Client()
