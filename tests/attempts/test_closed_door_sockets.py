@@ -81,7 +81,7 @@ def server() -> Iterator[Server]:
     command = [sys.executable, "-m", "config.supervisor", "exec", "--throwaway", "--", "sh", "-c", SCRIPT]
     process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
-        wait_for(lambda: _answers(port) or process.poll() is not None, seconds=60, what="gunicorn answers")
+        wait_for(lambda: _answers(port) or process.poll() is not None, seconds=150, what="gunicorn answers")
         assert process.poll() is None
         key = json.loads((folder / "facts.json").read_text())["keys"]["caller"]
         yield Server(port=port, folder=folder, key=key)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -60,8 +61,11 @@ def refused(*, home: Path, port: int, variables: Mapping[str, str] | None = None
 
 def child_pid(stack: RunningStack, name: str) -> int:
     """The main process of one child: it carries the name, and leads the session of what it forked."""
-    found = [one for one in processes_of(stack.home) if one.name() == f"hp-{name}"]
-    return next(int(one.pid) for one in found if os.getsid(one.pid) == one.pid)
+    for one in processes_of(stack.home):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # others come and go meanwhile
+            if one.name() == f"hp-{name}" and os.getsid(one.pid) == one.pid:
+                return int(one.pid)
+    raise AssertionError(f"{name} is not running")
 
 
 def forkserver(stack: RunningStack) -> psutil.Process:
