@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.fields import JSONField
 from rest_framework.settings import api_settings
 
 from config.api.problems import CONTENT_TYPE, known_problems
@@ -84,11 +85,18 @@ class HoldpointAutoSchema(AutoSchema):
             ways.append({"session": []})
         return ways
 
+    def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
+        """Any JSON is taken, but for null, unless the field says otherwise; drf-spectacular leaves that out."""
+        schema = super()._map_serializer_field(field, direction, bypass_extensions)
+        anything = isinstance(field, JSONField) and direction == "request" and not field.allow_null
+        return schema | ({"type": ["object", "array", "string", "number", "boolean"]} if anything else {})
+
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         """A body with a field that is not known is refused, and the document says so."""
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
         closed = getattr(serializer, "refuses_unknown", False) and direction == "request"
-        return schema | ({"additionalProperties": False} if closed else {})
+        rules = getattr(serializer, "schema_rules", {}) if closed else {}
+        return schema | ({"additionalProperties": False} if closed else {}) | rules
 
 
 def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:

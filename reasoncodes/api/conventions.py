@@ -25,6 +25,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     mistyped one must not be dropped quietly), and, in a JSON body, values of another type that DRF would convert."""
 
     refuses_unknown = True
+    schema_rules: ClassVar[Mapping[str, Any]] = {}
+    """What `validate` asks beyond the single fields, in the words of JSON Schema."""
 
     def to_internal_value(self, data: Any) -> Any:
         wrong = self._misfits(data) if isinstance(data, Mapping) else {}

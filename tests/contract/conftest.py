@@ -18,7 +18,6 @@ from tests.replay_plugin import forget_the_database
 def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock():
         forget_the_database()
-        empty_database()  # TMP
         try:
             yield
         finally:

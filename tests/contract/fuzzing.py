@@ -108,14 +108,14 @@ class Fuzzing:
     ) -> None:
         self.spared = spared
         self.world, self.door = world, Door(keeps=keeps)
-        self.document = document = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))  # type: ignore[no-untyped-call]
-        self.schema = schemathesis.openapi.from_dict(closed(document), config=SchemathesisConfig.from_dict(config))
+        found: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        self.document = closed(json.loads(json.dumps(found)))
+        self.schema = schemathesis.openapi.from_dict(self.document, config=SchemathesisConfig.from_dict(config))
         self.schema.app = self.door
         self.cookies = world.cookies(world.everybody) | {"csrftoken": CSRF}
         self.findings: dict[tuple[str, str, str], str] = {}
-        self.refused: dict[str, bytes] = {}
         self.reached: dict[str, Counter[int]] = {}
-        self.schema.auth()(self._credentials())
+        self.schema.auth(refresh_interval=None)(self._credentials())
 
     def _credentials(self) -> type:
         key, cookies = self.world.key, self.cookies
@@ -152,10 +152,10 @@ class Fuzzing:
         """What fits the document is replaced by what exists; what does not stays as it is."""
         name, meta = case.operation.definition.raw["operationId"], case.meta
         if not meta.is_negative_at(ParameterLocation.PATH):
-            own = self.world.special.get(name, {})
+            own, linked = self.world.special.get(name, {}), case._override.path_parameters
             for parameter, value in (case.path_parameters or {}).items():
                 number = crc32(str(value).encode("utf-8", "replace"))
-                if number % (REAL + 1):
+                if parameter not in linked and number % (REAL + 1):
                     known = self.world.ids[parameter]
                     case.path_parameters[parameter] = own.get(parameter) or known[number % len(known)]
         if case.query and not meta.is_negative_at(ParameterLocation.QUERY):
@@ -184,8 +184,6 @@ class Fuzzing:
         for case_id, answer in event.recorder.interactions.items():
             label = event.recorder.cases[case_id].value.operation.label
             if answer.response is not None:
-                if answer.response.status_code == 403:
-                    self.refused.setdefault(label, answer.response.content[:300])
                 self.reached.setdefault(label, Counter())[answer.response.status_code] += 1
         for case_id, nodes in event.recorder.checks.items():
             for node in nodes:
@@ -202,8 +200,5 @@ class Fuzzing:
         self.findings.setdefault(where, f"{failure.message[:500]}\n    sent {sent}\n    got {got!r}")
 
     def report(self) -> str:
-        lines = [f"{check} | {label} | {title}\n    {text}" for (check, label, title), text in self.lines()]
+        lines = [f"{' | '.join(where)}\n    {text}" for where, text in sorted(self.findings.items())]
         return "\n".join([f"{len(lines)} findings", *lines])
-
-    def lines(self) -> Iterator[tuple[tuple[str, str, str], str]]:
-        yield from sorted(self.findings.items())

@@ -3,6 +3,7 @@
 Committed for real, once; each request against it is rolled back, so that all of them meet the same world.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from attempts.models import ChatIdentity
+from attempts.services.chat_workspace import workspace_connect
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from governance.models import Organization, User
@@ -26,6 +29,8 @@ from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
+from workflows.services.message_take import message_take
+from workflows.streams import Message
 
 API = "/api/v1"
 NOW_AND_THEN = {"reason_code": "rehearsal"}
@@ -34,6 +39,7 @@ NOW_AND_THEN = {"reason_code": "rehearsal"}
 @contextmanager
 def undone() -> Iterator[None]:
     """What happens inside has not happened afterwards. To the services it is the outermost transaction."""
+    logging.disable(logging.WARNING)  # thousands of lines that nobody reads
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]  # as Django's own tests say it
     try:
@@ -41,6 +47,7 @@ def undone() -> Iterator[None]:
             yield
             transaction.set_rollback(True)
     finally:
+        logging.disable(logging.NOTSET)
         leave_scope()
 
 
@@ -62,9 +69,10 @@ class World:
         self._attempts()
         self._runs()
         self._governance()
+        self._outside()
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
-        Cast.session(self.stranger).get(f"{API}/attempts/{self.ids['attempt_id'][0]}")  # a violation
+        self.api.put(f"{API}/ledger/entries/{self.ids['entry_id'][0]}")  # a violation
 
     @staticmethod
     def _person(username: str, organization: str) -> User:
@@ -162,6 +170,24 @@ class World:
         self.ids["reason_code_id"] = [ours, self.first("/reason-codes?scope=denial")]
         self.values |= {"policy_slug": "demo-allow", "reason_code": "rehearsal", "to_username": "reviewer2"}
 
+    def _outside(self) -> None:
+        """Webhooks, chat and mail; nothing is sent."""
+        hook = {"url": "https://hooks.example.com/holdpoint", "events": ["*"]}
+        endpoint = str(self.post("/webhook-endpoints", hook)["id"])
+        told = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
+        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(told["id"])]}
+        self.ids["route_id"] = [str(self.post("/notification-routes", {"channel": "email"})["id"])]
+        secrets = {"bot_token": f"xoxb-{'1' * 24}", "signing_secret": "2" * 32}
+        with every_tenant():
+            organization = Organization.objects.get(slug="demo")
+            workspace = workspace_connect(
+                actor=SYSTEM, at=timezone.now(), organization=organization, name="Demo", team_id="T0DEMO", **secrets
+            )
+            person, now = User.objects.get(username="reviewer"), timezone.now()
+            identity = ChatIdentity.objects.create(workspace=workspace, user=person, chat_user="U0RITA", linked_at=now)
+        self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
+        message_take(message=Message("case.created", "1-0", {}, deliveries=99), at=now, region="US")  # is parked
+
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])
         self.post(f"/workflow-instances/{self.ids['instance_id'][0]}/evidence")
@@ -190,8 +216,15 @@ class World:
                 rows = rows.filter(organization__slug="demo")
             elif any(field.name == "attempt" for field in model._meta.fields):
                 rows = rows.filter(attempt__organization__slug="demo")
-            found = rows.values_list("pk", flat=True).first()
+            found = rows.values_list("pk", flat=True).first() or self._of_nobody(model)
         return str(found or uuid4())
+
+    @staticmethod
+    def _of_nobody(model: Any) -> Any:
+        """A row that no organization has, such as a message that nobody signed."""
+        if not any(field.name == "organization" and field.null for field in model._meta.fields):
+            return None
+        return model._default_manager.filter(organization=None).values_list("pk", flat=True).first()
 
     def cookies(self, user: User) -> dict[str, str]:
         client = Client()

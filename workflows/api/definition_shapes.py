@@ -134,6 +134,7 @@ class DefinitionPatchIn(SettingsIn):
 
 
 class DefinitionCreateIn(DefinitionPatchIn):
+    schema_rules = {"oneOf": [{"required": ["definition"]}, {"required": ["template_id"]}]}
     product_id = serializers.UUIDField(required=False, allow_null=True, help_text="Without: the whole organization's.")
     template_id = serializers.UUIDField(required=False, help_text="Copies this template or definition instead.")
     org_id = serializers.UUIDField(required=False, help_text="Only when you act in several organizations.")
