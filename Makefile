@@ -6,9 +6,16 @@ PY := .venv/bin/python
 SUPERVISOR := $(PY) -m config.supervisor
 THROWAWAY := $(SUPERVISOR) exec --throwaway
 PYTEST := $(PY) -m pytest
+# Only files that have such tests are loaded.
+files_with = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 # Workers for the parallel parts. Each has its own test database.
 JOBS ?= 2
 export PYTHONPATH := $(CURDIR)
+# Compiled modules are kept, where the surroundings say not to beside the sources: compiling all tests takes 20 s each time.
+ifneq ($(PYTHONDONTWRITEBYTECODE),)
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/compiled
+endif
 
 .PHONY: help install run test check soak permissions bench screenshots lock fmt clean
 .PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
@@ -33,7 +40,7 @@ test: check ## everything that gates a change
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || printf '\n%s\n%s\n\n' \
 	  '*** NO CHROMIUM: the browser tests are skipped, and nobody has looked at the pages. ***' \
 	  '*** Install the package chromium, or name one with CHROMIUM=<path>. With CI=true this fails. ***' >&2
-	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadgroup
+	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadgroup tests/browser $(call files_with,stack)
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
 	@PROPERTY_SCALE=$${PROPERTY_SCALE:-0.33} $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \
@@ -58,9 +65,8 @@ check-templates:
 check-migrations:
 	@DJANGO_SETTINGS_MODULE=config.settings.test $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
-# Only files that have unit tests are loaded.
 check-unit:
-	@$(PYTEST) -m unit -n $(JOBS) $$(grep -rl --include='test_*.py' 'mark\.unit' tests)
+	@$(PYTEST) -m unit -n $(JOBS) $(call files_with,unit)
 
 soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly

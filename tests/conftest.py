@@ -14,12 +14,12 @@ from tests.emptying import empty_database, remember_pristine
 pytest_plugins = ["tests.replay_plugin", "tests.properties"]
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a running stack stay together: those of a file, and those of all browser files."""
     for item in items:
-        if item.get_closest_marker("stack"):
-            folder = item.path.parent.name
+        folder = item.path.parent.name
+        if folder == "browser" or item.get_closest_marker("stack"):
             item.add_marker(pytest.mark.xdist_group(folder if folder == "browser" else item.path.stem))
 
 

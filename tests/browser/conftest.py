@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "tests/browser/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.stack)
-            item.add_marker(pytest.mark.timeout(120))
+            item.add_marker(pytest.mark.timeout(120, func_only=True))  # the stack has its own limit
 
 
 @pytest.fixture(scope="package")
