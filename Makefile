@@ -40,7 +40,7 @@ test: check ## everything that gates a change
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || printf '\n%s\n%s\n\n' \
 	  '*** NO CHROMIUM: the browser tests are skipped, and nobody has looked at the pages. ***' \
 	  '*** Install the package chromium, or name one with CHROMIUM=<path>. With CI=true this fails. ***' >&2
-	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadgroup tests/browser $(call files_with,stack)
+	@$(PYTEST) -m "stack and not soak" -p no:randomly -n $(JOBS) --dist loadfile tests/browser $(call files_with,stack)
 
 check: install ## the fast part: lint, types, layers, templates, migrations, unit tests
 	@PROPERTY_SCALE=$${PROPERTY_SCALE:-0.33} $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target \
