@@ -21,7 +21,7 @@ import pytest
 
 from config.embedded.paths import PROJECT
 from tests.attempts.execution.target import CountingTarget
-from tests.stack.conftest import home_folder
+from tests.stack.conftest import seasoned_stack
 from tests.stack.support import RunningStack, bare_environment
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
@@ -86,16 +86,13 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world(seasoned_home: Path) -> Iterator[World]:
     target = CountingTarget()
-    with home_folder() as folder:
-        stack = RunningStack(home=folder, variables={"HOLDPOINT_DEMO_TARGET": target.url})
-        stack.start()
+    with seasoned_stack(seasoned_home, HOLDPOINT_DEMO_TARGET=target.url) as stack:
         found = World(stack, target)
         yield found
         for client in found.people.values():
             client.close()
-        stack.finish()
     target.stop()
 
 

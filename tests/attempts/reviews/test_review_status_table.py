@@ -24,6 +24,7 @@ from tests.attempts.reviews.support import (
 )
 from tests.cast import Cast
 from tests.governance.support import governed_counts
+from tests.worlds import undone
 
 OVER, EXPIRED, WRONG = (409, "review-over"), (409, "review-expired"), (409, "wrong-state")
 DECISIONS = {"release": RELEASING, "human_review": JUDGING}
@@ -77,28 +78,28 @@ def test_the_table_is_complete() -> None:
     assert {verb for _, _, verb in EXPECTED} == set(VERBS)
 
 
-@pytest.mark.parametrize(("kind", "status", "verb"), list(EXPECTED), ids=["-".join(row) for row in EXPECTED])
-def test_what_a_verb_does_in_a_status(
-    cast: Cast, clinic: Clinic, rita: Any, sam: Any, kind: str, status: str, verb: str
-) -> None:
+@pytest.mark.parametrize(("kind", "status"), list(dict.fromkeys(row[:2] for row in EXPECTED)))
+def test_what_a_verb_does_in_a_status(cast: Cast, clinic: Clinic, rita: Any, sam: Any, kind: str, status: str) -> None:
     cast.person("dora", "operator")
     review = bring_to(kind, status, cast, clinic, sam)
     assert status_of(review)[0] == status
     before = status_of(review)
-    answer = do(rita, review, verb)
-    code, problem_type = EXPECTED[kind, status, verb]
-    assert answer.status_code == code, answer.content
-    if problem_type:
-        assert problem(answer) == (code, problem_type)
-        assert status_of(review) == before
+    for verb in VERBS:
+        code, problem_type = EXPECTED[kind, status, verb]
+        with undone():
+            answer = do(rita, review, verb)
+            assert answer.status_code == code, (verb, answer.content)
+            if problem_type:
+                assert problem(answer) == (code, problem_type)
+                assert status_of(review) == before
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("method", ["get", "head", "options", "put", "patch", "delete"])
-def test_no_other_method_does_anything_at_a_deciding_door(clinic: Clinic, rita: Any, verb: str, method: str) -> None:
+def test_no_other_method_does_anything_at_a_deciding_door(clinic: Clinic, rita: Any) -> None:
     review = clinic.hold()
     before = governed_counts()
-    assert getattr(rita, method)(url(review, verb)).status_code in {403, 405}
+    for verb in VERBS:
+        for method in ("get", "head", "options", "put", "patch", "delete"):
+            assert getattr(rita, method)(url(review, verb)).status_code in {403, 405}, (method, verb)
     assert governed_counts() == before
 
 

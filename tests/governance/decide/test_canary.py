@@ -86,84 +86,87 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_no_field_of_an_intake_body_lets_anything_in(cast: Cast, contract: Any, value: str) -> None:
-    caller = patient(cast)
-    for field, make in BODIES.items():
-        answer = post(caller, make(value))
-        assert answer.status_code in {400, 422}, (field, answer.status_code, answer.content)
-    raw = caller.post(INTAKE, value.encode(), content_type="application/json", HTTP_IDEMPOTENCY_KEY=KEY)
-    assert (raw.status_code, traces_in(raw.content.decode())) == (400, [])
-    plain = caller.post(INTAKE, value.encode(), content_type="text/plain", HTTP_IDEMPOTENCY_KEY=KEY)
-    assert (plain.status_code, traces_in(plain.content.decode())) == (415, [])
+def test_no_field_of_an_intake_body_lets_anything_in(cast: Cast, contract: Any) -> None:
+    for value in VALUES.values():
+        caller = patient(cast)
+        for field, make in BODIES.items():
+            answer = post(caller, make(value))
+            assert answer.status_code in {400, 422}, (field, answer.status_code, answer.content)
+        raw = caller.post(INTAKE, value.encode(), content_type="application/json", HTTP_IDEMPOTENCY_KEY=KEY)
+        assert (raw.status_code, traces_in(raw.content.decode())) == (400, [])
+        plain = caller.post(INTAKE, value.encode(), content_type="text/plain", HTTP_IDEMPOTENCY_KEY=KEY)
+        assert (plain.status_code, traces_in(plain.content.decode())) == (415, [])
 
 
 HEADERS = ["TRACEPARENT", "USER_AGENT", "ACCEPT", "COOKIE", "REFERER", "PREFER", "X_FORWARDED_FOR", "ORIGIN"]
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_no_header_lets_anything_in(cast: Cast, contract: Any, value: str) -> None:
-    line = " ".join(value.split())
+def test_no_header_lets_anything_in(cast: Cast, contract: Any) -> None:
     caller = patient(cast)
-    for number, name in enumerate(HEADERS):
-        sent = f"sessionid={quote(line)}; name={line}" if name == "COOKIE" else line
-        post(caller, body(), key=f"key-0000000{number}", **{f"HTTP_{name}": sent})
-        caller.get("/api/v1/contracts", **{f"HTTP_{name}": sent})
-    for scheme in ("Bearer ", "Basic ", ""):
-        for url in (INTAKE, "/api/v1/contracts"):
-            answer = APIClient().post(url, body(), format="json", HTTP_AUTHORIZATION=scheme + line)
-            assert (answer.status_code, traces_in(answer.content.decode())) == (401, [])
-    host = caller.get("/api/v1/contracts", HTTP_HOST=line)
-    assert traces_in(host.content.decode()) == []
-    media = caller.post(INTAKE, b"{}", content_type=line, HTTP_IDEMPOTENCY_KEY=KEY)
-    assert traces_in(media.content.decode()) == []
+    for value in VALUES.values():
+        line = " ".join(value.split())
+        for number, name in enumerate(HEADERS):
+            sent = f"sessionid={quote(line)}; name={line}" if name == "COOKIE" else line
+            post(caller, body(), key=f"key-0000000{number}", **{f"HTTP_{name}": sent})
+            caller.get("/api/v1/contracts", **{f"HTTP_{name}": sent})
+        for scheme in ("Bearer ", "Basic ", ""):
+            for url in (INTAKE, "/api/v1/contracts"):
+                answer = APIClient().post(url, body(), format="json", HTTP_AUTHORIZATION=scheme + line)
+                assert (answer.status_code, traces_in(answer.content.decode())) == (401, [])
+        host = caller.get("/api/v1/contracts", HTTP_HOST=line)
+        assert traces_in(host.content.decode()) == []
+        media = caller.post(INTAKE, b"{}", content_type=line, HTTP_IDEMPOTENCY_KEY=KEY)
+        assert traces_in(media.content.decode()) == []
 
 
-@pytest.mark.parametrize("name", list(VALUES))
-def test_a_request_id_that_is_no_identifier_is_replaced(cast: Cast, contract: Any, name: str) -> None:
-    answer = post(patient(cast), body(), HTTP_X_REQUEST_ID=" ".join(VALUES[name].split()))
-    assert answer.status_code == 201
+def test_a_request_id_that_is_no_identifier_is_replaced(cast: Cast, contract: Any) -> None:
+    caller = patient(cast)
+    for value in VALUES.values():
+        answer = post(caller, body(), HTTP_X_REQUEST_ID=" ".join(value.split()))
+        assert answer.status_code in {200, 201}  # the same attempt again after the first
 
 
-@pytest.mark.parametrize("value", [*VALUES.values(), "4539148803436467", "dob-1961-07-23"])
 @pytest.mark.parametrize("charset", ["token", "visible_ascii"])
-def test_an_idempotency_key_that_says_too_much_is_refused(cast: Cast, charset: str, value: str) -> None:
+def test_an_idempotency_key_that_says_too_much_is_refused(cast: Cast, charset: str) -> None:
     documents = default_documents()
     documents["idempotency_key_policy"]["key"]["charset"] = charset
+    documents["throttles_and_misuse"]["misuse"]["strikes"] = 100
     open_contract(cast, documents=documents)
-    answer = post(patient(cast), body(), key=" ".join(value.split()))
-    assert answer.status_code == 400
-    assert answer.json()["type"].endswith("/idempotency-key-invalid")
+    caller = patient(cast)
+    for value in [*VALUES.values(), "4539148803436467", "dob-1961-07-23"]:
+        answer = post(caller, body(), key=" ".join(value.split()))
+        assert answer.status_code == 400, value
+        assert answer.json()["type"].endswith("/idempotency-key-invalid")
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_no_path_and_no_query_lets_anything_in(cast: Cast, contract: Any, value: str) -> None:
+def test_no_path_and_no_query_lets_anything_in(cast: Cast, contract: Any) -> None:
     caller, operator = patient(cast), cast.session(cast.operator)
-    text = quote(value, safe="")
-    for url in (
-        f"/api/v1/execution/{text}/1/attempts",
-        f"/api/v1/execution/close-case/{text}/attempts",
-        f"{INTAKE}?name={text}",
-        f"/api/v1/execution/{text}/{text}/attempts?{text}={text}",
-    ):
-        post(caller, body(), url=url)
-    for url in (
-        f"/api/v1/contracts?slug={text}",
-        f"/api/v1/contracts?{text}=1",
-        f"/api/v1/contracts?cursor={text}",
-        f"/api/v1/contracts?page_size={text}",
-        f"/api/v1/contracts?org_id={text}",
-        f"/api/v1/contracts/{text}",
-        f"/api/v1/violations?kind={text}",
-        f"/api/v1/ledger/entries?action={text}",
-        f"/api/v1/contracts/{contract.id}/readiness/{text}/{text}",
-        f"/problems/{text}",
-        f"/{text}",
-    ):
-        for answer in (operator.get(url), operator.post(url, {})):
-            # A page's own address is in its links; it goes back to whoever sent it and nowhere else.
-            if not url.startswith("/api/v1/contracts?slug="):
-                assert traces_in(answer.content.decode()) == [], url
+    for value in VALUES.values():
+        text = quote(value, safe="")
+        for url in (
+            f"/api/v1/execution/{text}/1/attempts",
+            f"/api/v1/execution/close-case/{text}/attempts",
+            f"{INTAKE}?name={text}",
+            f"/api/v1/execution/{text}/{text}/attempts?{text}={text}",
+        ):
+            post(caller, body(), url=url)
+        for url in (
+            f"/api/v1/contracts?slug={text}",
+            f"/api/v1/contracts?{text}=1",
+            f"/api/v1/contracts?cursor={text}",
+            f"/api/v1/contracts?page_size={text}",
+            f"/api/v1/contracts?org_id={text}",
+            f"/api/v1/contracts/{text}",
+            f"/api/v1/violations?kind={text}",
+            f"/api/v1/ledger/entries?action={text}",
+            f"/api/v1/contracts/{contract.id}/readiness/{text}/{text}",
+            f"/problems/{text}",
+            f"/{text}",
+        ):
+            for answer in (operator.get(url), operator.post(url, {})):
+                # A page's own address is in its links; it goes back to whoever sent it and nowhere else.
+                if not url.startswith("/api/v1/contracts?slug="):
+                    assert traces_in(answer.content.decode()) == [], url
 
 
 def documents_with(value: str) -> list[dict[str, Any]]:
@@ -182,16 +185,15 @@ def documents_with(value: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_nothing_that_people_write_lets_anything_in(cast: Cast, contract: Any, value: str) -> None:
-    operator, owner = cast.session(cast.operator), cast.session(cast.person("priya", "owner:privacy"))
-    draft, policy = make_contract(cast, slug="draft"), make_policy(cast, slug="draft", publish=False)
+STOP = {"scope": "contract", "target": "close-case", "reason_code": "operator_shutdown", "note": "Incident 17"}
+
+
+def writes(value: str, *, contract: Any, draft: Any, policy: Any, shutdown: str) -> list[tuple[str, str, Any]]:
+    """Everything that people write, with the value in one place of it."""
     new = {"slug": "new", "title": "New", "review_owner": "sa_qa", "policy_slug": "standard"}
     rule = {"slug": "new", "title": "New", "rules": ALLOW}
-    stop = {"scope": "contract", "target": "close-case", "reason_code": "operator_shutdown", "note": "Incident 17"}
-    shutdown = operator.post("/api/v1/shutdowns", stop | {"drill": True}).json()["id"]
     literal = f"metadata.source == {json.dumps(value)}"
-    writes = [
+    return [
         *[("post", "contracts", new | {field: value}) for field in ("slug", "title", "review_owner", "policy_slug")],
         *[("patch", f"contracts/{draft.id}", {field: value}) for field in ("title", "review_owner", "policy_slug")],
         *[("patch", f"contracts/{draft.id}", {"documents": found}) for found in documents_with(value)],
@@ -209,14 +211,21 @@ def test_nothing_that_people_write_lets_anything_in(cast: Cast, contract: Any, v
             ("post", f"contracts/{draft.id}/readiness/metadata_boundary/approve", RATIONALE | {field: value})
             for field in ("rationale", "evidence_ref")
         ],
-        *[("post", "shutdowns", stop | {field: value}) for field in ("scope", "target", "reason_code", "note")],
+        *[("post", "shutdowns", STOP | {field: value}) for field in ("scope", "target", "reason_code", "note")],
         ("post", f"shutdowns/{shutdown}/release", {"note": value}),
     ]
-    for method, path, written in writes:
-        client = owner if "readiness" in path else operator
-        answer = getattr(client, method)(f"/api/v1/{path}", written)
-        assert answer.status_code in {400, 422}, (path, written, answer.content)
-        assert traces_in(answer.content.decode()) == [], path
+
+
+def test_nothing_that_people_write_lets_anything_in(cast: Cast, contract: Any) -> None:
+    operator, owner = cast.session(cast.operator), cast.session(cast.person("priya", "owner:privacy"))
+    draft, policy = make_contract(cast, slug="draft"), make_policy(cast, slug="draft", publish=False)
+    shutdown = operator.post("/api/v1/shutdowns", STOP | {"drill": True}).json()["id"]
+    for value in VALUES.values():
+        for method, path, written in writes(value, contract=contract, draft=draft, policy=policy, shutdown=shutdown):
+            client = owner if "readiness" in path else operator
+            answer = getattr(client, method)(f"/api/v1/{path}", written)
+            assert answer.status_code in {400, 422}, (path, written, answer.content)
+            assert traces_in(answer.content.decode()) == [], path
 
 
 def test_the_search_would_find_what_is_there(cast: Cast, contract: Any) -> None:

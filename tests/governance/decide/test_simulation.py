@@ -215,6 +215,7 @@ def many(cast: Cast, caller: Any, count: int) -> Policy:
     return make_policy(cast, rules=HOLD, publish=False)
 
 
+@pytest.mark.tampers  # copies of one decision: replaying each of them shows nothing new
 def test_two_thousand_decisions_are_simulated_with_progress_and_little_memory(cast: Cast, caller: Any) -> None:
     draft = many(cast, caller, 2000)
     with every_tenant():
