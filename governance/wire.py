@@ -33,7 +33,7 @@ class Wire:
         `first` goes before it, as a statement of its own with a snapshot of its own; its answer is not looked at."""
         with self.connection.lock:
             try:
-                ahead = [self._name(first)] if first else []
+                ahead = [self._name(one) for one in (self._begin(), first) if one]
                 result = self._answer(ahead, self._name(sql) if prepare else sql.encode(), params, named=prepare)
             except BaseException:
                 self._leave_nothing_behind()
@@ -45,26 +45,28 @@ class Wire:
 
     def _answer(self, ahead: list[bytes], what: bytes, params: Ready, *, named: bool) -> Any:
         pgconn = self.connection.pgconn
-        begins = not self.connection.autocommit and pgconn.transaction_status == IDLE
-        piped = begins + len(ahead)
-        if piped:
+        if ahead:
             pgconn.enter_pipeline_mode()
-        if begins:
-            pgconn.send_query_params(self.connection._get_tx_start_command(), None)
         for name in ahead:
             pgconn.send_query_prepared(name, None)
         if named:
             pgconn.send_query_prepared(what, params.values, params.formats)
         else:
             pgconn.send_query_params(what, params.values, param_formats=params.formats)
-        if not piped:
+        if not ahead:
             return _good(self.connection.wait(generators.execute(pgconn)))
         pgconn.pipeline_sync()
-        answers = self.connection.wait(_in_turn(pgconn, piped + 2))  # each one's, and the synchronization's
+        answers = self.connection.wait(_in_turn(pgconn, len(ahead) + 2))  # each one's, and the synchronization's
         pgconn.exit_pipeline_mode()
         for answer in answers[:-1]:
             result = _good(answer)
         return result
+
+    def _begin(self) -> str:
+        """What begins a transaction, when there is none and the connection wants one."""
+        if self.connection.autocommit or self.connection.pgconn.transaction_status != IDLE:
+            return ""
+        return self.connection._get_tx_start_command().decode()
 
     def _name(self, sql: str) -> bytes:
         if sql in self._names:
