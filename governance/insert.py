@@ -1,6 +1,5 @@
 """Several tables' rows in one statement. Round trips cost more than anything else on the way of a request."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import DEFAULT_DB_ALIAS, connection, models
 
+from governance.canonical import json_writer
 from governance.errors import LedgerOutsideTransaction
 from governance.models import LedgerEntry
 from governance.parameters import BINARY, TEXT, Ready, Sent, as_text, ready
@@ -224,7 +224,9 @@ def _convert(field: Any) -> Convert:
 
 
 def _uuid(value: Any) -> Sent:
-    return None if value is None else (value if isinstance(value, UUID) else UUID(str(value))).bytes
+    if type(value) is UUID:
+        return value.bytes
+    return None if value is None else UUID(str(value)).bytes
 
 
 def _binary(value: Any) -> Sent:
@@ -237,24 +239,33 @@ def _text(value: Any) -> Sent:
 
 def _char(value: Any) -> Sent:
     """Whatever it is, as its text: an id in a column of texts, say."""
-    if value is None:
-        return None
-    return as_text(value if isinstance(value, str) else str(value))
+    if type(value) is str and "\0" not in value:
+        return value.encode()
+    return None if value is None else as_text(value if isinstance(value, str) else str(value))
 
 
 def _boolean(value: Any) -> Sent:
     return None if value is None else b"t" if value else b"f"
 
 
+_latest: tuple[Any, bytes] = (None, b"")  # a transaction writes one moment dozens of times
+
+
 def _time(value: Any) -> Sent:
-    return None if value is None else value.isoformat().encode()
+    global _latest  # replaced as a whole: each thread sees a moment with its own text
+    if value is None:
+        return None
+    latest = _latest
+    if latest[0] is not value:
+        latest = _latest = (value, value.isoformat().encode())
+    return latest[1]
 
 
 def _json(value: Any) -> Sent:
     return None if value is None else _encode(value).encode()
 
 
-_encode = json.JSONEncoder().encode
+_encode = json_writer()
 CONVERTS: tuple[tuple[Any, Convert], ...] = (
     (models.JSONField, _json),
     (models.BinaryField, _binary),
