@@ -1,10 +1,9 @@
 """Values in the form in which PostgreSQL's protocol takes a statement's parameters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -13,8 +12,7 @@ Sent = bytes | None
 TEXT, BINARY = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """Parameters that are in the protocol's form already: each one's bytes, and whether that is its text or not."""
 
     values: list[Sent]
