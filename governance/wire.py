@@ -74,7 +74,7 @@ class Wire:
             return self._names[sql]
         if len(self._names) >= MOST_PREPARED:
             _, oldest = self._names.popitem(last=False)
-            self._run("send_close_prepared", oldest)
+            self._run("send_query", b"DEALLOCATE " + oldest)
         self._made += 1
         name = f"_holdpoint_{self._made}".encode()
         self._run("send_prepare", name, sql.encode())
