@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Any
 
+ENGINE = "workflow-engine"  # the account in whose name the engine opens attempts
+
 
 class AttemptState(StrEnum):
     RECEIVED = "received"

@@ -46,8 +46,8 @@ def server_url(*, variable: str, key: str) -> str:
 def database_settings(url: str) -> dict[str, Any]:
     """Django's settings of the database at `url`; each thread keeps its connection."""
     found: dict[str, Any] = env.db_url_config(url, engine="config.postgresql")
-    # The threshold lets governance.statement prepare what every request asks; Django's own queries never are.
-    usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": 5}
+    # psycopg itself prepares nothing, and so never discards all that is prepared: governance.wire keeps its own.
+    usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": None}
     options = usual | found.get("OPTIONS", {})
     return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options}
 

@@ -7,7 +7,7 @@ from celery import current_app
 from django.db import transaction
 from redis.exceptions import RedisError
 
-from governance.valkey import valkey
+from governance.valkey import ask, valkey
 
 RINGING = "holdpoint:ringing:"
 RINGS_FOR_MS = 500
@@ -49,7 +49,7 @@ class _Bell:
     def __call__(self) -> None:
         try:
             # Should the message be lost, the next one goes out when this has expired; and the tick needs none.
-            if valkey().set(RINGING + self.task, "1", nx=True, px=RINGS_FOR_MS):
+            if ask("SET", RINGING + self.task, "1", "NX", "PX", str(RINGS_FOR_MS)):
                 current_app.send_task(self.task, retry=False, expires=60)
         except Exception as error:
             log.warning("doorbell_unheard", task=self.task, exc_info=error)

@@ -7,6 +7,7 @@ being written, and the next one sees it. Without it an intent could commit a mom
 from django.db import connection
 
 GATE = 0x686F6C64  # any constant that nobody else uses
+PASS = f"SELECT pg_advisory_xact_lock_shared({GATE})"  # the `first` of a statement that reads what the gate protects
 
 
 def gate_pass() -> None:

@@ -1,22 +1,23 @@
 """Several tables' rows in one statement. Round trips cost more than anything else on the way of a request."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import chain
+from functools import cache
 from operator import itemgetter
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, models
 
+from governance.canonical import json_writer
 from governance.errors import LedgerOutsideTransaction
 from governance.models import LedgerEntry
+from governance.parameters import BINARY, TEXT, Ready, Sent, as_text, ready
 from governance.statement import fetch
 
 MOST_PREPARED = 40  # rows; a longer list comes seldom with the same length again
-Convert = Callable[[Any], Any]
+Convert = Callable[[Any], Sent]
 Shape = tuple[tuple[type[models.Model], int], ...]
 Removed = tuple[tuple[type[models.Model], str], ...]
 Changed = tuple[tuple[type[models.Model], tuple[str, ...]], ...]
@@ -78,19 +79,32 @@ def insert_together(
     shape = tuple((type(rows[0]), len(rows)) for rows in filled)
     changed = tuple((type(change.row), change.fields) for change in changes)
     removed = tuple((removal.model, removal.column) for removal in removals)
-    values = chain(
-        parameters,
-        *(_new_values(change) for change in changes),
-        (removal.value for removal in removals),
-        *(_values(row) for rows in filled for row in rows),
-    )
+    given, gone = ready(parameters), ready([removal.value for removal in removals])
+    values = given.values
+    for change in changes:
+        values += _new_values(change)
+    values += gone.values
+    for rows in filled:
+        for row in rows:
+            values += _values(row)
+            row._state.db = DEFAULT_DB_ALIAS
+    formats = (*given.formats, *_formats(changed), *gone.formats, *_formats_of_rows(shape))
     few = len(changes) + sum(len(rows) for rows in filled) <= MOST_PREPARED
-    answer = fetch(_statement(shape, gate, changed, removed), list(values), prepare=few)
+    answer = fetch(_statement(shape, gate, changed, removed), Ready(values, formats), prepare=few)
     for rows in filled:
         for row in rows:
             row._state.adding = False
-            row._state.db = connection.alias
     return answer[0] if answer else ()
+
+
+@cache
+def _formats(changed: Changed) -> tuple[int, ...]:
+    return tuple(form for model, fields in changed for form in (BINARY, *_picked(model, fields).formats))
+
+
+@cache
+def _formats_of_rows(shape: Shape) -> tuple[int, ...]:
+    return tuple(form for model, count in shape for form in _columns(model).formats * count)
 
 
 @cache
@@ -125,10 +139,25 @@ def _update(model: type[models.Model], fields: tuple[str, ...], number: int) -> 
     return f"UPDATE {columns.table} SET {', '.join(new)} WHERE id = ${number + 1}"  # noqa: S608
 
 
-def _new_values(change: Change) -> list[Any]:
-    columns, values = _columns(type(change.row)), change.row.__dict__
-    converts = dict(zip(columns.names, columns.converts, strict=True))
-    return [change.row.pk, *(converts[name](values[name]) for name in change.fields)]
+def _new_values(change: Change) -> list[Sent]:
+    picked, values = _picked(type(change.row), change.fields), change.row.__dict__
+    return [change.row.pk.bytes, *[convert(values[name]) for name, convert in picked.converts]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    converts: tuple[tuple[str, Convert], ...]
+    formats: tuple[int, ...]
+
+
+@cache
+def _picked(model: type[models.Model], fields: tuple[str, ...]) -> _Picked:
+    columns = _columns(model)
+    places = [columns.names.index(name) for name in fields]
+    return _Picked(
+        converts=tuple((columns.names[place], columns.converts[place]) for place in places),
+        formats=tuple(columns.formats[place] for place in places),
+    )
 
 
 def _insert(model: type[models.Model], count: int, number: int, gate: Gate | None) -> str:
@@ -142,7 +171,7 @@ def _insert(model: type[models.Model], count: int, number: int, gate: Gate | Non
     return f"INSERT INTO {columns.table} ({columns.listed}) {source}"
 
 
-def _values(row: models.Model) -> list[Any]:
+def _values(row: models.Model) -> list[Sent]:
     columns = _columns(type(row))
     for field in columns.filled_in:
         field.pre_save(row, True)
@@ -157,6 +186,7 @@ class _Columns:
     names: tuple[str, ...]
     types: tuple[str, ...]
     converts: tuple[Convert, ...]
+    formats: tuple[int, ...]
     pick: Callable[[dict[str, Any]], tuple[Any, ...]]
     filled_in: tuple[Any, ...]
 
@@ -172,6 +202,7 @@ def _columns(model: type[models.Model]) -> _Columns:
         names=names,
         types=tuple(_type(field) for field in fields),
         converts=tuple(_convert(field) for field in fields),
+        formats=tuple(BINARY if _convert(field) in (_uuid, _binary) else TEXT for field in fields),
         pick=itemgetter(*names),
         filled_in=tuple(field for field in fields if getattr(field, "auto_now_add", False)),
     )
@@ -184,25 +215,62 @@ def _type(field: Any) -> str:
 
 
 def _convert(field: Any) -> Convert:
-    """To what psycopg sends with the same type for every value: the type is part of a prepared statement's name.
-    Texts may be members of an enumeration, which psycopg would send by name."""
+    """To what goes over the wire. A statement's parameters have the same form every time."""
     kind = field.target_field if field.is_relation else field
-    if isinstance(kind, models.JSONField):
-        return partial(_json, encoder=kind.encoder)
-    if isinstance(kind, models.BinaryField | models.BooleanField | ArrayField):
-        return _as_it_is
-    if isinstance(kind, models.CharField | models.TextField | models.IntegerField):
-        return _text_or_nothing if field.null else str
-    return _text_or_nothing if field.null else _as_it_is
+    for types, convert in CONVERTS:
+        if isinstance(kind, types):
+            return convert
+    return _text
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _uuid(value: Any) -> Sent:
+    if type(value) is UUID:
+        return value.bytes
+    return None if value is None else UUID(str(value)).bytes
 
 
-def _text_or_nothing(value: Any) -> str | None:
-    return None if value is None else str(value)
+def _binary(value: Any) -> Sent:
+    return None if value is None else bytes(value)
 
 
-def _json(value: Any, *, encoder: type[json.JSONEncoder] | None) -> str | None:
-    return None if value is None else json.dumps(value, cls=encoder)
+def _text(value: Any) -> Sent:
+    return None if value is None else as_text(value)
+
+
+def _char(value: Any) -> Sent:
+    """Whatever it is, as its text: an id in a column of texts, say."""
+    if type(value) is str and "\0" not in value:
+        return value.encode()
+    return None if value is None else as_text(value if isinstance(value, str) else str(value))
+
+
+def _boolean(value: Any) -> Sent:
+    return None if value is None else b"t" if value else b"f"
+
+
+_latest: tuple[Any, bytes] = (None, b"")  # a transaction writes one moment dozens of times
+
+
+def _time(value: Any) -> Sent:
+    global _latest  # replaced as a whole: each thread sees a moment with its own text
+    if value is None:
+        return None
+    latest = _latest
+    if latest[0] is not value:
+        latest = _latest = (value, value.isoformat().encode())
+    return latest[1]
+
+
+def _json(value: Any) -> Sent:
+    return None if value is None else _encode(value).encode()
+
+
+_encode = json_writer()
+CONVERTS: tuple[tuple[Any, Convert], ...] = (
+    (models.JSONField, _json),
+    (models.BinaryField, _binary),
+    (models.UUIDField, _uuid),
+    (models.BooleanField, _boolean),
+    (models.DateTimeField, _time),
+    ((models.CharField, models.TextField, models.IntegerField), _char),
+)

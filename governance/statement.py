@@ -8,40 +8,55 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg import RawCursor
 
-Rows = list[tuple[Any, ...]]
+from governance.parameters import Ready, ready
+from governance.wire import Rows, Wire
 
 
-def fetch(sql: str, params: Sequence[Any], *, prepare: bool = True) -> Rows:
-    """All rows. Parameters stand in the SQL as `$1`, `$2`, …, with a cast where PostgreSQL cannot tell the type."""
+def fetch(sql: str, params: Sequence[Any] | Ready, *, prepare: bool = True, first: str = "") -> Rows:
+    """All rows. Parameters stand in the SQL as `$1`, `$2`, …, with a cast where PostgreSQL cannot tell the type.
+
+    `first` is a statement before it, with a snapshot of its own and in the same round trip; its answer is passed over.
+    It makes no trip of its own, unless somebody counts or watches statements."""
     own = connections[DEFAULT_DB_ALIAS]
+    if own.execute_wrappers or own.queries_logged:
+        if first:
+            _watched(own, first, (), True)
+        return _watched(own, sql, params, prepare)
+    own.validate_no_broken_transaction()
+    own.ensure_connection()
+    with own.wrap_database_errors:
+        return _wire(own).fetch(sql, _ready(params), prepare=prepare, first=first)
+
+
+def _ready(params: Sequence[Any] | Ready) -> Ready:
+    return params if isinstance(params, Ready) else ready(params)
+
+
+def _watched(own: BaseDatabaseWrapper, sql: str, params: Sequence[Any] | Ready, prepare: bool) -> Rows:
     own.validate_no_broken_transaction()
     own.ensure_connection()
     execute: Callable[..., Rows] = partial(_execute, own, prepare)
     for wrapper in reversed(own.execute_wrappers):
         execute = partial(wrapper, execute)
-    if not own.queries_logged:
-        return execute(sql, params, False, {"connection": own, "cursor": None})
     started = time.monotonic()
     try:
         return execute(sql, params, False, {"connection": own, "cursor": None})
     finally:
-        own.queries_log.append({"sql": sql, "time": f"{time.monotonic() - started:.3f}"})
+        if own.queries_logged:
+            own.queries_log.append({"sql": sql, "time": f"{time.monotonic() - started:.3f}"})
 
 
 def _execute(
-    own: BaseDatabaseWrapper, prepare: bool, sql: str, params: Sequence[Any], many: bool, context: Any
+    own: BaseDatabaseWrapper, prepare: bool, sql: str, params: Sequence[Any] | Ready, many: bool, context: Any
 ) -> Rows:
     with own.wrap_database_errors:
-        cursor = _cursor(own)
-        cursor.execute(sql, params, prepare=prepare)  # type: ignore[call-overload]  # SQL of our own, built once
-        return cursor.fetchall() if cursor.pgresult and cursor.pgresult.nfields else []
+        return _wire(own).fetch(sql, _ready(params), prepare=prepare)
 
 
-def _cursor(own: Any) -> "RawCursor[tuple[Any, ...]]":
-    """One per connection, kept with it: making one costs as much as a small query."""
-    kept = getattr(own, "_holdpoint_cursor", None)
+def _wire(own: Any) -> Wire:
+    """Kept with the connection, for it knows what is prepared there."""
+    kept = getattr(own, "_holdpoint_wire", None)
     if kept is None or kept.connection is not own.connection:
-        kept = own._holdpoint_cursor = RawCursor(own.connection)
+        kept = own._holdpoint_wire = Wire(own.connection)
     return kept

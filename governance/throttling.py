@@ -4,19 +4,15 @@ The algorithm is GCRA: per limit one number (the theoretical arrival time), a bu
 refill. Subjects enter as hashes, so that no reference of a caller is readable in Valkey.
 """
 
-import os
-from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from typing import Any
 
 import structlog
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError
 
-from governance.valkey import valkey
+from governance.valkey import ask, valkey
 
 log = structlog.get_logger("holdpoint.throttle")
 PREFIX = "holdpoint:throttle:"
@@ -157,39 +153,10 @@ def strikes_forget(*, subject: str) -> None:
         log.error("strike_unavailable", exc_info=error)
 
 
-# Lines to Valkey that nobody uses now. redis-py's own pool costs more than the answer, request by request.
-_idle: deque[Any] = deque()
-
-
 def _ask(*words: str) -> Any:
-    """One command, all of whose words are ASCII. A line that broke while it was idle is replaced, once."""
-    command = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
-    line = _line()
+    """A server that was started anew does not know the script."""
     try:
-        answer = _exchange(line, command)
-    except RedisConnectionError:
-        answer = _exchange(line, command)
+        return ask(*words)
     except NoScriptError:
         valkey().script_load(SCRIPT)
-        answer = _exchange(line, command)
-    _idle.append(line)
-    return answer
-
-
-def _line() -> Any:
-    """redis-py's connection: it signs in and reconnects by itself. One of another process or address is let go."""
-    pool = valkey().connection_pool
-    with suppress(IndexError):
-        while True:
-            line = _idle.pop()
-            if line.pid == os.getpid() and line.of is pool:
-                return line
-    line = pool.connection_class(**pool.connection_kwargs)
-    line.of = pool
-    return line
-
-
-def _exchange(line: Any, command: str) -> Any:
-    """After an error that leaves an answer unread, redis-py hangs up."""
-    line.send_packed_command([command.encode("ascii")], check_health=False)
-    return line.read_response()
+        return ask(*words)

@@ -14,7 +14,7 @@ from attempts.services.intake_door import intake_pass
 from attempts.services.intake_rows import Intake
 from attempts.services.intake_take import Taken, take_in_pending
 from attempts.services.lease import lease_new
-from attempts.states import RuntimeMode
+from attempts.states import ENGINE, RuntimeMode
 from governance.models import ApiKey, ServiceAccount
 from governance.pending import Pending
 from governance.roles import ApiScope
@@ -26,7 +26,6 @@ from reasoncodes.errors import AttemptCreationDisabled, DomainError, InvalidInpu
 from reasoncodes.tenancy import tenant_scope
 from reasoncodes.trace import TraceContext
 
-ENGINE = "workflow-engine"
 OWNER = "workflow"
 DESCRIPTION = "Holdpoint's own workflow engine: opens the attempts of workflow steps. It has no key."
 REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyMissing)
@@ -63,15 +62,17 @@ def attempt_open(
     deployment_region: str,
     pending: Pending,
     keeps: bool = True,
+    arrival: OwnArrival | None = None,
 ) -> Opened:
     """Decides like an intake over HTTP, in the name of the organization's engine account, and sends what is allowed:
     with lease and intent. Its rows are left in `pending`. The caller's transaction has passed the gate.
 
-    `keeps` false: the caller completes it in the same transaction. A denial is an answer, not an exception;
-    KeyInProgress is raised when another transaction is opening the same key right now."""
+    `arrival`: what the caller has read behind the gate already. `keeps` false: the caller completes it in the same
+    transaction. A denial is an answer, not an exception; KeyInProgress is raised when another transaction is opening
+    the same key right now."""
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("attempt_open belongs into its caller's transaction")
-    arrival = intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
+    arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
     if arrival is None or not actor.may_act_in(arrival.organization.id):
         return _refused(AttemptCreationDisabled())
     with tenant_scope({arrival.organization.id}):

@@ -4,8 +4,17 @@ from datetime import datetime
 from uuid import UUID
 
 from attempts.services.idempotency import KEY_RECORDS
+from attempts.states import ENGINE
 from governance.models import Organization
-from governance.selectors import Arrival, Credential, IntakeFacts, intake_arrival, intake_facts, intake_own_arrival
+from governance.selectors import (
+    Arrival,
+    Credential,
+    IntakeFacts,
+    OwnArrival,
+    intake_arrival,
+    intake_facts,
+    intake_own_arrival,
+)
 from governance.states import LEDGER_INCONSISTENT, ContractState
 from reasoncodes.errors import AttemptCreationDisabled, CredentialMissing, ScopeMissing
 
@@ -41,9 +50,10 @@ def intake_pass(*, credential: Credential, facts: IntakeFacts | None) -> IntakeF
     return _open_only(facts)
 
 
-def intake_pass_ours(*, contract_id: UUID) -> None:
-    """The same door for what the engine asks without an attempt: reads and checks. The caller has passed the gate."""
-    arrival = intake_own_arrival(contract_id=contract_id, account_slug="")
+def intake_pass_ours(*, contract_id: UUID, arrival: OwnArrival | None = None) -> None:
+    """The same door for what the engine asks without an attempt: reads and checks. The caller has passed the gate, and
+    hands over what it read behind it."""
+    arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
     if arrival is None or arrival.organization.status != Organization.Status.ACTIVE:
         raise AttemptCreationDisabled
     _open_only(arrival.facts)

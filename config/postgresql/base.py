@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
 
 # Together under the five seconds within which a request is answered; libpq takes two as the shortest.
 SECONDS_OF_SILENCE = 1.0
@@ -19,6 +20,13 @@ SECONDS_TO_ANSWER = 2
 
 class WatchedConnection(psycopg.Connection[Any]):
     """psycopg's, whose waiting ends when the server is silent and takes no new connection either."""
+
+    def set_autocommit(self, value: bool) -> None:
+        """Django says it twice per transaction. Outside of one it is only a note, for which nothing needs waiting."""
+        if self.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._autocommit = value
+        else:
+            super().set_autocommit(value)
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         return super().wait(self._watched(gen), *args, **options)

@@ -78,7 +78,7 @@ def ledger_entry_build(
         id=str(entry_id),
         organization_id=str(organization_id) if organization_id else None,
         subject_id=str(subject_id),
-        at=at.astimezone(UTC).isoformat(timespec="microseconds"),
+        at=_moment(at),
         **said,
     )
     return new_row(
@@ -93,6 +93,17 @@ def ledger_entry_build(
         payload_sha256=hashed,
         sha256=entry_hash_of_text(text, payload_sha256=hashed),
     )
+
+
+_latest: tuple[datetime | None, str] = (None, "")  # a transaction's entries all have its moment
+
+
+def _moment(at: datetime) -> str:
+    global _latest  # replaced as a whole: each thread sees a moment with its own text
+    latest = _latest
+    if latest[0] is not at:
+        latest = _latest = (at, at.astimezone(UTC).isoformat(timespec="microseconds"))
+    return latest[1]
 
 
 def actor_reference(actor: Actor) -> str:

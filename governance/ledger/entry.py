@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from governance.canonical import canonical_bytes
@@ -58,8 +58,7 @@ def entry_hash(*, header: EntryHeader, payload_sha256: bytes) -> bytes:
     ).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class EntryText:
+class EntryText(NamedTuple):
     """An entry's header as text, as a query can give it: ids in their usual form, `at` in UTC with six digits."""
 
     id: str

@@ -5,6 +5,7 @@ answer it. The rows hold the columns that an intake needs; the others are read w
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -83,6 +84,12 @@ PARTS: Parts = (
         ),
     ),
 )
+# What Holdpoint itself needs at a contract's door: no key, and the caps of an organization's runs.
+OWN_PARTS: Parts = (
+    PARTS[1],
+    ("o", Organization, (*PARTS[2][2], "max_runs_per_min", "max_writes_per_run")),
+    PARTS[3],
+)
 WIDTH = sum(len(names) for _, _, names in PARTS) + 3
 # Policy and shutdowns; the array is empty in nearly every answer, so it is only read as JSON when it is not.
 FACTS = """
@@ -146,11 +153,38 @@ def intake_facts(*, organization: Organization, slug: str, version: str) -> Inta
 def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | None:
     """What `intake_arrival` finds, for an account that needs no key. None when there is no such contract."""
     rows = fetch(_own_arrival_sql(), (contract_id, account_slug))
-    if not rows:
-        return None
-    account, organization, contract, columns = _split(rows[0], PARTS[1:])
-    facts = _facts(contract, organization, columns)
-    return OwnArrival(organization, account, facts) if facts else None
+    return own_side(rows[0]).arrival if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSide:
+    """`own_columns` of a query as rows: each None when there is none; `arrival` needs both."""
+
+    organization: Organization | None
+    contract: Contract | None
+    arrival: OwnArrival | None
+
+
+def own_side(columns: Sequence[Any]) -> OwnSide:
+    account, organization, contract, columns = _split(columns, OWN_PARTS)
+    facts = _facts(contract, organization, columns) if organization else None
+    return OwnSide(organization, contract, OwnArrival(organization, account, facts) if facts else None)
+
+
+@cache
+def own_columns() -> str:
+    """Of the contract `c`, its organization `o` and what `own_joins` joins: for a query that takes an arrival along."""
+    return f"{_columns(OWN_PARTS)}, {FACTS}"
+
+
+def own_joins(account_slug: str) -> str:
+    """`account_slug` as SQL."""
+    return f"""
+    LEFT JOIN LATERAL (
+        SELECT * FROM governance_serviceaccount WHERE organization_id = o.id AND slug = {account_slug} OFFSET 0
+    ) a ON TRUE
+    {POLICY}
+    """  # noqa: S608
 
 
 @cache
@@ -172,10 +206,9 @@ def _facts_sql() -> str:
 @cache
 def _own_arrival_sql() -> str:
     return (
-        f"SELECT {_columns(PARTS[1:])}, {FACTS}"  # noqa: S608
+        f"SELECT {own_columns()}"  # noqa: S608
         " FROM governance_contract c JOIN governance_organization o ON o.id = c.organization_id"
-        " LEFT JOIN governance_serviceaccount a ON a.organization_id = o.id AND a.slug = $2"
-        f" {POLICY} WHERE c.id = $1"
+        f" {own_joins('$2')} WHERE c.id = $1"
     )
 
 
@@ -183,7 +216,7 @@ def _columns(parts: Parts) -> str:
     return ", ".join(f"{alias}.{name}" for alias, _, names in parts for name in names)
 
 
-def _split(row: tuple[Any, ...], parts: Parts) -> list[Any]:
+def _split(row: Sequence[Any], parts: Parts) -> list[Any]:
     """One instance per part, then the three columns of the facts."""
     found: list[Any] = []
     start = 0
@@ -200,7 +233,7 @@ def _also(rows: Rows) -> tuple[tuple[Any, ...], ...]:
     return tuple(row[WIDTH:] for row in rows if len(row) > WIDTH and row[WIDTH] is not None)
 
 
-def _facts(contract: Contract | None, organization: Organization, columns: tuple[Any, ...]) -> IntakeFacts | None:
+def _facts(contract: Contract | None, organization: Organization, columns: Sequence[Any]) -> IntakeFacts | None:
     if contract is None:
         return None
     policy_sha256, policy_version, shutdowns = columns

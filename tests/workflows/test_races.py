@@ -98,11 +98,11 @@ def test_who_waited_for_the_lock_sees_what_was_written_meanwhile(cast: Cast) -> 
     assert seen == [("consent_gate", "completed"), ("image_check", "in_progress")]
 
 
-def tell_when_somebody_waits(waits: threading.Event) -> None:
+def tell_when_somebody_waits(waits: threading.Event, how_many: int = 1) -> None:
     with connection.cursor() as cursor:
         for _ in range(200):
             cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            if cursor.fetchone() != (0,):
+            if cursor.fetchone()[0] >= how_many:
                 break
             time.sleep(0.05)
     waits.set()
@@ -127,15 +127,21 @@ def test_a_request_does_not_go_out_after_a_shutdown_that_it_met_at_the_gate(cast
             )
             engaged.set()
             waits = threading.Event()
-            threading.Thread(target=tell_when_somebody_waits, args=[waits]).start()
+            threading.Thread(target=tell_when_somebody_waits, args=[waits, 2]).start()
             assert waits.wait(20)
 
     def answer() -> str:
         assert engaged.wait(20)
         return world.complete(instance).event.outcome
 
-    _, outcome = at_once(engage, answer)
+    def begin() -> Any:
+        assert engaged.wait(20)
+        return world.start()
+
+    _, outcome, begun = at_once(engage, answer, begin)
     assert outcome == "advanced"
+    assert world.fresh(begun).halt_reason == "shutdown_engaged"
+    assert "consent.check.requested" not in world.sent(begun)
     assert world.fresh(instance).halt_reason == "shutdown_engaged"
     assert world.sent(instance)[:1] == ["consent.check.requested"]
     assert "case.images_check.requested" not in world.sent(instance)

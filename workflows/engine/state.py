@@ -1,7 +1,8 @@
 """What the engine knows of an instance, as plain values. Rows are made from these, and compared with them on replay."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -48,8 +49,10 @@ class InstanceState:
 
     def copy(self) -> "InstanceState":
         """To be advanced. What steps have said is only ever added and replaced, never changed inside."""
-        steps = [replace(step) for step in self.steps]
-        return replace(self, context=dict(self.context), early=dict(self.early), steps=steps)
+        copy = InstanceState(*_instance_values(self))
+        copy.context, copy.early = dict(self.context), dict(self.early)
+        copy.steps = [StepState(*_step_values(step)) for step in self.steps]
+        return copy
 
     def current(self) -> StepState | None:
         return next((step for step in reversed(self.steps) if step.is_open), None)
@@ -59,6 +62,11 @@ class InstanceState:
 
     def visited(self) -> set[str]:
         return {step.step_id for step in self.steps if step.status != StepStatus.SKIPPED}
+
+
+# All fields in their order: what `dataclasses.replace` copies, several times as fast.
+_step_values = attrgetter(*(one.name for one in fields(StepState)))
+_instance_values = attrgetter(*(one.name for one in fields(InstanceState)))
 
 
 def correlation(instance_id: UUID, step_id: str, attempt: int) -> UUID:

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from governance.models import Contract, Organization, Product
+from governance.selectors.intake import OwnArrival
 from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import TenantManager
 from workflows.models.definition import WorkflowDefinition
@@ -44,6 +45,8 @@ class WorkflowInstance(models.Model):
 
     # Its steps as they were read with its lock, for the advance that follows.
     held_steps: "list[WorkflowStep] | None" = None
+    # Its contract's door as it was read with the lock, behind the gate: open or not until the transaction ends.
+    held_arrival: OwnArrival | None = None
     objects = TenantManager()
 
     class Meta:

@@ -1,4 +1,5 @@
-"""A run under its lock, with its steps, its tenant and its contract, in one statement: what every advance begins with.
+"""A run under its lock, with its steps, its tenant and its contract's door, in one statement: what every advance begins
+with.
 
 Written in SQL and prepared, like an intake's: putting these queries together takes the ORM longer than answering them.
 """
@@ -12,18 +13,14 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from governance.gate import GATE
-from governance.models import Contract, Organization
+from attempts.states import ENGINE
+from governance.gate import PASS
 from governance.rows import stored_row
+from governance.selectors.intake import own_columns, own_joins, own_side
 from governance.statement import fetch
 from reasoncodes.tenancy import current_scope
 from workflows.models import WorkflowInstance, WorkflowStep
 
-ORGANIZATION = (
-    *("id", "slug", "status", "regions", "capacity_units"),
-    *("max_concurrency", "max_runs_per_min", "max_writes_per_run"),
-)
-CONTRACT = ("id", "organization_id", "slug", "version", "state", "risk_tier", "snapshot_sha256")
 BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
 # $2 organization, $3 case, $4 the request that is answered, $5 the event's own id. By the request; else the case's
 # present run. What has come before is not looked up.
@@ -57,14 +54,15 @@ def held_by_event(*, organization_id: UUID, case_id: UUID, correlation_id: UUID 
 
 
 def _held(which: str, *parameters: Any) -> Found:
-    """FOR NO KEY UPDATE, first in the lock order; and through the gate, so that what is read after this is younger.
+    """FOR NO KEY UPDATE, first in the lock order; and through the gate before it, so that contract and shutdowns, which
+    are read with it, are younger and stay as they are.
 
     The statement sees the steps as they were when it began. If it had to wait for the lock they may be outdated: the
     locked row is then another version than the one seen, and the second reading, under the lock, is right."""
     scope = current_scope()
     organizations = None if scope.everything else list(scope.organization_ids)
     while True:
-        ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters))
+        ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters), first=PASS)
         if is_current is not False:
             return Found(known, _instance(columns, steps))
 
@@ -75,9 +73,9 @@ def _instance(columns: list[Any], steps: str | None) -> WorkflowInstance | None:
     if instance is None:
         return None
     instance.context, instance.early = _json(instance.context), _json(instance.early)
-    beside = instance._state.fields_cache
-    beside["organization"] = stored_row(Organization, ORGANIZATION, columns[ends : ends + len(ORGANIZATION)])
-    beside["contract"] = stored_row(Contract, CONTRACT, columns[ends + len(ORGANIZATION) :])
+    ours = own_side(columns[ends:])
+    instance._state.fields_cache |= {"organization": ours.organization, "contract": ours.contract}
+    instance.held_arrival = ours.arrival
     instance.held_steps = [_step(row) for row in _json(steps) or ()]
     return instance
 
@@ -102,13 +100,11 @@ def _json(value: Any) -> Any:
 def _sql(which: str) -> str:
     """$1 the organizations in scope (empty: all), then what `which` takes."""
     instance, step = _columns(WorkflowInstance), _columns(WorkflowStep)
-    beside = [f"o.{name}" for name in ORGANIZATION] + [f"c.{name}" for name in CONTRACT]
     return f"""
-    WITH passed AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared({GATE})),
-    wanted AS MATERIALIZED ({which}),
+    WITH wanted AS MATERIALIZED ({which}),
     held AS MATERIALIZED (
         SELECT {", ".join(f"i.{name}" for name in instance)}, i.xmin AS version
-        FROM workflows_workflowinstance i, wanted, passed
+        FROM workflows_workflowinstance i, wanted
         WHERE i.id = wanted.id AND ($1::uuid[] IS NULL OR i.organization_id = ANY ($1))
         FOR NO KEY UPDATE OF i
     )
@@ -116,10 +112,11 @@ def _sql(which: str) -> str:
         held.version = (SELECT seen.xmin FROM workflows_workflowinstance seen WHERE seen.id = held.id),
         (SELECT json_agg(json_build_array({", ".join(f"s.{name}" for name in step)}) ORDER BY s.number)
          FROM workflows_workflowstep s WHERE s.instance_id = held.id),
-        {", ".join(f"held.{name}" for name in instance)}, {", ".join(beside)}
+        {", ".join(f"held.{name}" for name in instance)}, {own_columns()}
     FROM wanted LEFT JOIN held ON TRUE
     LEFT JOIN governance_organization o ON o.id = held.organization_id
     LEFT JOIN governance_contract c ON c.id = held.contract_id
+    {own_joins(f"'{ENGINE}'")}
     """  # noqa: S608
 
 

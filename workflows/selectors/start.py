@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from uuid import UUID
 
-from governance.gate import GATE
-from governance.models import Contract, Organization, Product
+from attempts.states import ENGINE
+from governance.gate import PASS
+from governance.models import Product
 from governance.rows import stored_row
+from governance.selectors.intake import OwnArrival, own_columns, own_joins, own_side
 from governance.statement import fetch
 from reasoncodes.tenancy import in_scope
 from workflows.models import WorkflowDefinition
-from workflows.selectors.instance_held import CONTRACT, ORGANIZATION
 
 DEFINITION = (
     *("id", "organization_id", "product_id", "contract_id"),
@@ -23,50 +23,46 @@ PRODUCT = ("id", "organization_id", "slug")
 @dataclass(frozen=True, slots=True)
 class Start:
     """`known`: the event was taken in before. `definition` is the product's own active one, or the organization's.
-    `running`: the case has a run. `under_way` counts the organization's runs up to its cap."""
+    `running`: the case has a run. `under_way` counts the organization's runs up to its cap. `arrival`: the door of the
+    definition's contract."""
 
     known: bool
     definition: WorkflowDefinition | None
     running: UUID | None
     under_way: int
+    arrival: OwnArrival | None = None
 
 
 def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event_id: UUID | None) -> Start:
     """The transaction is through the gate with it. `event_id` None: it is known to be new."""
     if not in_scope(organization_id):
         return Start(known=False, definition=None, running=None, under_way=0)
-    ((known, running, under_way, *columns),) = fetch(_sql(), (organization_id, product_id, case_id, event_id))
-    return Start(known, _definition(columns), running, under_way or 0)
-
-
-def _definition(columns: list[Any]) -> WorkflowDefinition | None:
-    rows: list[Any] = []
-    for model, names in _parts():
-        rows.append(stored_row(model, names, columns[: len(names)]))
-        columns = columns[len(names) :]
-    definition, organization, contract, product = rows
-    if definition is not None:
-        definition._state.fields_cache |= {"organization": organization, "contract": contract, "product": product}
-    return definition
-
-
-def _parts() -> tuple[tuple[Any, tuple[str, ...]], ...]:
-    return (WorkflowDefinition, DEFINITION), (Organization, ORGANIZATION), (Contract, CONTRACT), (Product, PRODUCT)
+    parameters = (organization_id, product_id, case_id, event_id)
+    ((known, running, under_way, *columns),) = fetch(_sql(), parameters, first=PASS)
+    definition, product = (
+        stored_row(WorkflowDefinition, DEFINITION, columns[: len(DEFINITION)]),
+        stored_row(Product, PRODUCT, columns[len(DEFINITION) : len(DEFINITION) + len(PRODUCT)]),
+    )
+    if definition is None:
+        return Start(known, None, running, under_way or 0)
+    ours = own_side(columns[len(DEFINITION) + len(PRODUCT) :])
+    beside = {"organization": ours.organization, "contract": ours.contract, "product": product}
+    definition._state.fields_cache |= beside
+    return Start(known, definition, running, under_way or 0, ours.arrival)
 
 
 @cache
 def _sql() -> str:
     """$1 organization, $2 product, $3 case, $4 the event's own id."""
-    listed = ", ".join(f"{alias}.{name}" for alias, (_, names) in zip("docp", _parts(), strict=True) for name in names)
+    listed = ", ".join([f"d.{name}" for name in DEFINITION] + [f"product.{name}" for name in PRODUCT])
     return f"""
-    WITH passed AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared({GATE}))
     SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $1 AND event_id = $4::uuid),
         (SELECT id FROM workflows_workflowinstance
          WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL),
         (SELECT count(*) FROM (SELECT 1 FROM workflows_workflowinstance
          WHERE organization_id = $1 AND state = 'running' LIMIT o.max_concurrency) running),
-        {listed}
-    FROM passed LEFT JOIN LATERAL (
+        {listed}, {own_columns()}
+    FROM (SELECT 1) once LEFT JOIN LATERAL (
         SELECT * FROM workflows_workflowdefinition
         WHERE organization_id = $1 AND state = 'active' AND NOT is_template AND (product_id = $2 OR product_id IS NULL)
           AND EXISTS (SELECT 1 FROM governance_product WHERE id = $2 AND organization_id = $1)
@@ -74,5 +70,6 @@ def _sql() -> str:
     ) d ON TRUE
     LEFT JOIN governance_organization o ON o.id = d.organization_id
     LEFT JOIN governance_contract c ON c.id = d.contract_id
-    LEFT JOIN governance_product p ON p.id = d.product_id
+    LEFT JOIN governance_product product ON product.id = d.product_id
+    {own_joins(f"'{ENGINE}'")}
     """  # noqa: S608

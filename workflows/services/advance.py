@@ -53,9 +53,10 @@ def instance_advance(
         instance=instance,
         at=at,
         region=region,
+        arrival=instance.held_arrival,
         earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
     )
-    old_status = instance.status
+    old_status, instance.held_arrival = instance.status, None
     run = drive(definition_of(instance), table(), state_of(instance, rows), happening.input, gate=gate)
     event = event_row(instance, run, gate, happening, at)
     if run.outcome == EventOutcome.ADVANCED:

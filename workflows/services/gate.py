@@ -10,6 +10,7 @@ from attempts.services.recheck import Go
 from attempts.services.step_attempt import New, step_dispatch
 from governance.canonical import canonical_sha256
 from governance.pending import Pending
+from governance.selectors import OwnArrival
 from reasoncodes.actors import SYSTEM
 from reasoncodes.errors import AttemptCreationDisabled
 from reasoncodes.trace import trace_or_new
@@ -32,6 +33,7 @@ class StepGate:
     instance: WorkflowInstance
     at: datetime
     region: str
+    arrival: OwnArrival | None = None  # the contract's door, if it was read with the lock
     earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
@@ -61,7 +63,7 @@ class StepGate:
         """A read or a check: no attempt, but nothing leaves while the contract is closed or a shutdown covers it. The
         transaction passed the gate when it took its lock, so this reading is younger."""
         try:
-            intake_pass_ours(contract_id=self.contract_id)
+            intake_pass_ours(contract_id=self.contract_id, arrival=self.arrival)
         except AttemptCreationDisabled as refusal:
             return self._answer(ask, "deny", refusal.reason_code or "attempt_creation_disabled")
         return self._answer(ask, "allow")
@@ -99,6 +101,7 @@ class StepGate:
             deployment_region=self.region,
             pending=self.pending,
             keeps=not _ends_at_once(ask.kind),
+            arrival=self.arrival,
         )
         if opened.attempt is not None:
             self.attempts[ask.step] = opened.attempt.id

@@ -42,6 +42,7 @@ def instance_start(
     if facts.running is not None:
         return _known_case(WorkflowInstance.objects.get(id=facts.running), happening, at)
     instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
+    instance.held_arrival = facts.arrival
     return instance_begin(
         instance=instance, happening=happening, actor=actor, at=at, region=region, under_way=facts.under_way
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from operator import attrgetter
 from uuid import UUID
 
 from governance.rows import new_row
@@ -33,15 +34,13 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
     )
 
 
+# A row's values in the order of the state's fields, of which one has another name there.
+_of_row = attrgetter(*({"kind": "step_kind"}.get(field.name, field.name) for field in fields(StepState)))
+_changing = attrgetter(*STEP_FIELDS)
+
+
 def step_of(row: WorkflowStep) -> StepState:
-    return StepState(
-        id=row.id,
-        step_id=row.step_id,
-        kind=row.step_kind,
-        attempt=row.attempt,
-        retries=row.retries,
-        **{name: getattr(row, name) for name in STEP_FIELDS},
-    )
+    return StepState(*_of_row(row))
 
 
 def step_row(instance: WorkflowInstance, step: StepState, number: int) -> WorkflowStep:
@@ -68,7 +67,7 @@ def steps_changed(
         row = known.get(step.id)
         if row is None:
             added.append(step_row(instance, step, number))
-        elif any(getattr(row, name) != getattr(step, name) for name in STEP_FIELDS):
+        elif _changing(row) != _changing(step):
             for name in STEP_FIELDS:
                 setattr(row, name, getattr(step, name))
             changed.append(row)
