@@ -24,9 +24,9 @@ PAST = "now() - interval '1 minute'"
 STEP, INSTANCE, OUTBOX = "workflows_workflowstep", "workflows_workflowinstance", "workflows_outboxevent"
 OUTBOX_COPY = """
 INSERT INTO workflows_outboxevent (id, organization_id, instance_id, number, event_type, envelope, status, tries,
-    next_try_at, last_error, created_at)
+    refusals, next_try_at, last_error, created_at)
 SELECT gen_random_uuid(), row.organization_id, instance.id, 1, row.event_type, row.envelope, 'pending', 0,
-    now() + {moment}, '', now()
+    0, now() + {moment}, '', now()
 FROM workflows_outboxevent row, (
     SELECT id, row_number() OVER () n FROM workflows_workflowinstance i WHERE state = %s AND id <> %s
     AND NOT EXISTS (SELECT 1 FROM workflows_outboxevent o WHERE o.instance_id = i.id)
