@@ -151,8 +151,9 @@ class Fuzzing:
     def make_real(self, case: Any) -> None:
         """What fits the document is replaced by what exists; what does not stays as it is."""
         name, meta = case.operation.definition.raw["operationId"], case.meta
+        own = self.world.special.get(name, {})
         if not meta.is_negative_at(ParameterLocation.PATH):
-            own, linked = self.world.special.get(name, {}), case._override.path_parameters
+            linked = case._override.path_parameters
             for parameter, value in (case.path_parameters or {}).items():
                 number = crc32(str(value).encode("utf-8", "replace"))
                 if parameter not in linked and number % (REAL + 1):
@@ -167,7 +168,7 @@ class Fuzzing:
                 case.headers["Idempotency-Key"] = f"contract-{case.id}"
         if isinstance(case.body, dict) and not meta.is_negative_at(ParameterLocation.BODY):
             case.body = dict(case.body)
-            self.replace(case.body, self.world.values)
+            self.replace(case.body, self.world.values | own)
 
     @staticmethod
     def replace(container: Any, values: dict[str, Any]) -> None:
