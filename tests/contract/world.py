@@ -185,7 +185,9 @@ class World:
         run = str(self.post("/events", self._event(**case))["instance_id"])
         for name, payload in (ANSWERS[f"{kind}.requested"] for kind in ("consent.check", "case.images_check")):
             (step,) = self.get(f"/workflow-instances/{run}")["current_steps"]
-            self.post("/events", self._event(event_type=name, payload=payload, correlation_id=step["id"], **case))
+            self.post(
+                "/events", self._event(event_type=name, payload=payload, correlation_id=step["correlation_id"], **case)
+            )
         review = self.first("/reviews?kind=human_review")
         card = {"review_id": review, "action_digest": self.get(f"/reviews/{review}")["action_digest"]}
         for name in ("confirm", "override", "decline"):
@@ -258,7 +260,7 @@ class World:
         self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
         message = Message("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
         message_take(message=message, at=now, region="US")  # is parked
-        self.ids["message_id"] = [self.first("/parked-messages?why=invalid")]
+        self.ids["message_id"] = [self.first("/parked-messages?status=parked")]
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])
