@@ -104,7 +104,7 @@ def closed(document: dict[str, Any]) -> dict[str, Any]:
 
 def shared_boundary(case: Any) -> tuple[str, str] | None:
     """What one piece of code answers for all operations, if the case is about that: the routes' converters, the parser,
-    paging, the organization's parameter. The second part says which boundary."""
+    paging, the organization's parameter, the type of a field by its name. The second part says which boundary."""
     data = case.meta.phase.data
     if data.scenario in CONTENT_TYPE_PROBES:
         return "content type", data.description
@@ -112,7 +112,12 @@ def shared_boundary(case: Any) -> tuple[str, str] | None:
         return "method", case.method
     if data.parameter_location is ParameterLocation.PATH:
         return "path", data.description
-    return (data.parameter, data.description) if data.parameter in SHARED_PARAMETERS else None
+    if data.parameter in SHARED_PARAMETERS:
+        return data.parameter, data.description
+    if data.scenario is CoverageScenario.INCORRECT_TYPE:
+        where = data.location if data.parameter_location is ParameterLocation.BODY else data.parameter
+        return f"type of {where}", data.description
+    return None
 
 
 class Fuzzing:

@@ -6,6 +6,7 @@ Committed for real, once; each request against it is rolled back, so that all of
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -45,6 +46,8 @@ API = "/api/v1"
 DAY = 86_400
 NOW_AND_THEN = {"reason_code": "rehearsal"}
 UNDONE_BY = {"failure_quarantine": {"compensation_contract": "demo-allow/1"}}
+DRAFT = {"slug": "nobody-decided", "title": "A draft", "adapter": "external", "policy_slug": "demo-allow"}
+DRAFT |= {"effect": "once", "risk_tier": "low", "review_owner": "customer_clinician"}
 ROUTES = ({"channel": "email"}, {"channel": "email", "tier": "sa_qa"})
 
 
@@ -205,8 +208,8 @@ class World:
         self.ids["contract_id"] = [closed, allow, hold]
         for name in ("suspend", "retire", "new_version"):
             self.special[f"contracts_{name}"] = {"contract_id": allow}
-        for name in ("change", "discard"):
-            self.special[f"contracts_{name}"] = {"contract_id": closed}
+        self.special["contracts_change"] = {"contract_id": closed}
+        self.special["contracts_discard"] = {"contract_id": str(self.post("/contracts", DRAFT)["id"])}
         self.post(f"/contracts/{queue}/suspend", NOW_AND_THEN)
         self.special["contracts_open"] = {"contract_id": queue}
         reversible = DemoContract("Can be undone", "demo-allow", changes=UNDONE_BY)
@@ -279,6 +282,7 @@ class World:
         own = self.special.get(operation, {})
         return {name: own.get(name) or self.ids[name][0] for name in names}
 
+    @cache  # noqa: B019  # there is one world
     def row_of(self, model: Any) -> str:
         """The id of a row that the demo organization has, for a page of the console."""
         with every_tenant():

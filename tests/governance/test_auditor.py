@@ -20,7 +20,7 @@ from tests.factories import ProductFactory
 
 def test_a_view_that_names_no_scope_for_a_method_is_closed() -> None:
     for route, callback in patterns("api/v1/"):
-        view = getattr(callback, "cls", None)
+        view: Any = getattr(callback, "cls", None)
         if hasattr(view, "required_scopes"):
             handled = {method.upper() for method in ("get", "post", "put", "patch", "delete") if hasattr(view, method)}
             assert handled == set(view.required_scopes), route
