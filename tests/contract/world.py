@@ -16,11 +16,12 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import ChatIdentity
+from attempts.models import ChatIdentity, Notification
 from attempts.services.chat_workspace import workspace_connect
 from attempts.services.executor import executor_name
 from attempts.services.lease import attempt_lease, for_executor
 from attempts.services.lease_token import lease_token_make
+from attempts.states import NotifyKind
 from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
@@ -241,8 +242,8 @@ class World:
         """Webhooks, chat and mail; nothing is sent."""
         hook = {"url": "https://hooks.example.com/holdpoint", "events": ["*"]}
         endpoint = str(self.post("/webhook-endpoints", hook)["id"])
-        told = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
-        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(told["id"])]}
+        sent = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
+        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(sent["id"])]}
         self.post(f"/webhook-endpoints/{endpoint}/disable", NOW_AND_THEN)  # what waits for it has failed
         self.post(f"/webhook-endpoints/{endpoint}/enable")
         route, other = (str(self.post("/notification-routes", body)["id"]) for body in ROUTES)
@@ -260,6 +261,8 @@ class World:
             )
             person, now = User.objects.get(username="reviewer"), timezone.now()
             identity = ChatIdentity.objects.create(workspace=workspace, user=person, chat_user="U0RITA", linked_at=now)
+            told = {"review_id": self.ids["review_id"][0], "route_id": self.ids["route_id"][0], "kind": NotifyKind.CARD}
+            Notification.objects.create(organization=organization, **told, created_at=now, next_try_at=now)
         self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
         message = Message("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
         message_take(message=message, at=now, region="US")  # is parked
