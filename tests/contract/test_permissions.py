@@ -186,12 +186,12 @@ def test_the_id_of_another_organization_as_a_parameter_is_not_found_either(world
 
 
 def test_every_page_has_its_line_and_nobody_else_sees_a_row_or_changes_one(world: World) -> None:
-    """Those who may change nothing everywhere, a stranger at every row, a reviewer at every button, an operator on
-    every list; `make soak` tries everybody everywhere."""
+    """Those who may change nothing everywhere, a stranger at every row, a reviewer at every button; `make soak` tries
+    everybody everywhere."""
     rows = table.console_rows()
     about_rows = [row for row in rows if row.has_id]
-    buttons, lists = [row for row in about_rows if row.method == "POST"], [row for row in rows if not row.has_id]
-    some = {**dict.fromkeys(HARMLESS, rows), STRANGER: about_rows, "reviewer": buttons, "operator": lists}
+    buttons = [row for row in about_rows if row.method == "POST"]
+    some = {**dict.fromkeys(HARMLESS, rows), STRANGER: about_rows, "reviewer": buttons}
     tried = dict.fromkeys(CONSOLE_ROLES, rows) if WRITE else some
     cells = console_columns(world, {name: Trial(world, these) for name, these in tried.items()})
     compare("The consoles", rows, cells)
