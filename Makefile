@@ -72,7 +72,7 @@ soak: install ## long fault, race and volume runs; figures go to docs/measuremen
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
 
 permissions: install ## write docs/permissions.md anew from what the doors say
-	@WRITE_PERMISSIONS=1 $(THROWAWAY) -- $(PYTEST) tests/contract/test_permissions.py -p no:randomly -q
+	@WRITE_PERMISSIONS=1 $(THROWAWAY) -- $(PYTEST) tests/contract/test_permissions.py -m "not soak" -p no:randomly -q
 
 bench: install ## benchmarks with their references, on servers that really write to disk
 	@$(THROWAWAY) --durable -- $(PY) -m bench

@@ -5,4 +5,7 @@ from prometheus_client import Counter
 REFUSED_AT_THE_DOOR = Counter(
     "holdpoint_attempts_refused_unread_total", "Attempts refused before their body was read.", ["reason_code"]
 )
+NOTIFICATIONS = Counter(
+    "holdpoint_notifications_total", "Messages about reviews, by what became of a try.", ["channel", "outcome"]
+)
 ATTEMPTS = Counter("holdpoint_attempts_total", "Answers to intake requests whose body was read.", ["status"])

@@ -9,10 +9,12 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from redis.exceptions import RedisError
 
 from attempts.selectors.dashboard import holds_by_age, quarantine_by_category, quarantine_escalated
+from attempts.selectors.notify import notifications_late
 from config.heartbeat import heartbeat_age
 from governance.selectors.console import shutdowns_covering
 from reasoncodes.tenancy import every_tenant
 from workflows.selectors.dashboard import events_unmatched
+from workflows.selectors.webhook import endpoints_disabled
 
 log = structlog.get_logger("holdpoint.metrics")
 NO_HEARTBEAT_SECONDS = 3600.0  # it is kept for an hour
@@ -48,6 +50,12 @@ def _people(registry: CollectorRegistry, at: datetime) -> None:
     engaged.set(shutdowns_covering().count())
     unmatched = Gauge("holdpoint_events_unmatched", "Events that no run took, up to 10,000.", registry=registry)
     unmatched.set(events_unmatched())
+    late = Gauge("holdpoint_notifications_late_seconds", "Since the oldest due message should go.", registry=registry)
+    late.set(notifications_late(at=at))
+    words = "Endpoints that were disabled by what they answered."
+    disabled = Gauge("holdpoint_webhook_endpoints_disabled", words, ["why"], registry=registry)
+    for why, count in endpoints_disabled().items():
+        disabled.labels(why).set(count)
 
 
 def _clock(registry: CollectorRegistry, at: datetime) -> None:

@@ -1,7 +1,6 @@
 """Routes of notifications, chat workspaces and accounts, and the delivery log in the console."""
 
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -274,9 +273,6 @@ class ChatIdentityAdmin(ConsoleAdmin):
             danger=True,
         )
     ]
-
-    def organization_id_of(self, obj: Any) -> UUID | None:
-        return obj.workspace.organization_id
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ChatIdentity]:
         return super().get_queryset(request).select_related("workspace", "user")

@@ -1,5 +1,7 @@
 """Chat: the workspace of an organization with its sealed secrets, and which account in it belongs to which person."""
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -59,6 +61,10 @@ class ChatIdentity(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.workspace}"
+
+    @property
+    def organization_id(self) -> UUID:
+        return self.workspace.organization_id
 
 
 class ChatLinkCode(models.Model):

@@ -1,6 +1,7 @@
 """Reading for notifications: which routes concern a review, who gets mail and how, what a message may say."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -19,11 +20,18 @@ from attempts.notify.facts import ReviewFacts
 from attempts.selectors.review import database_now
 from attempts.selectors.review_people import signers
 from attempts.selectors.review_standing import facts_of
-from attempts.states import FULFILLING, MailMode, ReviewKind, ReviewStatus, RouteState
+from attempts.states import FULFILLING, DeliveryState, MailMode, ReviewKind, ReviewStatus, RouteState
 from governance.models import Organization, User
 from governance.roles import VIEW
 from governance.selectors import tenant_get
 from governance.selectors.identity import person_may
+
+
+def notifications_late(*, at: datetime) -> float:
+    """How long the message that should have been sent first has waited, in seconds; digests wait by design."""
+    due = Notification.objects.filter(state=DeliveryState.PENDING, next_try_at__lte=at).order_by("next_try_at", "id")
+    oldest = due.values_list("next_try_at", flat=True).first()
+    return 0.0 if oldest is None else (at - oldest).total_seconds()
 
 
 def route_list(*, state: str | None = None, channel: str | None = None) -> QuerySet[NotificationRoute]:

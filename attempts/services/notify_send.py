@@ -12,6 +12,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from attempts.metrics import NOTIFICATIONS
 from attempts.models import ChatWorkspace, Notification
 from attempts.notify.cards import card, reminder
 from attempts.notify.delivery import MOST_TRIES, Blame, Delivered, Trouble, wait_before
@@ -25,7 +26,7 @@ from attempts.selectors.review import database_now
 from attempts.services.chat_workspace import connection_of, workspace_refused
 from attempts.services.mail_choice import address_refused
 from attempts.services.notify_route import route_refused, rows_change
-from attempts.states import DeliveryState, NotifyKind, RouteState
+from attempts.states import DeliveryState, NotifyChannel, NotifyKind, RouteState
 from reasoncodes.actors import CLOCK
 from reasoncodes.tenancy import every_tenant
 
@@ -120,7 +121,7 @@ class Sending:
                 self._pause(target, outcome)
             return 0
         done = {"state": DeliveryState.SENT, "sent_at": self.now(), "message_ref": outcome.message_ref}
-        return sum(_settle(row, last_error="", **done) for row in group)
+        return _counted(group, "sent", sum(_settle(row, last_error="", **done) for row in group))
 
     def _needed(self, row: Notification) -> bool:
         """Looked at again at the last moment: what ended, or whom it does not concern any more, is not sent."""
@@ -173,7 +174,8 @@ class Sending:
     def _failed(self, group: list[Notification], trouble: Trouble) -> None:
         at, first = self.now(), group[0]
         for row in group:
-            _settle(row, last_error=trouble.why, **_after(row, trouble, at))
+            after = _after(row, trouble, at)
+            _counted([row], str(after.get("state", "put_off")), _settle(row, last_error=trouble.why, **after))
         route, person = first.route, first.recipient
         if trouble.blame is Blame.ADDRESS and person is not None:
             address_refused(user=person, at=at)
@@ -219,6 +221,11 @@ def _settle(row: Notification, **changes: Any) -> int:
     """Only while the lease is ours: who came after us has counted another try."""
     mine = Notification.objects.filter(id=row.id, tries=row.tries, state=DeliveryState.PENDING)
     return mine.update(leased_until=None, **changes)
+
+
+def _counted(group: Sequence[Notification], outcome: str, count: int) -> int:
+    NOTIFICATIONS.labels(NotifyChannel.EMAIL if group[0].recipient_id else NotifyChannel.SLACK, outcome).inc(count)
+    return count
 
 
 def _groups(batch: Iterable[Notification]) -> list[list[Notification]]:

@@ -87,12 +87,13 @@ def contracts_ensure(*, organization: Organization, at: datetime) -> dict[str, d
         slug = f"demo-{name.replace('_', '-')}"
         contract = Contract.objects.filter(organization=organization, slug=slug).order_by("version").first()
         if contract is None:
-            contract = _make(organization, operator, slug, wanted, at)
+            contract = contract_make(organization, slug=slug, wanted=wanted, at=at)
         found[name] = {"id": str(contract.id), "slug": contract.slug, "version": contract.version}
     return found
 
 
-def _make(organization: Organization, operator: Actor, slug: str, wanted: DemoContract, at: datetime) -> Contract:
+def contract_make(organization: Organization, *, slug: str, wanted: DemoContract, at: datetime) -> Contract:
+    operator = _person(User.objects.get(username="operator"), organization)
     contract = contract_create(
         actor=operator,
         at=at,

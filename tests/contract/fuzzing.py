@@ -19,6 +19,7 @@ from drf_spectacular.generators import SchemaGenerator
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.engine import Status, events, from_schema
+from schemathesis.generation.meta import CONTENT_TYPE_PROBES, CoverageScenario
 from schemathesis.hooks import unregister
 from schemathesis.transport.wsgi import WSGITransport
 
@@ -27,6 +28,7 @@ from tests.contract.world import World, undone
 
 CSRF = "c" * 32
 REAL = 7  # of eight ids that fit, so many exist
+SHARED_PARAMETERS = {"org_id", "page_size", "cursor", "X-Purpose"}
 NEED_A_KEY = {"attempts_create", "attempts_replay"}
 
 
@@ -100,13 +102,39 @@ def closed(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def shared_boundary(case: Any) -> tuple[str, str] | None:
+    """What one piece of code answers for all operations, if the case is about that: the routes' converters, the parser,
+    paging, the organization's parameter, the type of a field by its name. The second part says which boundary."""
+    data = case.meta.phase.data
+    if data.scenario in CONTENT_TYPE_PROBES:
+        return "content type", data.description
+    if data.scenario is CoverageScenario.UNSPECIFIED_HTTP_METHOD:
+        return "method", case.method
+    if data.parameter_location is ParameterLocation.PATH:
+        return "path", data.description
+    if data.parameter in SHARED_PARAMETERS:
+        return data.parameter, data.description
+    if data.scenario is CoverageScenario.INCORRECT_TYPE:
+        where = data.location if data.parameter_location is ParameterLocation.BODY else data.parameter
+        return f"type of {where}", data.description
+    return None
+
+
 class Fuzzing:
     """One run of the engine. `findings` are the failures, one for each check, operation and kind."""
 
     def __init__(
-        self, world: World, config: dict[str, Any], spared: Sequence[Spared] = (), *, keeps: bool = False
+        self,
+        world: World,
+        config: dict[str, Any],
+        spared: Sequence[Spared] = (),
+        *,
+        keeps: bool = False,
+        brief: bool = False,
     ) -> None:
-        self.spared = spared
+        self.spared, self.brief = spared, brief
+        self.asked: set[Any] = set()
+        self.real: set[str] = set()
         self.world, self.door = world, Door(keeps=keeps)
         found: Any = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
         self.document = closed(json.loads(json.dumps(found)))
@@ -139,20 +167,29 @@ class Fuzzing:
         def before_call(context: Any, case: Any, kwargs: Any) -> None:
             self.make_real(case)
 
+        def filter_case(context: Any, case: Any) -> bool:
+            return not self.brief or self.is_new(case)
+
         schemathesis.hook(before_call)
+        schemathesis.hook(filter_case)
         try:
             with self.door.opened():
                 for event in from_schema(self.schema).execute():
                     self.note(event)
         finally:
             unregister(before_call)
+            unregister(filter_case)
         return self
 
     def make_real(self, case: Any) -> None:
         """What fits the document is replaced by what exists; what does not stays as it is."""
+        if case.id in self.real:
+            return
+        self.real.add(case.id)
         name, meta = case.operation.definition.raw["operationId"], case.meta
+        own = self.world.special.get(name, {})
         if not meta.is_negative_at(ParameterLocation.PATH):
-            own, linked = self.world.special.get(name, {}), case._override.path_parameters
+            linked = case._override.path_parameters
             for parameter, value in (case.path_parameters or {}).items():
                 number = crc32(str(value).encode("utf-8", "replace"))
                 if parameter not in linked and number % (REAL + 1):
@@ -167,7 +204,20 @@ class Fuzzing:
                 case.headers["Idempotency-Key"] = f"contract-{case.id}"
         if isinstance(case.body, dict) and not meta.is_negative_at(ParameterLocation.BODY):
             case.body = dict(case.body)
-            self.replace(case.body, self.world.values)
+            self.replace(case.body, self.world.values | own)
+
+    def is_new(self, case: Any) -> bool:
+        """Whether a boundary shows something that none before it has: not the same request again once its values are
+        real ones; and of what one piece of code answers for all operations, one boundary here, all of them once."""
+        self.make_real(case)
+        sent = [case.method, case.formatted_path, case.query, case.headers, case.body, case.media_type]
+        request, shared = (case.operation.label, repr(sent)), shared_boundary(case)
+        new = {request} - self.asked
+        if shared is not None:
+            new &= {request} if {(case.operation.label, shared[0]), shared} - self.asked else set()
+            self.asked |= {(case.operation.label, shared[0]), shared}
+        self.asked.add(request)
+        return bool(new)
 
     @staticmethod
     def replace(container: Any, values: dict[str, Any]) -> None:

@@ -215,7 +215,8 @@ class Trial:
         body = row.body or {}
         if row.view is None:
             return urlencode(self.world.values | {"hours": 1} if row.route.startswith("review/") else {}).encode()
-        return json.dumps(body | {n: v for n, v in self.world.values.items() if n in body}).encode()
+        known = self.world.values | self.world.special.get(row.operation, {})
+        return json.dumps(body | {n: v for n, v in known.items() if n in body}).encode()
 
     def column(self, client: Any, *, principal: Any = None, kept: bool = False) -> dict[str, str]:
         """What somebody is told everywhere. `kept`: nothing is rolled back, because nothing may be changed."""

@@ -6,34 +6,50 @@ Committed for real, once; each request against it is rolled back, so that all of
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.core.files.storage import storages
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import ChatIdentity
+from attempts.models import ChatIdentity, Notification
 from attempts.services.chat_workspace import workspace_connect
+from attempts.services.executor import executor_name
+from attempts.services.lease import attempt_lease, for_executor
+from attempts.services.lease_token import lease_token_make
+from attempts.states import NotifyKind
+from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from governance.models import Organization, User
 from governance.roles import PERMISSIONS_OF_ROLE
+from governance.selectors import credential_for_secret
+from governance.selectors.epoch import epoch_mark
 from governance.services.evidence_build import evidence_build
 from governance.services.person import person_create
 from governance.services.role import person_role_give
 from governance.services.verification import verification_ask
+from governance.tasks import export_build
 from reasoncodes.actors import SYSTEM
 from reasoncodes.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
+from tests.workflows.running import ANSWERS
+from tests.workflows.stream_support import signed
 from workflows.services.message_take import message_take
 from workflows.streams import Message
 
 API = "/api/v1"
+DAY = 86_400
 NOW_AND_THEN = {"reason_code": "rehearsal"}
+UNDONE_BY = {"failure_quarantine": {"compensation_contract": "demo-allow/1"}}
+DRAFT = {"slug": "nobody-decided", "title": "A draft", "adapter": "external", "policy_slug": "demo-allow"}
+DRAFT |= {"effect": "once", "risk_tier": "low", "review_owner": "customer_clinician"}
+ROUTES = ({"channel": "email"}, {"channel": "email", "tier": "sa_qa"})
 
 
 @contextmanager
@@ -66,9 +82,10 @@ class World:
         self.values: dict[str, Any] = {"org_id": self.facts["organization"]["id"]}
         self.query = {"org_id": self.facts["organization"]["id"]}
         self.headers = {"X-Purpose": "audit"}
+        self._contracts()
+        self._governance()
         self._attempts()
         self._runs()
-        self._governance()
         self._outside()
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
@@ -104,9 +121,10 @@ class World:
     def _attempts(self) -> None:
         held = self.get("/reviews?status=requested")["results"]
         review = next(one for one in held if one["risk_tier"] == "low")  # a high one would ask for a fresh sign-in
-        free, leased, done = (self.ask("demo-allow") for _ in range(3))
-        failed = self.ask("demo-timeline")
-        tokens = {one: self.post(f"/attempts/{one}/lease")["lease_token"] for one in (leased, failed, done)}
+        free, leased, done, withdrawn = (self.ask("demo-allow") for _ in range(4))
+        failed = self.ask("reversible")
+        self.post(f"/attempts/{withdrawn}/cancel")
+        tokens = {one: self.lease(one) for one in (leased, failed, done)}
         self.post(f"/attempts/{failed}/fail", {"lease_token": tokens[failed], "category": "adapter_failure"})
         self.post(f"/attempts/{done}/complete", {"lease_token": tokens[done], "response_metadata": {"status": 200}})
         self.ids |= {"attempt_id": [free, leased, failed, done], "review_id": [str(review["id"])]}
@@ -114,12 +132,32 @@ class World:
         self.ids["record_id"] = [self.first("/idempotency-keys")]
         self.ids["decision_id"] = [self.first("/decisions")]
         for name in ("complete", "fail", "heartbeat"):
-            self.special[f"attempts_{name}"] = {"attempt_id": leased}
-        self.special["attempts_replay"] = {"attempt_id": failed}
-        digest = self.get(f"/reviews/{review['id']}")["action_digest"]
-        self.values |= {"lease_token": tokens[leased], "action_digest": digest}
+            self.special[f"attempts_{name}"] = {"attempt_id": leased, "lease_token": tokens[leased]}
+        self.special["attempts_fail"] |= {"reason_code": "adapter_failed"}
+        self.special["attempts_replay"] = {"attempt_id": withdrawn}
+        self.special["quarantine_cases_compensate"] = {"finding": "happened"}
+        self._reviews(str(review["id"]), next(str(one["id"]) for one in held if one["id"] != review["id"]))
         self.ids["workflow_slug"] = ["demo-allow", "demo-hold", "demo-deny", "demo-closed"]
         self.ids["contract_version"] = ["1"]
+
+    def lease(self, attempt: str) -> str:
+        """As the API gives it, but for as long as these tests last."""
+        credential = credential_for_secret(secret=self.key, at=timezone.now())
+        assert credential is not None
+        actor = credential.actor
+        with every_tenant():
+            chosen = for_executor(actor=actor, attempt_id=UUID(attempt))
+            (granted,) = attempt_lease(
+                actor=actor, at=timezone.now(), owner=executor_name(actor), selection=chosen, seconds=DAY
+            ).granted
+            fence = granted.attempt.lease_token
+            return lease_token_make(attempt_id=granted.attempt.id, fence=fence, epoch=epoch_mark())
+
+    def _reviews(self, asked: str, claimed: str) -> None:
+        self.values["action_digest"] = self.get(f"/reviews/{asked}")["action_digest"]
+        self.special["reviews_reject"] = {"reason_code": "reviewer_wrong_target"}
+        self.post(f"/reviews/{claimed}/claim", client=self.people)
+        self.special["reviews_release"] = {"review_id": claimed}
 
     def _event(self, **changes: Any) -> dict[str, Any]:
         again = {"event_id": str(uuid4()), "case_id": str(uuid4()), "correlation_id": str(uuid4())}
@@ -142,19 +180,47 @@ class World:
         self.ids |= {"name": ["case.created"], "version": ["v1"]}
         self.values |= {"template_id": template, "instance_ids": [running], "definition_id": published}
         self.values["product_id"] = self.facts["event_example"]["product_id"]
+        self._judgement()
+
+    def _judgement(self) -> None:
+        """A run that has come to the step where a person says what they see."""
+        definition = self.get(f"/workflow-definitions/{self.facts['definitions']['clinician_only']['id']}")
+        case = {"case_id": str(uuid4()), "product_id": definition["product_id"]}
+        run = str(self.post("/events", self._event(**case))["instance_id"])
+        for name, payload in (ANSWERS[f"{kind}.requested"] for kind in ("consent.check", "case.images_check")):
+            (step,) = self.get(f"/workflow-instances/{run}")["current_steps"]
+            self.post(
+                "/events", self._event(event_type=name, payload=payload, correlation_id=step["correlation_id"], **case)
+            )
+        review = self.first("/reviews?kind=human_review")
+        card = {"review_id": review, "action_digest": self.get(f"/reviews/{review}")["action_digest"]}
+        for name in ("confirm", "override", "decline"):
+            self.special[f"reviews_{name}"] = dict(card)
+        self.special["reviews_decline"]["reason_code"] = "not_my_speciality"
 
     def _kept(self, changes: dict[str, Any]) -> str:
         """An event for which there is no run."""
         self.post("/events", self._event(**changes))
         return self.first("/events")
 
-    def _governance(self) -> None:
+    def _contracts(self) -> None:
         contracts = self.facts["contracts"]
-        names = ("closed", "allow", "hold")
-        self.ids["contract_id"] = [str(contracts[name]["id"]) for name in names]
+        closed, allow, hold, queue = (str(contracts[name]["id"]) for name in ("closed", "allow", "hold", "queue"))
+        self.ids["contract_id"] = [closed, allow, hold]
         for name in ("suspend", "retire", "new_version"):
-            self.special[f"contracts_{name}"] = {"contract_id": str(contracts["allow"]["id"])}
+            self.special[f"contracts_{name}"] = {"contract_id": allow}
+        self.special["contracts_change"] = {"contract_id": closed}
+        self.special["contracts_discard"] = {"contract_id": str(self.post("/contracts", DRAFT)["id"])}
+        self.post(f"/contracts/{queue}/suspend", NOW_AND_THEN)
+        self.special["contracts_open"] = {"contract_id": queue}
+        reversible = DemoContract("Can be undone", "demo-allow", changes=UNDONE_BY)
+        with every_tenant():
+            contract_make(
+                Organization.objects.get(slug="demo"), slug="reversible", wanted=reversible, at=timezone.now()
+            )
         self.ids |= {"area": ["metadata_boundary"], "verdict": ["approve", "reject", "revoke"]}
+
+    def _governance(self) -> None:
         rules = [{"id": "all", "when": "true", "verdict": "allow"}]
         draft = str(self.post("/policies", {"slug": "drafted", "title": "Drafted", "rules": rules})["id"])
         self.ids["policy_id"] = [draft, self.first("/policies?state=active")]
@@ -163,8 +229,10 @@ class World:
         self.ids["shutdown_id"] = [str(self.post("/shutdowns", shutdown)["id"])]
         hold = {"scope": "context", "target": "ctx-held", "reason_code": "litigation"}
         self.ids["hold_id"] = [str(self.post("/legal-holds", hold)["id"])]
-        self.ids["deletion_id"] = [str(self.post("/deletions", {"context_ref": "ctx-0001"})["id"])]
+        self.ids["deletion_id"] = [str(self.post("/deletions", {"context_ref": "ctx-of-nobody"})["id"])]
+        self.special["deletions_refuse"] = {"reason_code": "nothing_to_erase"}
         self.ids["export_id"] = [str(self.post("/exports", {"reason_code": "data_subject_request"})["id"])]
+        export_build(self.ids["export_id"][0])
         code = {"scope": "halt", "code": "ours", "label": "Ours"}
         ours = str(self.post("/reason-codes", code)["id"])
         self.ids["reason_code_id"] = [ours, self.first("/reason-codes?scope=denial")]
@@ -174,9 +242,17 @@ class World:
         """Webhooks, chat and mail; nothing is sent."""
         hook = {"url": "https://hooks.example.com/holdpoint", "events": ["*"]}
         endpoint = str(self.post("/webhook-endpoints", hook)["id"])
-        told = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
-        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(told["id"])]}
-        self.ids["route_id"] = [str(self.post("/notification-routes", {"channel": "email"})["id"])]
+        sent = self.post(f"/webhook-endpoints/{endpoint}/test", NOW_AND_THEN)
+        self.ids |= {"endpoint_id": [endpoint], "delivery_id": [str(sent["id"])]}
+        self.post(f"/webhook-endpoints/{endpoint}/disable", NOW_AND_THEN)  # what waits for it has failed
+        self.post(f"/webhook-endpoints/{endpoint}/enable")
+        route, other = (str(self.post("/notification-routes", body)["id"]) for body in ROUTES)
+        closed = str(self.post("/webhook-endpoints", hook)["id"])
+        self.post(f"/webhook-endpoints/{closed}/disable", NOW_AND_THEN)
+        self.special["webhook_endpoints_enable"] = {"endpoint_id": closed}
+        self.post(f"/notification-routes/{other}/disable", NOW_AND_THEN)
+        self.special["notification_routes_enable"] = {"route_id": other}
+        self.ids["route_id"] = [route]
         secrets = {"bot_token": f"xoxb-{'1' * 24}", "signing_secret": "2" * 32}
         with every_tenant():
             organization = Organization.objects.get(slug="demo")
@@ -185,8 +261,12 @@ class World:
             )
             person, now = User.objects.get(username="reviewer"), timezone.now()
             identity = ChatIdentity.objects.create(workspace=workspace, user=person, chat_user="U0RITA", linked_at=now)
+            told = {"review_id": self.ids["review_id"][0], "route_id": self.ids["route_id"][0], "kind": NotifyKind.CARD}
+            Notification.objects.create(organization=organization, **told, created_at=now, next_try_at=now)
         self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
-        message_take(message=Message("case.created", "1-0", {}, deliveries=99), at=now, region="US")  # is parked
+        message = Message("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
+        message_take(message=message, at=now, region="US")  # is parked
+        self.ids["message_id"] = [self.first("/parked-messages?status=parked")]
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])
@@ -198,12 +278,14 @@ class World:
         self.ids["bundle_id"] = [bundle]
         self.ids["entry_id"] = [str(row["id"]) for row in self.get("/ledger/entries?page_size=200")["results"][-3:]]
         self.ids["size"] = [str(row["size"]) for row in self.get("/ledger/checkpoints")["results"]]
+        self.query |= {"to": self.ids["size"][0], "from": self.ids["size"][-1]}
 
     def parameters(self, operation: str, names: list[str]) -> dict[str, str]:
         """One value for each of a route's parameters: the best one for the operation."""
         own = self.special.get(operation, {})
         return {name: own.get(name) or self.ids[name][0] for name in names}
 
+    @cache  # noqa: B019  # there is one world
     def row_of(self, model: Any) -> str:
         """The id of a row that the demo organization has, for a page of the console."""
         with every_tenant():
@@ -216,15 +298,8 @@ class World:
                 rows = rows.filter(organization__slug="demo")
             elif any(field.name == "attempt" for field in model._meta.fields):
                 rows = rows.filter(attempt__organization__slug="demo")
-            found = rows.values_list("pk", flat=True).first() or self._of_nobody(model)
+            found = rows.values_list("pk", flat=True).first()
         return str(found or uuid4())
-
-    @staticmethod
-    def _of_nobody(model: Any) -> Any:
-        """A row that no organization has, such as a message that nobody signed."""
-        if not any(field.name == "organization" and field.null for field in model._meta.fields):
-            return None
-        return model._default_manager.filter(organization=None).values_list("pk", flat=True).first()
 
     def cookies(self, user: User) -> dict[str, str]:
         client = Client()

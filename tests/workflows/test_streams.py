@@ -296,6 +296,12 @@ def test_a_parked_message_is_for_its_organizations_operators_and_an_unsigned_one
         listed = client.get(page("parkedmessage", "changelist")).content.decode()
         assert f"{unsigned.id}/change" not in listed
         assert (f"{ours.id}/change" in listed) == may_see
+    api = cast.api("orchestrator:read-instances")
+    for query, found in (("", 1), ("?why=foreign&status=parked", 1), ("?why=signature", 0), ("?status=taken", 0)):
+        assert len(api.get(f"/api/v1/parked-messages{query}").json()["results"]) == found, query
+    for query in (f"?event_type={CREATED}&event_id={ours.event_id}", f"?event_id={uuid4()}"):
+        listed = api.get(f"/api/v1/parked-messages{query}").json()["results"]
+        assert [row["id"] for row in listed] == ([str(ours.id)] if CREATED in query else [])
     with every_tenant():
         assert {row.status for row in ParkedMessage.objects.all()} == {"parked"}
         before = LedgerEntry.objects.count()

@@ -12,6 +12,7 @@ from unfold.decorators import display
 
 from governance.admin.base import Act, ConsoleAdmin, console_actor
 from governance.admin.forms import ReasonForm, hash_text
+from governance.roles import AUDIT
 from governance.selectors.lists import by_id
 from workflows.models import ParkedMessage
 from workflows.selectors.stream import parked_list
@@ -76,6 +77,7 @@ class ParkedMessageAdmin(ConsoleAdmin):
     list_display = ["event_type", "status_shown", "why_shown", "service_account", "parked_at", "organization"]
     list_select_related = ["organization", "service_account"]
     list_filter = [StatusFilter]
+    view_permission = AUDIT
     hot = True
     search_fields = ["id"]
     search_help_text = "The whole id of a row."

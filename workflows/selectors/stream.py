@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import QuerySet
 
+from governance.selectors import tenant_get
 from governance.selectors.console import COUNT_LIMIT
 from workflows.models import OutboxEvent, ParkedMessage
 from workflows.selectors.dashboard import outbox_waiting
@@ -41,6 +43,12 @@ def inbound_trouble(*, most_behind: int, silent_seconds: float) -> str | None:
     return f"the event consumers are {behind:,} messages behind" if behind > most_behind else None
 
 
-def parked_list(*, status: str | None = None) -> QuerySet[ParkedMessage]:
-    rows = ParkedMessage.objects.order_by("-id")
-    return rows.filter(status=status) if status else rows
+def parked_list(
+    *, status: str | None = None, why: str | None = None, event_type: str | None = None, event_id: UUID | None = None
+) -> QuerySet[ParkedMessage]:
+    asked = {"status": status, "why": why, "event_type": event_type, "event_id": event_id}
+    return ParkedMessage.objects.filter(**{name: value for name, value in asked.items() if value}).order_by("-id")
+
+
+def parked_get(*, message_id: UUID) -> ParkedMessage:
+    return tenant_get(ParkedMessage, message_id)

@@ -136,6 +136,13 @@ def delivery_counts(*, endpoint_id: UUID) -> dict[str, int]:
     return {state.value: rows.filter(state=state)[:COUNT_LIMIT].count() for state in states}
 
 
+def endpoints_disabled() -> dict[str, int]:
+    """How many were disabled by what they answered, by why: nothing is told there until somebody acts."""
+    rows = WebhookEndpoint.objects.filter(removed_at=None).order_by()
+    whys = (DisabledWhy.GONE, DisabledWhy.FAILING)
+    return {why.value: rows.filter(disabled_why=why)[:COUNT_LIMIT].count() for why in whys}
+
+
 def endpoints_in_trouble() -> int:
     """Failing now, or disabled by what they answered and not by a person; for the front page."""
     bad = Q(enabled=True, failures__gt=0) | Q(disabled_why__in=[DisabledWhy.GONE, DisabledWhy.FAILING])

@@ -8,9 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from prometheus_client import REGISTRY
 
 from attempts.models import ChatWorkspace, Notification, NotificationRoute, Review
 from attempts.notify.delivery import MOST_TRIES, wait_before
+from attempts.selectors.notify import notifications_late
 from attempts.services import notify_refresh, notify_send
 from attempts.services.attempt_cancel import attempt_cancel
 from attempts.services.chat_workspace import workspace_secrets_replace
@@ -104,9 +106,14 @@ def test_the_tick_finds_unannounced_reviews_and_due_rows_by_their_partial_indexe
 # --- receivers that refuse -----------------------------------------------------------------------------------------
 
 
+def counted(outcome: str) -> float:
+    return REGISTRY.get_sample_value("holdpoint_notifications_total", {"channel": "slack", "outcome": outcome}) or 0.0
+
+
 def test_a_channel_that_is_gone_disables_its_route_visibly_and_enabling_sends_what_waited(chat: Chat) -> None:
     chat.slack.answers["chat.postMessage"] = ["channel_not_found"]
     reviews = [chat.clinic.hold() for _ in range(2)]
+    before = counted("stopped"), counted("sent")
     chat.tell()
     with every_tenant():
         route = NotificationRoute.objects.get()
@@ -122,6 +129,7 @@ def test_a_channel_that_is_gone_disables_its_route_visibly_and_enabling_sends_wh
         route_enable(actor=chat.operator, at=timezone.now(), route_id=route.id)
     chat.tell()
     assert states() == [("card", "dropped", "review_ended"), ("card", "sent", "")]
+    assert (counted("stopped"), counted("sent")) == (before[0] + 1, before[1] + 1)
 
 
 def test_a_revoked_token_disables_the_workspace_until_its_secrets_are_replaced(chat: Chat) -> None:
@@ -167,7 +175,11 @@ def test_slack_says_when_to_come_again_and_nothing_else_is_sent_until_then(chat:
     assert all(row.next_try_at >= began + timedelta(seconds=119) for row in found)
     assert found[0].last_error == "rate_limited"
     due_now()
+    with every_tenant():
+        assert notifications_late(at=timezone.now() + timedelta(minutes=5)) >= 300
     assert chat.tell() == 3
+    with every_tenant():
+        assert notifications_late(at=timezone.now() + timedelta(minutes=5)) == 0
 
 
 PASSING: list[tuple[Any, str]] = [

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from attempts.models import ChatWorkspace, NotificationRoute
+from attempts.models import ChatIdentity, ChatWorkspace, NotificationRoute
 from attempts.services.chat_identity import chat_tidy
 from attempts.services.notify_route import route_disable
 from governance.models import LedgerEntry, User
@@ -99,3 +99,15 @@ def test_a_route_disabled_by_an_operator_is_on_the_ledger_with_its_reason(chat: 
         route = NotificationRoute.objects.get()
         route_disable(actor=chat.operator, at=timezone.now(), route_id=route.id, reason_code="rehearsal")
         assert LedgerEntry.objects.get(action="notification_route.disabled").payload["reason"] == "rehearsal"
+
+
+def test_an_operator_unlinks_somebodys_account_with_a_reason(chat: Chat) -> None:
+    with every_tenant():
+        identity = ChatIdentity.objects.order_by("id")[0]
+    address, operator = f"/admin/attempts/chatidentity/{identity.id}/act/unlink/", chat.cast.console(chat.cast.operator)
+    assert operator.get(address).status_code == 200
+    assert operator.post(address, {"reason_code": "rehearsal"}).status_code == 302
+    with every_tenant():
+        assert not ChatIdentity.objects.filter(id=identity.id).exists()
+        entry = LedgerEntry.objects.get(action="chat_identity.unlinked")
+    assert (entry.actor_kind, entry.reason_code) == ("person", "rehearsal")

@@ -11,6 +11,7 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 from standardwebhooks import Webhook
 
+from config.waiting import render_waiting
 from governance.models import ErasureItem, LedgerEntry, Shutdown
 from governance.services.shutdown import shutdown_engage
 from governance.states import ShutdownScope
@@ -189,6 +190,7 @@ def test_410_ends_it_at_once_and_a_person_takes_it_up_again(hooks: Hooks) -> Non
     assert fresh(made.endpoint).disabled_why == "gone"
     front = cast.console(cast.operator).get("/admin/").content.decode()
     assert "webhook endpoints in trouble" in front
+    assert 'holdpoint_webhook_endpoints_disabled{why="gone"} 1.0' in render_waiting(at=timezone.now()).decode()
     assert entries(made.endpoint.id)[-1] == ("webhook_endpoint.disabled", "system", "webhook_gone")
     with every_tenant():
         assert hooks.tell([uuid7()]) == 0  # nothing is kept for it meanwhile
