@@ -48,7 +48,7 @@ def cost(sql: str, params: Any) -> dict[str, Any]:
     pages = sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", buffers))
     rows = int(float(re.search(r"actual time=\S+ rows=([\d.]+)", text)[1]))  # type: ignore[index]
     milliseconds = float(re.search(r"Execution Time: ([\d.]+)", text)[1])  # type: ignore[index]
-    return {"pages": pages, "rows": rows, "ms": milliseconds}
+    return {"pages": pages, "rows": rows, "ms": milliseconds, "plan": text}
 
 
 @pytest.mark.soak

@@ -1,9 +1,11 @@
 """The console: operators' pages, acts that only a POST does, keys shown once, strangers who see nothing."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
@@ -11,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
+from governance.admin.base import ConsoleAdmin
 from governance.models import ApiKey, LedgerEntry, Organization, Product, ServiceAccount, User
 from governance.services.api_key import api_key_issue
 from reasoncodes.actors import SYSTEM
@@ -20,7 +23,7 @@ from reasoncodes.tenancy import every_tenant, tenant_scope
 from tests.cast import Cast
 from tests.factories import ProductFactory, ServiceAccountFactory
 from tests.governance.support import everything_stored, row_counts
-from tests.governance.test_auditor import console_pages, page
+from tests.governance.test_auditor import page
 
 KEY = re.compile(r"hp_[0-9a-f]{10}_[\w-]{43}")
 
@@ -35,6 +38,12 @@ def account(cast: Cast) -> ServiceAccount:
 def key(account: ServiceAccount) -> ApiKey:
     with every_tenant():
         return api_key_issue(actor=SYSTEM, at=timezone.now(), service_account=account, scopes=["ledger:read"]).key
+
+
+def console_pages() -> Iterator[tuple[type[Any], ConsoleAdmin]]:
+    for model, model_admin in admin.site._registry.items():
+        if isinstance(model_admin, ConsoleAdmin):
+            yield model, model_admin
 
 
 def actions() -> list[str]:

@@ -13,6 +13,7 @@ from unfold.decorators import display
 from governance.admin.base import ConsoleAdmin
 from governance.admin.json_text import pretty
 from governance.admin.lists import BoundedPaginator, choice_filter
+from governance.roles import AUDIT
 from governance.selectors.lists import by_id
 from workflows.admin.links import link
 from workflows.admin.webhook_acts import ADD, DELIVERY_ACTS, ENDPOINT_ACTS
@@ -34,6 +35,7 @@ LABELS = {"pending": "info", "delivered": "success", "failed": "danger"}
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(ConsoleAdmin):
+    view_permission = AUDIT
     addable = True
     list_display = ["name", "status_shown", "events_shown", "failures", "failing_since", "created_at", "organization"]
     list_select_related = ["organization"]
@@ -93,6 +95,7 @@ class WebhookEndpointAdmin(ConsoleAdmin):
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(ConsoleAdmin):
+    view_permission = AUDIT
     list_display = ["event_type", "state_shown", "why", "tries", "endpoint", "created_at", "ended_at", "organization"]
     list_select_related = ["organization", "endpoint"]
     list_filter = [choice_filter("state", STATES, indexed=False)]

@@ -10,7 +10,7 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.roles import ApiScope
+from governance.roles import AUDIT, ApiScope
 from governance.selectors import organization_of
 from reasoncodes.api.conventions import ApiView, ReasonedIn
 from workflows.api import webhook_shapes as shapes
@@ -23,7 +23,13 @@ READ, READ_TOO = ApiScope.ORCHESTRATOR_READ, ApiScope.GOVERNANCE_READ
 MANAGE, ACT, WRITE_TOO = ApiScope.ORCHESTRATOR_PUBLISH, ApiScope.ORCHESTRATOR_INTERVENE, ApiScope.GOVERNANCE_WRITE
 
 
-class EndpointListApi(ApiView):
+class WebhookView(ApiView):
+    """Addresses often have a secret in their path: of people, operators and auditors read them."""
+
+    people_permissions = {"GET": AUDIT}
+
+
+class EndpointListApi(WebhookView):
     required_scopes = {"GET": READ, "POST": MANAGE}
     other_scopes = {"GET": READ_TOO, "POST": WRITE_TOO}
 
@@ -58,7 +64,7 @@ class EndpointListApi(ApiView):
         return Response(shapes.issued(made), status=status.HTTP_201_CREATED, headers=headers)
 
 
-class EndpointApi(ApiView):
+class EndpointApi(WebhookView):
     required_scopes = {"GET": READ, "PATCH": MANAGE, "DELETE": MANAGE}
     other_scopes = {"GET": READ_TOO, "PATCH": WRITE_TOO, "DELETE": WRITE_TOO}
 
@@ -92,7 +98,7 @@ class EndpointApi(ApiView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class EndpointRotateApi(ApiView):
+class EndpointRotateApi(WebhookView):
     required_scopes = {"POST": MANAGE}
     other_scopes = {"POST": WRITE_TOO}
 
@@ -112,7 +118,7 @@ class EndpointRotateApi(ApiView):
         return Response(shapes.issued(made), headers={"Cache-Control": "no-store"})
 
 
-class EndpointEnableApi(ApiView):
+class EndpointEnableApi(WebhookView):
     required_scopes = {"POST": MANAGE}
     other_scopes = {"POST": WRITE_TOO}
 
@@ -123,7 +129,7 @@ class EndpointEnableApi(ApiView):
         return Response(shapes.EndpointOut(made).data)
 
 
-class EndpointDisableApi(ApiView):
+class EndpointDisableApi(WebhookView):
     required_scopes = {"POST": MANAGE}
     other_scopes = {"POST": WRITE_TOO}
 
@@ -143,7 +149,7 @@ class EndpointDisableApi(ApiView):
         return Response(shapes.EndpointOut(made).data)
 
 
-class EndpointTestApi(ApiView):
+class EndpointTestApi(WebhookView):
     required_scopes = {"POST": ACT}
     other_scopes = {"POST": WRITE_TOO}
 
@@ -161,7 +167,7 @@ class EndpointTestApi(ApiView):
         return Response(shapes.DeliveryOut(made).data, status=status.HTTP_202_ACCEPTED)
 
 
-class EndpointRedeliverApi(ApiView):
+class EndpointRedeliverApi(WebhookView):
     required_scopes = {"POST": ACT}
     other_scopes = {"POST": WRITE_TOO}
 
@@ -179,7 +185,7 @@ class EndpointRedeliverApi(ApiView):
         return Response({"redelivered": count}, status=status.HTTP_202_ACCEPTED)
 
 
-class EndpointDeliveryListApi(ApiView):
+class EndpointDeliveryListApi(WebhookView):
     required_scopes = {"GET": READ}
     other_scopes = {"GET": READ_TOO}
 
@@ -195,7 +201,7 @@ class EndpointDeliveryListApi(ApiView):
         return self.page(request, delivery_list(endpoint_id=endpoint.id, **given), shapes.DeliveryOut)
 
 
-class DeliveryListApi(ApiView):
+class DeliveryListApi(WebhookView):
     required_scopes = {"GET": READ}
     other_scopes = {"GET": READ_TOO}
 
@@ -206,7 +212,7 @@ class DeliveryListApi(ApiView):
         return self.page(request, delivery_list(), shapes.DeliveryOut)
 
 
-class DeliveryApi(ApiView):
+class DeliveryApi(WebhookView):
     required_scopes = {"GET": READ}
     other_scopes = {"GET": READ_TOO}
 
@@ -219,7 +225,7 @@ class DeliveryApi(ApiView):
         return Response(shapes.DeliveryDetailOut(found, context=context).data)
 
 
-class DeliveryRedeliverApi(ApiView):
+class DeliveryRedeliverApi(WebhookView):
     required_scopes = {"POST": ACT}
     other_scopes = {"POST": WRITE_TOO}
 

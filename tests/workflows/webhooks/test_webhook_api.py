@@ -143,9 +143,8 @@ def test_strangers_wrong_roles_and_wrong_scopes_get_nowhere(hooks: Hooks) -> Non
                 assert problem(call(client, method, path)) == (404, "not-found"), path
         assert problem(call(modules, method, path)) == (403, "scope-missing")
         assert problem(call(norman, method, path)) == (403, "scope-missing")
-        for client in (rita, audrey):
-            answer = call(client, method, path)
-            assert answer.status_code == (200 if method == "get" else 403), (method, path)
+        assert problem(call(rita, method, path)) == (403, "scope-missing")
+        assert call(audrey, method, path).status_code == (200 if method == "get" else 403), (method, path)
         if named:
             other = path.replace(str(made.endpoint.id), str(uuid4())).replace(str(one.id), str(uuid4()))
             assert problem(call(cast.api(scope), method, other)) == (404, "not-found")
