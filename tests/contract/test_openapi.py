@@ -87,6 +87,7 @@ def test_its_examples_and_every_boundary_of_every_parameter(world: World) -> Non
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_every_boundary_at_every_operation(world: World) -> None:
     """Also of what all operations share, such as `org_id` and the methods that an address does not answer."""
     found = Fuzzing(world, config(1, "coverage"), SPARED).run()
@@ -94,12 +95,14 @@ def test_every_boundary_at_every_operation(world: World) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_whatever_is_sent(world: World) -> None:
     found = Fuzzing(world, config(100, "fuzzing", seed=int(time())), SPARED).run()
     assert not found.findings, found.report()
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_one_request_after_another(world: World) -> None:
     """What was made can be read, and what was deleted is gone: nothing is rolled back between the requests."""
     with undone():

@@ -199,6 +199,7 @@ def test_every_page_has_its_line_and_nobody_else_sees_a_row_or_changes_one(world
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1200)
 def test_everybody_everywhere_is_told_what_the_table_says(world: World, api_trial: Trial) -> None:
     rows = table.console_rows()
     everywhere = Trial(world, rows)
