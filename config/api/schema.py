@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.fields import JSONField
+from rest_framework.fields import DecimalField, JSONField
 from rest_framework.settings import api_settings
 
 from config.api.problems import CONTENT_TYPE, known_problems
@@ -86,10 +86,19 @@ class HoldpointAutoSchema(AutoSchema):
         return ways
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
-        """Any JSON is taken, but for null, unless the field says otherwise; drf-spectacular leaves that out."""
+        """Any JSON is taken, but for null, unless the field says otherwise; an amount that cannot be negative has no sign.
+        drf-spectacular leaves both out."""
         schema = super()._map_serializer_field(field, direction, bypass_extensions)
         anything = isinstance(field, JSONField) and direction == "request" and not field.allow_null
+        unsigned = isinstance(field, DecimalField) and field.min_value is not None and field.min_value >= 0
+        if unsigned and "pattern" in schema:
+            schema = schema | {"pattern": schema["pattern"].replace("-?", "", 1)}
         return schema | ({"type": ["object", "array", "string", "number", "boolean"]} if anything else {})
+
+    def _get_request_for_media_type(self, serializer: Any, direction: str = "request") -> Any:
+        """A body that needs one field or another is needed, though neither field is by itself."""
+        schema, required = super()._get_request_for_media_type(serializer, direction)
+        return schema, required or bool(getattr(serializer, "schema_rules", {}))
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         """A body with a field that is not known is refused, and the document says so."""
