@@ -86,7 +86,7 @@ class HoldpointAutoSchema(AutoSchema):
         return ways
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
-        """Any JSON is taken, but for null, unless the field says otherwise; an amount that cannot be negative has no sign.
+        """Any JSON is taken, but for null, unless the field says otherwise; an amount of zero or more has no sign.
         drf-spectacular leaves both out."""
         schema = super()._map_serializer_field(field, direction, bypass_extensions)
         anything = isinstance(field, JSONField) and direction == "request" and not field.allow_null
