@@ -19,11 +19,3 @@ def kept_for_the_module(blocker: Any) -> Iterator[AbstractContextManager[None]]:
         with blocker.unblock():
             transaction.set_rollback(True)
             world.__exit__(None, None, None)
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    """What happens inside has not happened afterwards."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)

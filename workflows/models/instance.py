@@ -1,15 +1,19 @@
 """One run of a definition for one case, and its steps: a row per try."""
 
+from typing import TYPE_CHECKING
+
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
 from governance.models import Contract, Organization, Product
-from governance.selectors.intake import OwnArrival
 from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import TenantManager
 from workflows.models.definition import WorkflowDefinition
 from workflows.states import ENDED, InstanceStatus, Mode, StepStatus
+
+if TYPE_CHECKING:  # a row is not made of what reads it
+    from governance.selectors.intake import OwnArrival
 
 GOING = [status.value for status in InstanceStatus if status not in ENDED and status != InstanceStatus.HALTED]
 
@@ -46,7 +50,7 @@ class WorkflowInstance(models.Model):
     # Its steps as they were read with its lock, for the advance that follows.
     held_steps: "list[WorkflowStep] | None" = None
     # Its contract's door as it was read with the lock, behind the gate: open or not until the transaction ends.
-    held_arrival: OwnArrival | None = None
+    held_arrival: "OwnArrival | None" = None
     objects = TenantManager()
 
     class Meta:

@@ -23,8 +23,8 @@ from tests.attempts.reviews.support import (
     url,
 )
 from tests.cast import Cast
+from tests.contract.world import undone
 from tests.governance.support import governed_counts
-from tests.worlds import undone
 
 OVER, EXPIRED, WRONG = (409, "review-over"), (409, "review-expired"), (409, "wrong-state")
 DECISIONS = {"release": RELEASING, "human_review": JUDGING}
