@@ -1,5 +1,6 @@
 """Shared set-up: a clean tenant scope, an emptying that may delete the record, and a cast of people and keys."""
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,16 @@ class TogetherScheduling(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TogetherScheduling | None:
     return TogetherScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+gc.disable()  # until everything is loaded
+
+
+def pytest_collection_finish() -> None:
+    """What has been loaded by now stays to the end: it need not be looked through for garbage again and again."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
