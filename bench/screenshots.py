@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, MISSING
 from tests.browser.site import People, Site
-from tests.stack.conftest import home_folder
+from tests.stack.homes import home_folder
 from tests.stack.support import RunningStack
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"

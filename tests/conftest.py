@@ -13,7 +13,7 @@ from reasoncodes.tenancy import leave_scope
 from tests.cast import Cast
 from tests.emptying import empty_database, remember_pristine
 
-pytest_plugins = ["tests.replay_plugin", "tests.properties"]
+pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes"]
 
 
 class TogetherScheduling(LoadScopeScheduling):

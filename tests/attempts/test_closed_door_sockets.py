@@ -2,42 +2,39 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from config.embedded.paths import PROJECT
-from tests.stack.support import bare_environment, free_port, get, kill_all, wait_for
+from config.supervisor.children import COMMANDS
+from tests.stack.homes import seasoned_copy, servers_of
+from tests.stack.support import FACTS, bare_environment, free_port, get, wait_for
 
 pytestmark = pytest.mark.stack
 MIB = 1024 * 1024
 SIZE = 50 * MIB
-# Runs between start and stop of throw-away servers: migrate, make a key, serve until told to stop.
-SCRIPT = """
-set -e
-"$PYTHON" manage.py migrate --verbosity 0
-"$PYTHON" manage.py demo --json > "$FOLDER/demo.json.part"
-mv "$FOLDER/demo.json.part" "$FOLDER/facts.json"
-exec "$PYTHON" -m gunicorn --config config/gunicorn.py --no-control-socket config.wsgi:application 2> "$FOLDER/web.log"
-"""
 
 
 @dataclass
 class Server:
     port: int
     folder: Path
-    key: str
+    demo: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return str(self.demo["keys"]["caller"])
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
@@ -65,31 +62,31 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server(seasoned_home: Path) -> Iterator[Server]:
     """One gunicorn, as `make run` starts it, for all tests of this file."""
-    folder = Path(tempfile.mkdtemp(prefix="hp-door-")).resolve()
-    port = free_port()
-    environment = bare_environment(
-        DJANGO_SETTINGS_MODULE="config.settings.local",
-        HOLDPOINT_BIND=f"127.0.0.1:{port}",
-        PORT=str(port),
-        WEB_CONCURRENCY="1",
-        TMPDIR=str(folder),
-        PYTHON=sys.executable,
-        FOLDER=str(folder),
-    )
-    command = [sys.executable, "-m", "config.supervisor", "exec", "--throwaway", "--", "sh", "-c", SCRIPT]
-    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-    try:
-        wait_for(lambda: _answers(port) or process.poll() is not None, seconds=150, what="gunicorn answers")
-        assert process.poll() is None
-        key = json.loads((folder / "facts.json").read_text())["keys"]["caller"]
-        yield Server(port=port, folder=folder, key=key)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-        kill_all(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+    with seasoned_copy(seasoned_home) as home, servers_of(home) as servers:
+        port, folder = free_port(), home.with_name("door")
+        folder.mkdir()
+        environment = bare_environment(
+            DJANGO_SETTINGS_MODULE="config.settings.local",
+            DATABASE_URL=servers.database_url,
+            REDIS_URL=servers.redis_url,
+            HOLDPOINT_HOME=str(home),
+            HOLDPOINT_BIND=f"127.0.0.1:{port}",
+            PORT=str(port),
+            WEB_CONCURRENCY="1",
+            TMPDIR=str(folder),
+        )
+        command = [sys.executable, "-m", "gunicorn", *COMMANDS["web"][1:]]
+        with (folder / "web.log").open("wb") as log:
+            process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stderr=log)
+        try:
+            wait_for(lambda: _answers(port) or process.poll() is not None, seconds=60, what="gunicorn answers")
+            assert process.poll() is None
+            yield Server(port=port, folder=folder, demo=json.loads((home / FACTS).read_text()))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
 
 
 def _answers(port: int) -> bool:
@@ -222,7 +219,7 @@ def test_nobody_is_invited_to_send_a_body(server: Server) -> None:
 
 def test_where_a_body_is_read_the_caller_is_invited_first(server: Server) -> None:
     """The other side of the same coin: a door that reads bodies says `100 Continue` when it starts reading."""
-    facts = json.loads((server.folder / "facts.json").read_text())
+    facts = server.demo
     body = b'{"scope": "human_decline"}'
     head = server.head(f"Content-Length: {len(body)}", "Expect: 100-continue", key=facts["keys"]["workflows"])
     head = head.replace(b"/api/v1/execution/no-such/1/attempts", b"/api/v1/reason-codes")
@@ -261,7 +258,7 @@ def test_a_second_request_hidden_in_an_unread_body_is_never_answered(server: Ser
 
 
 def test_a_413_does_not_wait_for_the_body_either(server: Server) -> None:
-    facts = json.loads((server.folder / "facts.json").read_text())
+    facts = server.demo
     head = server.head(f"Content-Length: {SIZE}", key=facts["keys"]["workflows"])
     head = head.replace(b"/api/v1/execution/no-such/1/attempts", b"/api/v1/reason-codes")
     with closing(server.connect()) as sock:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.site import People, Site
-from tests.stack.conftest import home_folder
+from tests.stack.homes import seasoned_stack
 from tests.stack.support import RunningStack
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -39,17 +39,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(browser: Browser) -> Iterator[Site]:
+def site(browser: Browser, seasoned_home: Path) -> Iterator[Site]:
     """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
     name one that runs already, for whoever works on the pages."""
     if "BROWSER_HOME" in os.environ:
         yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
         return
-    with home_folder() as folder:
-        stack = RunningStack(home=folder)
-        stack.start()
+    with seasoned_stack(seasoned_home) as stack:
         yield Site(stack)
-        stack.finish()
 
 
 @pytest.fixture(scope="package")

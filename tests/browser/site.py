@@ -1,9 +1,6 @@
 """One running stack with its demo, for all browser tests: who asks, who signs in, and a shell for what has no door."""
 
-import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +10,8 @@ import httpx
 import psycopg
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from config.embedded.paths import PROJECT
 from tests.browser.guard import Guard
-from tests.stack.support import RunningStack, bare_environment
+from tests.stack.support import RunningStack
 
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
@@ -25,31 +21,23 @@ SIGN_IN = re.compile(r"^(Sign|Log) in$", re.IGNORECASE)
 
 @dataclass
 class Site:
-    """`demo` is what `manage.py demo --json` prints: users, keys, contracts, examples."""
+    """The stack that the browser looks at, and what its demo made."""
 
     stack: RunningStack
-    demo: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.demo = json.loads(self.manage("demo", "--json"))
+    @property
+    def demo(self) -> dict[str, Any]:
+        return self.stack.demo
 
     @property
     def base_url(self) -> str:
         return self.stack.base_url
 
-    def manage(self, *words: str) -> str:
-        """`manage.py` in another process, as an operator would beside the running stack."""
-        environment = bare_environment(HOLDPOINT_HOME=str(self.stack.home), PORT=str(self.stack.port))
-        command = [sys.executable, "manage.py", *words]
-        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def shell(self, code: str) -> str:
         """For set-up that no door offers, inside `every_tenant()`: prints are returned."""
         head = "from reasoncodes.tenancy import every_tenant\nwith every_tenant():\n"
         body = "".join(f"    {line}\n" for line in code.strip().splitlines())
-        return self.manage("shell", "-c", head + body).strip()
+        return self.stack.manage("shell", "-c", head + body).strip()
 
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """As the tables' owner: for set-up that takes a second by `shell`."""

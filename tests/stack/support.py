@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import psutil
 from config.embedded.paths import PROJECT
 
 SUPERVISOR = [sys.executable, "-m", "config.supervisor"]
+FACTS = "facts.json"
 SERVER_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "SECRET_KEY", "PORT", "HOLDPOINT_HOME")
 
 
@@ -112,12 +114,11 @@ class RunningStack:
         return f"http://127.0.0.1:{self.port}"
 
     def begin(self) -> None:
-        environment = bare_environment(HOLDPOINT_HOME=str(self.home), PORT=str(self.port), **self.variables)
         with self.screen.open("wb") as output:
             self.process = subprocess.Popen(
                 [*SUPERVISOR, "run"],
                 cwd=PROJECT,
-                env=environment,
+                env=self.environment(**self.variables),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -141,6 +142,23 @@ class RunningStack:
 
     def runtime(self) -> dict[str, Any]:
         return dict(json.loads((self.home / "run" / "runtime.json").read_text()))
+
+    def environment(self, **values: str) -> dict[str, str]:
+        """Of another terminal beside it."""
+        return bare_environment(HOLDPOINT_HOME=str(self.home), PORT=str(self.port), **values)
+
+    def manage(self, *words: str) -> str:
+        """`manage.py` in another process, as an operator would beside the running stack."""
+        command = [sys.executable, "manage.py", *words]
+        done = subprocess.run(command, cwd=PROJECT, env=self.environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @cached_property
+    def demo(self) -> dict[str, Any]:
+        """What `manage.py demo --json` prints: users, keys, contracts, examples. In a seasoned home it is a file."""
+        known = self.home / FACTS
+        return dict(json.loads(known.read_text() if known.exists() else self.manage("demo", "--json")))
 
     def server_pid(self) -> int:
         """The pid of PostgreSQL's main process."""

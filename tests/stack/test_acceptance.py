@@ -4,9 +4,7 @@ S1 the lifecycle, S2 the failure classes, S3 the lease rules. The HTTP target co
 """
 
 import io
-import json
 import subprocess
-import sys
 import threading
 import time
 import venv
@@ -19,10 +17,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from config.embedded.paths import PROJECT
 from tests.attempts.execution.target import CountingTarget
-from tests.stack.conftest import seasoned_stack
-from tests.stack.support import RunningStack, bare_environment
+from tests.stack.homes import seasoned_stack
+from tests.stack.support import RunningStack
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 
@@ -33,16 +30,7 @@ class World:
     def __init__(self, stack: RunningStack, target: CountingTarget) -> None:
         self.stack, self.target, self.count = stack, target, 0
         self.people: dict[str, httpx.Client] = {}
-        environment = bare_environment(HOLDPOINT_HOME=str(stack.home), PORT=str(stack.port))
-        done = subprocess.run(
-            [sys.executable, "manage.py", "demo", "--json"],
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        self.demo: dict[str, Any] = json.loads(done.stdout)
+        self.demo = stack.demo
 
     def call(self, method: str, path: str, key: str, body: Any = None, **headers: str) -> httpx.Response:
         headers["Authorization"] = f"Bearer {self.demo['keys'][key]}"
@@ -192,8 +180,7 @@ def test_s3_a_message_that_is_delivered_again_executes_nothing_again(world: Worl
         "from celery import current_app\n"
         f"[current_app.send_task('attempts.tasks.execution.attempt_dispatch', args=['{done['id']}']) for _ in range(5)]"
     )
-    environment = bare_environment(HOLDPOINT_HOME=str(world.stack.home), PORT=str(world.stack.port))
-    subprocess.run([sys.executable, "manage.py", "shell", "-c", code], cwd=PROJECT, env=environment, check=True)
+    world.stack.manage("shell", "-c", code)
     time.sleep(3)
     assert len(world.target.requests) == before + 1
 

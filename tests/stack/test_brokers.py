@@ -9,7 +9,7 @@ import pytest
 from bench.record import record
 from tests.attempts.execution.target import CountingTarget
 from tests.stack.brokers import INSTALLED, Broker
-from tests.stack.conftest import home_folder, seasoned_stack
+from tests.stack.homes import home_folder, seasoned_stack
 from tests.stack.support import wait_for
 from tests.stack.test_acceptance import World
 

@@ -4,7 +4,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,10 +14,8 @@ import psutil
 import psycopg
 import pytest
 
-from config.embedded.paths import PROJECT, StackPaths
-from config.embedded.postgres import PostgresServer
-from config.embedded.postgres_cluster import OWNER_ROLE
-from config.embedded.valkey import ValkeyServer
+from config.embedded.paths import PROJECT
+from tests.stack.homes import seasoned_copy, servers_of
 from tests.stack.support import (
     SUPERVISOR,
     RunningStack,
@@ -98,17 +95,7 @@ def test_it_comes_up_and_prints_address_and_logins(stack: RunningStack) -> None:
 
 
 def test_commands_in_another_terminal_find_the_running_servers(stack: RunningStack) -> None:
-    found = subprocess.run(
-        [sys.executable, "manage.py", "demo", "--json"],
-        cwd=PROJECT,
-        env=bare_environment(HOLDPOINT_HOME=str(stack.home), PORT=str(stack.port)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr
-    assert f'"{stack.base_url}"' in found.stdout
+    assert f'"{stack.base_url}"' in stack.manage("demo", "--json")
 
 
 def test_a_second_start_from_the_same_folder_is_refused_in_one_line(stack: RunningStack) -> None:
@@ -298,21 +285,18 @@ def test_a_start_that_fails_is_one_line_and_leaves_nothing(
     assert processes_of(home) == []
 
 
-def test_servers_of_the_user_are_used_and_none_is_started(home: Path) -> None:
-    own = StackPaths.from_setting(value=str(home / "own"))
-    postgres, valkey = PostgresServer(paths=own), ValkeyServer(paths=own)
-    postgres.start()
-    valkey.start()
-    variables = {"DATABASE_URL": postgres.url(role=OWNER_ROLE), "REDIS_URL": valkey.url()}
-    stack = RunningStack(home=home / "stack", variables=variables)
-    try:
-        stack.start()
-        assert not (stack.home / "postgres").exists()
-        assert not (stack.home / "valkey").exists()
-        assert stack.runtime()["database_url"] == variables["DATABASE_URL"]
-        assert stack.finish() == 0
-        assert postgres.alive()
-        assert valkey.alive()
-    finally:
-        valkey.stop()
-        postgres.stop()
+def test_servers_of_the_user_are_used_and_none_is_started(seasoned_home: Path) -> None:
+    with seasoned_copy(seasoned_home) as home:
+        own = home.with_name("own")
+        own.mkdir()
+        for name in ("postgres", "valkey"):
+            (home / name).rename(own / name)
+        with servers_of(own) as servers:
+            variables = {"DATABASE_URL": servers.database_owner_url, "REDIS_URL": servers.redis_url}
+            stack = RunningStack(home=home, variables=variables)
+            stack.start()
+            assert not (home / "postgres").exists()
+            assert not (home / "valkey").exists()
+            assert stack.runtime()["database_url"] == variables["DATABASE_URL"]
+            assert stack.finish() == 0
+            assert [server.alive() for server in servers.embedded] == [True, True]

@@ -20,8 +20,8 @@ import pytest
 from holdpoint_client import Action, Allowed, Answer, Completed, Held, Holdpoint, RetryPolicy, SQLiteKeyStore, cli
 
 from config.embedded.paths import PROJECT
-from tests.stack.conftest import seasoned_stack
-from tests.stack.support import RunningStack, bare_environment, processes_of, wait_for, with_suppressed
+from tests.stack.homes import seasoned_stack
+from tests.stack.support import RunningStack, processes_of, wait_for, with_suppressed
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 EXAMPLES = PROJECT / "sdk" / "examples"
@@ -32,10 +32,7 @@ class World:
 
     def __init__(self, stack: RunningStack, folder: Path) -> None:
         self.stack, self.folder = stack, folder
-        environment = bare_environment(HOLDPOINT_HOME=str(stack.home), PORT=str(stack.port))
-        command = [sys.executable, "manage.py", "demo", "--json"]
-        done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)
-        self.demo: dict[str, Any] = json.loads(done.stdout)
+        self.demo = stack.demo
 
     def environment(self, key: str = "caller") -> dict[str, str]:
         """Of somebody who has installed the SDK and has their keys: nothing of the project is on the path."""

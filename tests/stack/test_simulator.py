@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from config.embedded.paths import PROJECT
-from tests.stack.conftest import seasoned_stack
-from tests.stack.support import RunningStack, bare_environment, processes_of, wait_for
+from tests.stack.homes import seasoned_stack
+from tests.stack.support import RunningStack, processes_of, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 
@@ -37,16 +37,6 @@ UNRULY = {
 def stack(seasoned_home: Path) -> Iterator[RunningStack]:
     with seasoned_stack(seasoned_home, **UNRULY) as running:
         yield running
-
-
-def environment(stack: RunningStack, **values: str) -> dict[str, str]:
-    return bare_environment(HOLDPOINT_HOME=str(stack.home), PORT=str(stack.port), **values)
-
-
-def demo(stack: RunningStack) -> dict[str, Any]:
-    command = [sys.executable, "manage.py", "demo", "--json"]
-    done = subprocess.run(command, cwd=PROJECT, env=environment(stack), capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout))
 
 
 class Cases:
@@ -84,7 +74,7 @@ def modules_pid(stack: RunningStack) -> int:
 
 
 def test_thirty_cases_end_though_modules_fail_repeat_themselves_and_are_killed(stack: RunningStack) -> None:
-    facts = demo(stack)
+    facts = stack.demo
     cases = Cases(stack, facts)
     for _ in range(CASES):
         cases.create()
@@ -98,8 +88,7 @@ def test_thirty_cases_end_though_modules_fail_repeat_themselves_and_are_killed(s
     reviewers = subprocess.Popen(
         [sys.executable, "manage.py", "simulate_modules", "--reviewers", "--modules=human-review"],
         cwd=PROJECT,
-        env=environment(
-            stack,
+        env=stack.environment(
             HOLDPOINT_MODULES_URL=stack.base_url,
             HOLDPOINT_MODULES_KEY=facts["keys"]["workflows"],
             HOLDPOINT_MODULES_ORGANIZATION=facts["organization"]["id"],
@@ -123,14 +112,6 @@ def test_thirty_cases_end_though_modules_fail_repeat_themselves_and_are_killed(s
     assert {row["status"] for row in ended} == {"completed", "halted"}
     assert all(row["halt_reason"] for row in ended if row["status"] == "halted")
     assert sum(row["status"] == "completed" for row in ended) >= waiting
-    replayed = subprocess.run(
-        [sys.executable, "manage.py", "replay_instance", "--all", "--json"],
-        cwd=PROJECT,
-        env=environment(stack),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    said = json.loads(replayed.stdout)
+    said = json.loads(stack.manage("replay_instance", "--all", "--json"))
     assert said["differing"] == []
     assert said["instances"] >= CASES

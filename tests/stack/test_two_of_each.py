@@ -21,7 +21,7 @@ from config.embedded.paths import PROJECT
 from config.supervisor.children import COMMANDS
 from tests.attempts.execution.target import CountingTarget
 from tests.production import minimal_environment
-from tests.stack.conftest import seasoned_stack
+from tests.stack.homes import seasoned_stack
 from tests.stack.support import RunningStack, bare_environment, free_port, wait_for
 from tests.stack.test_acceptance import World
 from tests.stack.test_make_run import child_pid

@@ -4,8 +4,6 @@ The tests play the modules: what is asked of them they read from the streams, wh
 """
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +14,8 @@ import httpx
 import pytest
 import redis
 
-from config.embedded.paths import PROJECT
-from tests.stack.conftest import seasoned_stack
-from tests.stack.support import RunningStack, bare_environment
+from tests.stack.homes import seasoned_stack
+from tests.stack.support import RunningStack
 from workflows.starters.starters import starter
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
@@ -42,15 +39,7 @@ class Clinic:
 
     def __init__(self, stack: RunningStack) -> None:
         self.stack = stack
-        done = subprocess.run(
-            [sys.executable, "manage.py", "demo", "--json"],
-            cwd=PROJECT,
-            env=bare_environment(HOLDPOINT_HOME=str(stack.home), PORT=str(stack.port)),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        self.demo: dict[str, Any] = json.loads(done.stdout)
+        self.demo = stack.demo
         self.streams: Any = redis.Redis.from_url(stack.runtime()["redis_url"], decode_responses=True)
         self.person: httpx.Client | None = None
 
@@ -349,12 +338,4 @@ def test_idempotency_duplicate_completed_does_not_double_advance(clinic: Clinic)
     ]
     assert len([one for one in entries if one["case_id"] == instance["case_id"]]) == 1
     assert clinic.steps(instance) == [("consent_gate", 1, "completed"), ("image_check", 1, "in_progress")]
-    replayed = subprocess.run(
-        [sys.executable, "manage.py", "replay_instance", "--all", "--json"],
-        cwd=PROJECT,
-        env=bare_environment(HOLDPOINT_HOME=str(clinic.stack.home), PORT=str(clinic.stack.port)),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(replayed.stdout)["differing"] == []
+    assert json.loads(clinic.stack.manage("replay_instance", "--all", "--json"))["differing"] == []
