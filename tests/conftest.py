@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def time_machine() -> Iterator[Any]:
 
     class Mover:
         @staticmethod
-        def move_to(moment: str, *, tick: bool = False) -> None:
+        def move_to(moment: datetime, *, tick: bool = False) -> None:
             while moves:
                 moves.pop().stop()
             traveller = travel(moment, tick=tick)

@@ -1,6 +1,7 @@
 """Intake: every row of the design's table, over HTTP."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from governance.models import EnforcementDecision, LedgerEntry
 from governance.services.decision import decision_replay
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
-from tests.governed import DENY, HOLD, open_contract
+from tests.governed import AT, DENY, HOLD, open_contract
 
 URL = "/api/v1/execution/close-case/1/attempts"
 
@@ -112,9 +113,9 @@ def test_the_same_key_for_something_else_is_422_and_names_the_parts(cast: Cast, 
 
 def test_an_expired_key_is_410_and_nothing_happens_again(cast: Cast, caller: Any, time_machine: Any) -> None:
     open_contract(cast)
-    time_machine.move_to("2026-11-16T12:00:00Z", tick=False)
+    time_machine.move_to(AT)
     post(caller, body())
-    time_machine.move_to("2026-11-17T12:00:01Z", tick=False)
+    time_machine.move_to(AT + timedelta(days=1, seconds=1))
     answer = post(caller, body())
     assert answer.status_code == 410
     with every_tenant():
@@ -125,9 +126,9 @@ def test_a_policy_may_let_an_expired_key_start_anew(cast: Cast, caller: Any, tim
     documents = default_documents()
     documents["idempotency_key_policy"]["on_expired"] = "new"
     open_contract(cast, documents=documents)
-    time_machine.move_to("2026-11-16T12:00:00Z", tick=False)
+    time_machine.move_to(AT)
     assert post(caller, body(runtime_mode="shadow")).status_code == 201
-    time_machine.move_to("2026-11-17T12:00:01Z", tick=False)
+    time_machine.move_to(AT + timedelta(days=1, seconds=1))
     assert post(caller, body(runtime_mode="shadow")).status_code == 201
     with every_tenant():
         assert list(IdempotencyRecord.objects.order_by("id").values_list("generation", flat=True)) == [1, 2]

@@ -57,7 +57,7 @@ def test_a_card_is_told_once_however_often_the_ticks_run(chat: Chat) -> None:
 def test_a_new_route_tells_of_what_is_asked_from_then_on(chat: Chat) -> None:
     before = chat.clinic.hold()
     with every_tenant():
-        NotificationRoute.objects.update(created_at=timezone.now() + timedelta(seconds=0.001))
+        NotificationRoute.objects.update(created_at=timezone.now())
     after = chat.clinic.hold()
     chat.tell()
     assert (announced(before), announced(after)) == (True, True)

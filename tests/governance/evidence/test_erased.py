@@ -16,7 +16,7 @@ from tests.cast import Cast
 from tests.governance.evidence.support import build, built, fresh, request, stored
 from tests.governance.evidence.test_doors import content
 from tests.governance.ledger.sealing import seal_all
-from tests.governance.retention.support import Clinic, work
+from tests.governance.retention.support import RECENT, Clinic, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,7 +44,7 @@ def actions(bundle: EvidenceBundle) -> list[str]:
 
 
 def test_a_bundle_is_erased_with_what_it_is_about_and_another_is_left(clinic: Clinic) -> None:
-    gone, stays = clinic.denied(1), clinic.denied(2, moment="2024-03-01T10:00:00+00:00")
+    gone, stays = clinic.denied(1), clinic.denied(2, moment=RECENT)
     bundle, other = built(clinic.cast, gone), built(clinic.cast, stays)
     work(clinic.order())
     found = fresh(bundle.id)

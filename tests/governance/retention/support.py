@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from tests.cast import Cast
 from tests.governed import DENY
 
 LONG_AGO = "2012-03-01T10:00:00+00:00"  # US keeps ten years
-RECENT = "2024-03-01T10:00:00+00:00"
+RECENT = (timezone.now() - timedelta(days=365)).isoformat()
 
 
 @contextmanager

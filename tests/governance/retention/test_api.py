@@ -15,7 +15,7 @@ from governance.models import DeletionRequest, ExportRequest, GovernanceViolatio
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.execution.support import contract
 from tests.cast import Cast
-from tests.governance.retention.support import Clinic
+from tests.governance.retention.support import RECENT, Clinic
 
 HOLDS, EXPORTS, DELETIONS = "/api/v1/legal-holds", "/api/v1/exports", "/api/v1/deletions"
 HOLD = {"scope": "context", "target": "ctx-0001", "reason_code": "litigation"}
@@ -165,7 +165,7 @@ def test_lists_are_paged_by_cursor(cast: Cast) -> None:
 
 def test_a_deletion_is_refused_with_a_lawful_reason(clinic: Clinic) -> None:
     cast = clinic.cast
-    clinic.denied(moment="2024-03-01T10:00:00+00:00")
+    clinic.denied(moment=RECENT)
     made = cast.session(cast.operator).post(DELETIONS, DELETION).json()
     address = f"{DELETIONS}/{made['id']}"
     assert problem(cast.session(cast.operator).post(f"{address}/refuse", {"reason_code": "retention_not_over"})) == (
@@ -188,7 +188,7 @@ def test_overdue_deletions_can_be_asked_for_and_are_said_aloud(cast: Cast, time_
     assert session.get(f"{DELETIONS}?overdue=true").json()["results"] == []
     with every_tenant():
         due = DeletionRequest.objects.get().due_at
-    time_machine.move_to(due.isoformat())
+    time_machine.move_to(due)
     assert len(cast.session(cast.operator).get(f"{DELETIONS}?overdue=true").json()["results"]) == 1
     assert 'holdpoint_requests_overdue{kind="deletion"} 1.0' in session.get("/metrics").content.decode()
     assert session.get("/health/ready").json()["notes"] == ["1 deletion requests are past their due date"]
