@@ -106,6 +106,8 @@ def worker() -> Any:
     queue = "holdpoint-tests-trace"
     with start_worker(celery_app, queues=[queue], perform_ping_check=False, pool="solo", loglevel="WARNING"):
         yield queue
+    # Workers of later tests, which name no queue, would listen to the last one that was named.
+    celery_app.amqp.queues.select([celery_app.conf.task_default_queue])
 
 
 def run_task(queue: str) -> dict[str, Any]:
