@@ -1,27 +1,25 @@
-"""A process for the tests that kill one: does one piece of the engine's work and dies by -9 at the named moment.
-Not a test."""
+"""What a process does that tests kill: one piece of the engine's work, until it dies by -9 at the named moment."""
 
-import json
 import os
 import signal
-import sys
 from typing import Any
 from uuid import UUID
 
-import django
+from django.db import connection, transaction
+from django.utils import timezone
+
+from reasoncodes.actors import Actor, ActorKind
+from reasoncodes.tenancy import every_tenant
+from workflows.services.event_receive import event_receive
+from workflows.services.outbox import outbox_relay
+from workflows.services.timing import steps_time_out
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> int:
-    django.setup()
-    from django.db import transaction
-
-    from reasoncodes.tenancy import every_tenant
-
-    order: dict[str, Any] = json.loads(sys.argv[1])
+def work_and_die(order: dict[str, Any]) -> None:
     with every_tenant():
         if order["moment"] == "between two":
             _ticks_until_the_second()
@@ -31,16 +29,9 @@ def main() -> int:
             _work(order)
             if order["moment"] == "before the commit":
                 die()
-    return 0
 
 
 def _work(order: dict[str, Any]) -> None:
-    from django.utils import timezone
-
-    from reasoncodes.actors import Actor, ActorKind
-    from workflows.services.event_receive import event_receive
-    from workflows.services.outbox import outbox_relay
-
     if order["work"] == "relay":
         outbox_relay(at=timezone.now())
     else:
@@ -51,11 +42,6 @@ def _work(order: dict[str, Any]) -> None:
 
 def _ticks_until_the_second() -> None:
     """The tick commits row by row: dies when it has written the second one, and not yet committed it."""
-    from django.db import connection
-    from django.utils import timezone
-
-    from workflows.services.timing import steps_time_out
-
     written: list[str] = []
 
     def watch(execute: Any, sql: str, *rest: Any) -> Any:
@@ -67,7 +53,3 @@ def _ticks_until_the_second() -> None:
 
     with connection.execute_wrapper(watch):
         steps_time_out(at=timezone.now(), region="US")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,25 +1,20 @@
 """One intervention for many runs: looked at first, ordered, worked off item by item, whoever dies meanwhile."""
 
-import os
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import pytest
-from django.conf import settings as django_settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from config.env import BASE_DIR
 from governance.models import ApiKey, RoleGroup
 from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import in_parallel, row_counts
+from tests.processes import ended, start
 from tests.stack.support import wait_for
 from tests.workflows.run_support import BULK, INTERVENE, READ, entries, in_status, interventions, violations
 from tests.workflows.running import Running
@@ -296,13 +291,12 @@ def test_a_worker_killed_in_the_middle_leaves_nothing_half_done_and_the_rest_is_
     bulk_id = order(running.cast.api(INTERVENE)).json()["id"]
     with transaction.atomic(), every_tenant():  # the fourth run is locked here: the worker waits for it
         WorkflowInstance.objects.select_for_update().get(id=made[3].id)
-        worker = start_worker(bulk_id)
+        worker = start(work_off, bulk_id)
         try:
             wait_for(lambda: elsewhere(bulk_id) == 3, seconds=60, what="three items done")
         finally:
             worker.kill()
-            worker.wait(30)
-    assert worker.returncode == -signal.SIGKILL
+    assert ended(worker) == -signal.SIGKILL
     assert [running.fresh(row).status for row in made] == ["halted"] * 3 + ["running"] * 3
     assert results(bulk_id) == [("done", "")] * 3 + [("waiting", "")] * 3
     with every_tenant():
@@ -318,13 +312,6 @@ def elsewhere(bulk_id: str) -> int:
     return int(count)
 
 
-def start_worker(bulk_id: str) -> "subprocess.Popen[bytes]":
-    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "DATABASE_URL": database,
-        "SECRET_KEY": django_settings.SECRET_KEY,
-        "PYTHONPATH": str(BASE_DIR),
-    }
-    command = [sys.executable, "-m", "tests.workflows.bulk_worker", bulk_id]
-    return subprocess.Popen(command, cwd=BASE_DIR, env=environment, stdout=subprocess.DEVNULL)
+def work_off(bulk_id: str) -> None:
+    while work(bulk_id):
+        pass

@@ -1,31 +1,26 @@
 """Processes killed with -9 in the middle of the engine's work, Valkey gone: nothing is lost, nothing counts twice."""
 
-import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from django.conf import settings as django_settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from attempts.adapters.event import STREAM, stream_client
 from attempts.models import Attempt, DispatchIntent
-from config.env import BASE_DIR
 from governance.valkey import valkey
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
 from tests.cast import Cast
 from tests.governance.support import in_parallel
+from tests.processes import ended, start
+from tests.workflows.dying import work_and_die
 from tests.workflows.world import World, ago, brief, check_record
 from workflows.models import OutboxEvent, WorkflowInstance
 from workflows.services.outbox import outbox_relay
@@ -36,17 +31,8 @@ CONSENT = ("consent.check.completed", {"granted": True, "missing_types": []})
 
 def killed(*, crash_at: str = "", **order: Any) -> None:
     """Runs the work in a process of its own until it dies."""
-    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "DATABASE_URL": database,
-        "SECRET_KEY": django_settings.SECRET_KEY,
-        "HOLDPOINT_CRASH_AT": crash_at,
-        "PYTHONPATH": str(BASE_DIR),
-    }
-    command = [sys.executable, "-m", "tests.workflows.dying", json.dumps({"work": "event", "moment": ""} | order)]
-    done = subprocess.run(command, cwd=BASE_DIR, env=environment, stdout=subprocess.DEVNULL, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL
+    told = {"work": "event", "moment": ""} | order
+    assert ended(start(work_and_die, told, environment={"HOLDPOINT_CRASH_AT": crash_at})) == -signal.SIGKILL
 
 
 def answer_to(world: World, instance: WorkflowInstance, answer: tuple[str, Any]) -> dict[str, Any]:

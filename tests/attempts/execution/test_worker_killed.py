@@ -1,30 +1,25 @@
 """A real worker process, killed with -9 or stopped at each named point. Nothing acknowledged is lost, nothing is done
 twice, and what nobody can know is said to be unknown."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
+from multiprocessing.process import BaseProcess
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
-from django.conf import settings as django_settings
-from django.db import connection
 from django.utils import timezone
 
 from attempts.models import DispatchIntent, QuarantineCase, Receipt, Slot
 from attempts.services.dispatch import attempt_dispatch
 from attempts.services.lease_expire import leases_expire
 from attempts.services.quarantine_resolve import Order, quarantine_authorize_retry
-from config.env import BASE_DIR
 from governance.models import GovernanceViolation
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, contract, lease_runs_out
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
+from tests.processes import ended, start
 from tests.stack.support import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,19 +27,13 @@ BEFORE_THE_INTENT = ("before_lease", "after_lease")
 AFTER_THE_INTENT = ("after_intent", "during_call", "after_answer", "before_commit")
 
 
-def start_worker(attempt_id: UUID, target: CountingTarget, *, crash_at: str = "") -> "subprocess.Popen[bytes]":
-    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
+def start_worker(attempt_id: UUID, target: CountingTarget, *, crash_at: str = "") -> BaseProcess:
     told = {"HOLDPOINT_HTTP_TARGETS": {"clinic/close-case": target.url}, "HOLDPOINT_HTTP_ALLOW_PRIVATE": [target.host]}
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",
-        "DATABASE_URL": database,
-        "SECRET_KEY": django_settings.SECRET_KEY,
-        "WORKER_SETTINGS": json.dumps(told),
-        "HOLDPOINT_CRASH_AT": crash_at,
-        "PYTHONPATH": str(BASE_DIR),
-    }
-    command = [sys.executable, "-m", "tests.attempts.execution.worker", str(attempt_id)]
-    return subprocess.Popen(command, cwd=BASE_DIR, env=environment, stdout=subprocess.DEVNULL)
+    return start(dispatch, attempt_id, environment={"HOLDPOINT_CRASH_AT": crash_at}, settings=told)
+
+
+def dispatch(attempt_id: UUID) -> None:
+    attempt_dispatch(attempt_id=attempt_id, now=timezone.now)
 
 
 def run_and_kill(attempt_id: UUID, target: CountingTarget, point: str) -> None:
@@ -53,13 +42,12 @@ def run_and_kill(attempt_id: UUID, target: CountingTarget, point: str) -> None:
         worker = start_worker(attempt_id, target)
         assert target.arrived.wait(60)
         worker.kill()
-        worker.wait(30)
+        code = ended(worker)
         target.hold = False
         target.release.set()
     else:
-        worker = start_worker(attempt_id, target, crash_at=point)
-        worker.wait(60)
-    assert worker.returncode == -signal.SIGKILL
+        code = ended(start_worker(attempt_id, target, crash_at=point))
+    assert code == -signal.SIGKILL
 
 
 def time_passes(attempt_id: UUID) -> None:
@@ -144,16 +132,15 @@ def test_a_worker_that_was_stopped_for_too_long_reports_late_and_only_leaves_evi
     worker = start_worker(found, target)
     try:
         assert target.arrived.wait(60)
-        worker.send_signal(signal.SIGSTOP)
+        os.kill(worker.pid, signal.SIGSTOP)
         lease_runs_out(found)
         with every_tenant():
             assert leases_expire() == 1
         target.release.set()
-        worker.send_signal(signal.SIGCONT)
-        assert worker.wait(60) == 0
+        os.kill(worker.pid, signal.SIGCONT)
+        assert ended(worker) == 0
     finally:
         worker.kill()
-        worker.wait(30)
     assert (attempt(found).state, attempt(found).reason_code) == ("failed-quarantined", "outcome_unknown")
     with every_tenant():
         receipt = Receipt.objects.get()

@@ -5,7 +5,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
@@ -20,7 +19,7 @@ SHUTDOWN = {"reason_code": "operator_shutdown", "note": "Incident 17"}
 
 @pytest.fixture
 def elsewhere(transactional_db: None, cast: Cast) -> Iterator[OtherProcess]:
-    process = OtherProcess(database=connection.settings_dict["NAME"], secret=cast.key("attempts:create"))
+    process = OtherProcess(secret=cast.key("attempts:create"))
     yield process
     process.stop()
 

@@ -2,13 +2,10 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, execute_from_command_line
 from django.db import connection
 
 from governance.models import EnforcementDecision
@@ -17,6 +14,7 @@ from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import intake
 from tests.governed import ALLOW, DENY, HOLD, open_contract
+from tests.processes import ended, start
 from tests.replay_plugin import replay_decisions
 
 NOBODY = "01900000-0000-7000-8000-000000000000"
@@ -134,16 +132,8 @@ def test_an_unknown_or_malformed_id_and_no_id_are_refused(cast: Cast, decision: 
 @pytest.mark.tampers
 @pytest.mark.django_db(transaction=True)
 def test_a_process_of_its_own_ends_with_the_exit_code(transactional_db: None, cast: Cast, decision: str) -> None:
-    program = (
-        "import sys, django; from django.conf import settings; django.setup();"
-        "from django.db import connection; connection.settings_dict['NAME'] = sys.argv[1];"
-        "from django.core.management import execute_from_command_line as run; run(['manage.py', *sys.argv[2:]])"
-    )
-
     def run(*arguments: str) -> int:
-        command = [sys.executable, "-c", program, connection.settings_dict["NAME"], *arguments]
-        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings.test"}
-        return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
+        return ended(start(execute_from_command_line, ["manage.py", *arguments]))
 
     assert run("replay_decision", "--all") == 0
     assert run("replay_decision", NOBODY) == 1

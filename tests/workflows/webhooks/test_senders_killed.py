@@ -2,27 +2,23 @@
 what happened earlier to the same subject."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
-from contextlib import suppress
-from urllib.parse import urlsplit
+from datetime import timedelta
+from multiprocessing.process import BaseProcess
 
 import pytest
-from django.conf import settings
-from django.db import connection
+from django.utils import timezone
 from standardwebhooks import Webhook
 
 from bench.record import record
-from config.env import BASE_DIR
 from reasoncodes.ids import uuid7
 from reasoncodes.tenancy import every_tenant
+from tests.processes import start
 from tests.workflows.webhooks.support import Hooks
 from workflows.models import WebhookAttempt, WebhookDelivery
+from workflows.services.webhook_deliver import deliveries_send
 
 LEASE = 1.0
 
@@ -31,51 +27,27 @@ class Senders:
     """Two at once; each that is killed has a successor."""
 
     def __init__(self, hooks: Hooks) -> None:
-        database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
-        environment = os.environ | {
-            "DJANGO_SETTINGS_MODULE": "config.settings.test",
-            "DATABASE_URL": database,
-            "SECRET_KEY": settings.SECRET_KEY,
-            "PYTHONPATH": str(BASE_DIR),
-            "LOG_LEVEL": "ERROR",
-        }
-        self.parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.workflows.webhooks.forking"],
-            cwd=BASE_DIR,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._say(json.dumps({"hosts": sorted(hooks.hosts), "lease": LEASE}))
-        self.alive: list[int] = []
+        self.hosts = frozenset(hooks.hosts)
+        self.alive: list[BaseProcess] = []
         self.killed = 0
 
-    def _say(self, line: str) -> None:
-        assert self.parent.stdin is not None
-        self.parent.stdin.write(line + "\n")
-        self.parent.stdin.flush()
-
     def start(self) -> None:
-        assert self.parent.stdout is not None
-        self._say("another")
-        self.alive.append(int(self.parent.stdout.readline()))
+        self.alive.append(start(send, self.hosts, environment={"LOG_LEVEL": "ERROR"}))
 
     def kill_one(self) -> None:
-        pid = self.alive.pop(random.randrange(len(self.alive)))
-        os.kill(pid, signal.SIGKILL)
+        self.alive.pop(random.randrange(len(self.alive))).kill()
         self.killed += 1
         self.start()
 
     def stop(self) -> None:
-        for pid in self.alive:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        assert self.parent.stdin is not None
-        assert self.parent.stdout is not None
-        self.parent.stdin.close()
-        self.parent.wait(10)
-        self.parent.stdout.close()
+        for process in self.alive:
+            process.kill()
+
+
+def send(hosts: frozenset[str]) -> None:
+    with every_tenant():
+        while True:
+            deliveries_send(now=timezone.now, private_hosts=hosts, turn=5.0, lease=timedelta(seconds=LEASE), senders=2)
 
 
 def pending() -> int:
