@@ -1,4 +1,4 @@
-"""web, worker, beat, consumer and modules: what each runs, how it is started, and how it is ended."""
+"""web, worker, beat, consumer and modules: what each runs, how it is started, and how they are ended."""
 
 import contextlib
 import signal
@@ -14,7 +14,7 @@ from config.supervisor.forkserver import ForkServer, marked_processes, stop_sess
 
 TERM_THEN_HARDER = ((signal.SIGTERM, 3.0), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 2.0))
 
-# In starting order; they end in reverse. The first word is one of PROGRAMS in programs.py.
+# In starting order. The first word is one of PROGRAMS in programs.py.
 COMMANDS: dict[str, Sequence[str]] = {
     "worker": (
         "celery",
@@ -57,12 +57,12 @@ class Child:
         self.environment = environment or {}
         self.forkserver = forkserver
         self.log = log
-        self._process: psutil.Process | None = None
+        self.process: psutil.Process | None = None
 
     def alive(self) -> bool:
         """One whose fork server is gone counts as ended, though it may hang: beat's handler of SIGTERM can lock up."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            process = self._process
+            process = self.process
             return process is not None and is_alive(process) and process.ppid() == self.forkserver.pid
         return False
 
@@ -73,23 +73,17 @@ class Child:
         self._end_session()
         with self.log.open("ab") as output:
             outputs = [output.fileno(), output.fileno()]
-            self._process = self.forkserver.fork(
+            self.process = self.forkserver.fork(
                 name=self.name, arguments=self.arguments, environment=self.environment, outputs=outputs
             )
-
-    def stop(self) -> None:
-        """Ask the process itself, so that it ends its workers in its own way; then insist with all of them."""
-        if self._process is not None:
-            stop_processes([self._process], steps=TERM_THEN_HARDER)
-        self._end_session()
 
     def rotate_log(self) -> None:
         rotate_log(self.log)
 
     def _end_session(self) -> None:
-        if self._process is not None:
-            stop_session(home=self.forkserver.home, leader=self._process.pid)
-            self._process = None
+        if self.process is not None:
+            stop_session(home=self.forkserver.home, leader=self.process.pid)
+            self.process = None
 
 
 def make_children(*, paths: StackPaths, forkserver: ForkServer) -> list[Child]:
@@ -112,6 +106,12 @@ def make_modules(*, paths: StackPaths, forkserver: ForkServer, demo: Mapping[str
     }
     log = paths.logs / "modules.log"
     return Child(name="modules", arguments=MODULES, forkserver=forkserver, log=log, environment=environment)
+
+
+def stop_children(children: Sequence[Child]) -> None:
+    """All at once, for none needs another to end well: ask the processes themselves, so that they end their workers in
+    their own way, then insist. What they leave behind is the leftovers' matter."""
+    stop_processes([child.process for child in children if child.process], steps=TERM_THEN_HARDER)
 
 
 def stop_leftover_children(*, paths: StackPaths) -> None:

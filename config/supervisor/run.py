@@ -10,7 +10,7 @@ from typing import Any
 from config.embedded.errors import EmbeddedServerError
 from config.embedded.paths import StackPaths
 from config.supervisor import environment as env
-from config.supervisor.children import Child, make_children, make_modules, stop_leftover_children
+from config.supervisor.children import Child, make_children, make_modules, stop_children, stop_leftover_children
 from config.supervisor.errors import StartError, StopRequested
 from config.supervisor.forkserver import ForkServer
 from config.supervisor.lock import FolderLock
@@ -179,16 +179,15 @@ class Stack:
             time.sleep(WATCH_SECONDS)
 
     def _stop(self) -> None:
-        """modules, web, consumer, beat, worker, Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
+        """Everything that we forked, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
         if self.forkserver:
             say("\nStopping …")
         for begun in self.steps:
             begun.stop()
-        for child in reversed(self.children):
-            child.stop()
+        stop_children(self.children)
         if self.forkserver:
             self.forkserver.stop()
-            stop_leftover_children(paths=self.paths)  # what it was still forking when the signal came
+            stop_leftover_children(paths=self.paths)  # also what it was still forking when the signal came
         try:
             self.servers.stop()
         except EmbeddedServerError as error:

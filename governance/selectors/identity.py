@@ -20,9 +20,22 @@ from governance.models import (
     User,
 )
 from governance.roles import ApiScope
+from governance.statement import fetch
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.tenancy import every_tenant
+
+# Several times with every page and every call of a person.
+_HELD = """
+SELECT held.content_object_id FROM governance_organizationgroupobjectpermission held
+JOIN governance_user_groups member ON member.group_id = held.group_id
+JOIN auth_permission permission ON permission.id = held.permission_id
+WHERE member.user_id = $1::uuid AND permission.codename = $2
+UNION
+SELECT held.content_object_id FROM governance_organizationuserobjectpermission held
+JOIN auth_permission permission ON permission.id = held.permission_id
+WHERE held.user_id = $1::uuid AND permission.codename = $2
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +87,7 @@ def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
     """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
     if not user.is_authenticated:
         return frozenset()
-    through_groups = OrganizationGroupObjectPermission.objects.filter(group__user=user)
-    direct = OrganizationUserObjectPermission.objects.filter(user=user)
-    ids = [
-        rows.filter(permission__codename=permission).order_by().values_list("content_object_id")
-        for rows in (through_groups, direct)
-    ]
-    return frozenset(id_ for (id_,) in ids[0].union(ids[1]))
+    return frozenset(id_ for (id_,) in fetch(_HELD, (user.id, permission)))
 
 
 def person_actor(*, user: User, permission: str) -> Actor:
