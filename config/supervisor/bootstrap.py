@@ -69,7 +69,8 @@ def install() -> None:
     STAMP.unlink(missing_ok=True)
     if not PYTHON.exists() or subprocess.run([str(PYTHON), "-c", ""], check=False).returncode:
         make_venv()
-    options = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--require-hashes"]
+    # Compiled when they are first loaded, which most modules never are: a quarter of the time.
+    options = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--require-hashes"]
     run_quietly([*pip_command(), *options, "-r", str(REQUIREMENTS)], what="pip install")
     STAMP.write_text(wanted())
 

@@ -60,7 +60,7 @@ class Notary(BaseHTTPRequestHandler):
 def notary() -> Iterator[Any]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Notary)
     server.kept, server.status = [], 201
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
     server.shutdown()
