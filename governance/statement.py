@@ -23,8 +23,8 @@ def fetch(sql: str, params: Sequence[Any] | Ready, *, prepare: bool = True, firs
         if first:
             _watched(own, first, (), True)
         return _watched(own, sql, params, prepare)
+    own.ensure_connection()  # first: a new connection is in no transaction, whatever the last one was lost in
     own.validate_no_broken_transaction()
-    own.ensure_connection()
     with own.wrap_database_errors:
         return _wire(own).fetch(sql, _ready(params), prepare=prepare, first=first)
 
@@ -34,8 +34,8 @@ def _ready(params: Sequence[Any] | Ready) -> Ready:
 
 
 def _watched(own: BaseDatabaseWrapper, sql: str, params: Sequence[Any] | Ready, prepare: bool) -> Rows:
-    own.validate_no_broken_transaction()
     own.ensure_connection()
+    own.validate_no_broken_transaction()
     execute: Callable[..., Rows] = partial(_execute, own, prepare)
     for wrapper in reversed(own.execute_wrappers):
         execute = partial(wrapper, execute)

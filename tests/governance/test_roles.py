@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 from django.utils import timezone
-from guardian.shortcuts import get_group_perms
+from guardian.shortcuts import assign_perm, get_group_perms
 
 from governance.models import LedgerEntry, Organization, RoleGroup, User
 from governance.roles import AUDIT, OPERATE, PERMISSION_FOR_SCOPE, PERMISSIONS_OF_ROLE, REVIEW, VIEW, ApiScope
@@ -49,6 +49,14 @@ def test_a_superuser_gets_no_object_permission_from_that(cast: Cast) -> None:
         assert organizations_where(user=cast.administrator, permission=permission) == frozenset()
     for url in (CODES, LEDGER):
         assert cast.session(cast.administrator).get(url).status_code == 403
+
+
+def test_a_permission_given_to_a_person_directly_counts_like_a_role_s(cast: Cast) -> None:
+    assign_perm(OPERATE, cast.reviewer, cast.other)
+    assign_perm(VIEW, cast.reviewer, cast.organization)  # which the role gives too
+    assert organizations_where(user=cast.reviewer, permission=OPERATE) == {cast.other.id}
+    assert organizations_where(user=cast.reviewer, permission=VIEW) == {cast.organization.id}
+    assert organizations_where(user=cast.nobody, permission=VIEW) == frozenset()
 
 
 def test_a_permission_on_the_model_instead_of_the_object_gives_nothing(cast: Cast) -> None:
