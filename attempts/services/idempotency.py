@@ -41,15 +41,13 @@ KEY_RECORDS = Also(
     ) AS known ON TRUE
     """,  # noqa: S608
 )
-# One round trip: the lock of the key (released with the transaction) and the latest record under it.
+# The lock of the key, released with the transaction. A statement of its own: one that also read the record would read
+# it as it was when it began, before it had the lock.
+LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))"
 LOOK_UP = f"""
-SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)), found.*
-FROM (SELECT 1) AS once
-LEFT JOIN LATERAL (
-    SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
-    WHERE r.organization_id = $2 AND r.scope = $3 AND r.key = $4
-    ORDER BY r.generation DESC LIMIT 1
-) AS found ON TRUE
+SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
+WHERE r.organization_id = $1 AND r.scope = $2 AND r.key = $3
+ORDER BY r.generation DESC LIMIT 1
 """  # noqa: S608
 
 
@@ -106,11 +104,11 @@ def key_look_up(
     at: datetime | None,
 ) -> KeyUse:
     """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
-    lock = key_lock(organization_id=organization_id, scope=scope, key=key)
-    ((locked, *found),) = fetch(LOOK_UP, (lock, organization_id, scope, key))
+    ((locked,),) = fetch(LOCK, (key_lock(organization_id=organization_id, scope=scope, key=key),))
     if not locked:
         raise KeyInProgress
-    return key_use([tuple(found)], scope=scope, fingerprint=fingerprint, policy=policy, at=at)
+    found = fetch(LOOK_UP, (organization_id, scope, key))
+    return key_use(found, scope=scope, fingerprint=fingerprint, policy=policy, at=at)
 
 
 def key_use(

@@ -67,6 +67,8 @@ SELECT held.locked, known.known,
 FROM held CROSS JOIN known
 """  # noqa: S608
 
+KNOWN = "SELECT 1 FROM attempts_idempotencyrecord WHERE organization_id = $1 AND scope = $2 AND key = $3 LIMIT 1"
+
 
 @dataclass(frozen=True, slots=True)
 class Cap:
@@ -117,8 +119,9 @@ class Place:
 def place_take(
     *, lock: str | None, organization_id: UUID, scope: str, key: str, attempt_id: UUID, caps: list[Cap], keeps: bool
 ) -> Place:
-    """For one that comes in its caller's transaction. `keeps` false: the attempt ends in it too. A place that was
-    taken at this very moment may still be seen as free: then `slots_take` looks again."""
+    """For one that comes in its caller's transaction. `keeps` false: the attempt ends in it too. A record that was
+    written and a place that was taken while the statement ran are not seen by it: where a place is missing, both are
+    looked for again, now that the key is locked."""
     given = (lock, organization_id, scope, key, attempt_id, keeps, *caps_columns(caps))
     ((locked, known, taken),) = fetch(TAKE_FOR_KEY, given)
     if not locked:
@@ -126,6 +129,8 @@ def place_take(
     if known or len(taken or ()) == len(caps):
         return Place(known)
     slots_release(attempt_id=attempt_id)
+    if lock is not None and fetch(KNOWN, (organization_id, scope, key)):
+        return Place(known=True)
     busy = slots_take(organization_id=organization_id, attempt_id=attempt_id, caps=caps)
     if busy is None and not keeps:
         slots_release(attempt_id=attempt_id)

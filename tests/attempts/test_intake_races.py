@@ -6,14 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 
+from attempts.intake_body import Fingerprint
 from attempts.models import Attempt, IdempotencyRecord
+from attempts.services.idempotency import KeyUse, key_look_up
+from governance.documents import default_documents
 from governance.models import LedgerEntry
 from reasoncodes.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract
+from tests.stack.support import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,6 +62,54 @@ def test_one_key_a_hundred_times_in_parallel_makes_one_attempt_and_no_5xx() -> N
         assert Attempt.objects.count() == 1
         assert IdempotencyRecord.objects.count() == 1
         assert LedgerEntry.objects.filter(action="attempt.received").count() == 1
+
+
+# As seen by one connection: every look at a key's record takes a while, after its snapshot was taken.
+SLOWLY = """
+CREATE TEMP VIEW attempts_idempotencyrecord AS
+SELECT * FROM public.attempts_idempotencyrecord WHERE (SELECT pg_sleep(1) IS NOT NULL)
+"""
+ASLEEP = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+
+def test_who_gets_the_keys_lock_sees_what_was_committed_before() -> None:
+    """Else a repetition passes for new: denied for the first one's own place, or refused by the unique constraint."""
+    cast = Cast()
+    open_contract(cast)
+    caller = cast.api("attempts:create")
+    found: list[KeyUse] = []
+
+    def look_up() -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(SLOWLY)
+            with every_tenant(), transaction.atomic():
+                found.append(
+                    key_look_up(
+                        organization_id=cast.organization.id,
+                        scope="tenant",
+                        key="key-00000001",
+                        fingerprint=Fingerprint("other", {}),
+                        policy=default_documents()["idempotency_key_policy"],
+                        at=None,
+                    )
+                )
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=look_up)
+    thread.start()
+    wait_for(asleep, seconds=10, what="a look-up under way")
+    answer = post(caller, body(), key="key-00000001")
+    thread.join(timeout=30)
+    told = [use.outcome for use in found]
+    assert (answer.status_code, told) in [(409, ["new"]), (201, ["conflicting"])]
+
+
+def asleep() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(ASLEEP)
+        return cursor.fetchone() is not None
 
 
 @pytest.mark.parametrize("attempt", range(5))
