@@ -296,7 +296,8 @@ def test_a_worker_killed_in_the_middle_leaves_nothing_half_done_and_the_rest_is_
             wait_for(lambda: elsewhere(bulk_id) == 3, seconds=60, what="three items done")
         finally:
             worker.kill()
-    assert ended(worker) == -signal.SIGKILL
+            code = ended(worker)
+    assert code == -signal.SIGKILL
     assert [running.fresh(row).status for row in made] == ["halted"] * 3 + ["running"] * 3
     assert results(bulk_id) == [("done", "")] * 3 + [("waiting", "")] * 3
     with every_tenant():
