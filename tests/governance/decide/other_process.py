@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import Client
 
-from tests.processes import FORKED, start
+from tests.processes import FORKED, ended, start
 
 
 class OtherProcess:
@@ -26,7 +26,7 @@ class OtherProcess:
 
     def stop(self) -> None:
         self.pipe.close()
-        self.process.join(10)
+        assert ended(self.process) == 0
 
 
 def answer(pipe: Connection) -> None:
