@@ -155,9 +155,7 @@ def admit(asked: CheckedIntake) -> Admission:
             pending = Pending()
             admission = admit_pending(asked, pending, throttle=throttle, looks_first=True)
             pending.write()
-            _afterwards(asked, admission)
-    else:
-        _afterwards(asked, admission)
+    _afterwards(asked, admission)
     return admission
 
 
@@ -193,7 +191,7 @@ def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Si
 
 
 def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: ThrottleAnswer, busy: str | None) -> Decided:
-    """The decision, with the rows and the exact answer. Reads and writes nothing."""
+    """The decision, with the rows and the exact answer. Nothing is written."""
     intake, at = asked.intake, asked.intake.at
     computed = decision_compute(
         credential=intake.credential,

@@ -140,10 +140,9 @@ class CheckedIntake:
     @property
     def lock(self) -> str | None:
         """The name of its key's lock; None when there is no key to guard."""
-        organization_id = self.intake.credential.organization.id
-        return (
-            key_lock(organization_id=organization_id, scope=self.scope, key=self.key) if self.is_deduplicated else None
-        )
+        if not self.is_deduplicated:
+            return None
+        return key_lock(organization_id=self.intake.credential.organization.id, scope=self.scope, key=self.key)
 
     def claim(self, attempt_id: UUID, *, use: KeyUse, with_slots: bool, with_key: bool) -> Claim:
         """`with_key` false: the transaction has the key's lock, and has looked."""
