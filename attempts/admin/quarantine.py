@@ -13,7 +13,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from attempts.models import QuarantineCase
 from attempts.selectors.quarantine import cases_shown
-from attempts.services.intake_answer import Answer
+from attempts.services.intake_rows import Answer
 from attempts.services.quarantine_resolve import (
     Order,
     quarantine_accept,

@@ -24,8 +24,7 @@ from attempts.selectors.attempt import (
 from attempts.selectors.obstacles import attempt_obstacles
 from attempts.services.attempt_cancel import attempt_cancel
 from attempts.services.attempt_repeat import attempt_replay
-from attempts.services.intake_door import intake_door
-from attempts.services.intake_rows import Intake
+from attempts.services.intake_door import Intake, intake_door
 from attempts.states import AttemptState
 from attempts.waiting import Sleeper, wait_seconds
 from governance.api.authentication import ServicePrincipal

@@ -9,10 +9,9 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
-from attempts.services.attempt_create import attempt_create, attempt_refuse_unreadable
-from attempts.services.intake_answer import Answer
-from attempts.services.intake_door import intake_knock, intake_pass
-from attempts.services.intake_rows import Intake
+from attempts.services.intake import attempt_create
+from attempts.services.intake_door import Intake, attempt_refuse_unreadable, intake_knock, intake_pass
+from attempts.services.intake_rows import Answer
 from governance.api.authentication import bearer_secret
 from governance.selectors import Arrival, Credential, IntakeFacts
 from reasoncodes.errors import (

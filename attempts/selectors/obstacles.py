@@ -10,7 +10,7 @@ from attempts.selectors.review_people import progress_of
 from attempts.selectors.review_standing import approval_stands, standing_of
 from attempts.states import FINAL_STATES, AttemptState, ReviewStatus
 from governance.selectors import intake_facts
-from governance.states import ContractState
+from governance.sql_rules import Closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _gates(attempt: Attempt) -> list[Obstacle]:
         for row in facts.shutdowns
         if not row["drill"]
     ]
-    if facts.contract.state != ContractState.OPEN:
+    if Closed.STATE in facts.closed_by:
         found.append(Obstacle("contract", f"the contract is {facts.contract.state}", {}))
     return found
 

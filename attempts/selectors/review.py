@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 
 from attempts.models import Attempt, Review
 from attempts.states import ReviewStatus
-from governance.models import Organization
 from governance.selectors import intake_facts, tenant_get
+from governance.sql_rules import Closed
 from governance.states import ContractState
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import NotFound
@@ -107,11 +107,11 @@ def release_blocked(*, attempt: Attempt) -> str | None:
     """The reason code of what forbids a release right now: the contract and shutdowns as they are, not as they were."""
     organization = attempt.organization
     facts = intake_facts(organization=organization, slug=attempt.workflow_slug, version=str(attempt.contract_version))
-    if facts is None or organization.status != Organization.Status.ACTIVE:
+    if facts is None or Closed.ORGANIZATION in facts.closed_by:
         return "attempt_creation_disabled"
-    if facts.stopped_by is not None:
+    if Closed.SHUTDOWN in facts.closed_by:
         return facts.stopped_by
-    if facts.contract.state == ContractState.OPEN:
+    if not facts.closed_by:
         return None
     if facts.contract.closed_reason_code == "readiness_revoked":
         return "readiness_revoked"

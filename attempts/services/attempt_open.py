@@ -9,10 +9,8 @@ from django.db import connection, transaction
 
 from attempts.errors import KeyConflict, KeyInvalid, KeyMissing
 from attempts.models import Attempt, DispatchIntent, Review
-from attempts.services.attempt_create import intake_check
-from attempts.services.intake_door import intake_pass
-from attempts.services.intake_rows import Intake
-from attempts.services.intake_take import Taken, take_in_pending
+from attempts.services.intake import Admission, admit_pending
+from attempts.services.intake_door import Intake, intake_check, intake_pass
 from attempts.services.lease import lease_new
 from attempts.states import ENGINE, RuntimeMode
 from governance.models import ApiKey, ServiceAccount
@@ -92,7 +90,7 @@ def attempt_open(
                 base_url="",
                 origin_step=origin_step,
             )
-            opened = _opened(take_in_pending(intake_check(intake), pending, keeps=keeps))
+            opened = _opened(admit_pending(intake_check(intake), pending, keeps=keeps))
             return _sent(opened, pending, actor=actor, at=at)
         except REFUSALS as refusal:
             return _refused(refusal)
@@ -122,17 +120,18 @@ def _account(arrival: OwnArrival, *, at: datetime) -> ServiceAccount:
     return service_account_ensure(at=at, organization=arrival.organization, slug=ENGINE, description=DESCRIPTION)
 
 
-def _opened(taken: Taken) -> Opened:
-    if taken.use.outcome == "replayed" and taken.use.record is not None:
-        return _existing(taken.use.record.attempt_id)
-    if taken.attempt is None or taken.decision is None:
-        return _refused(taken.refusal or InvalidInput())
+def _opened(admission: Admission) -> Opened:
+    use, decided = admission.use, admission.decided
+    if use.outcome == "replayed" and use.record is not None:
+        return _existing(use.record.attempt_id)
+    if decided is None:
+        return _refused(admission.refusal or InvalidInput())
     return Opened(
-        attempt=taken.attempt,
-        verdict=taken.decision.verdict,
-        reason_code=taken.attempt.reason_code,
-        review=taken.review,
-        retry_after=taken.retry_after,
+        attempt=decided.attempt,
+        verdict=decided.decision.verdict,
+        reason_code=decided.attempt.reason_code,
+        review=decided.review,
+        retry_after=decided.computed.decision.retry_after,
     )
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from attempts.errors import NotEligible
 from attempts.models import Attempt
-from attempts.services.attempt_create import attempt_create
-from attempts.services.intake_answer import Answer
-from attempts.services.intake_rows import Intake
+from attempts.services.intake import attempt_create
+from attempts.services.intake_door import Intake
+from attempts.services.intake_rows import Answer
 from governance.selectors import snapshot_load
 
 

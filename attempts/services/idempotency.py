@@ -11,44 +11,32 @@ from uuid import UUID
 from attempts.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake_body import Fingerprint
 from attempts.models import IdempotencyRecord
+from attempts.sql_rules import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from governance.boundary import inspect_reference
 from governance.boundary.detectors import is_ordinary
 from governance.documents import KEY_CHARSETS
 from governance.rows import stored_row
 from governance.selectors import Also, Credential
+from governance.sql_rules import contract_open_sql
 from governance.statement import fetch
 from reasoncodes.errors import FieldError, InvalidInput
 
-# What is read of a record, and its attempt's state now.
-COLUMNS = (
-    *("id", "organization_id", "scope", "key", "fingerprint", "parts", "attempt_id", "status", "body"),
-    *("first_used_at", "expires_at", "generation"),
-)
-_RECORD = ", ".join(f"r.{name}" for name in COLUMNS)
 # For the query at the door: the latest record of the key in every scope that it can have. Which one counts, the
-# contract says.
+# contract says. `OFFSET 0` keeps the planner from joining the records before it knows the contract.
 KEY_RECORDS = Also(
-    columns=f"known.state, {', '.join(f'known.{name}' for name in COLUMNS)}",
+    columns=f"known.state, {', '.join(f'known.{name}' for name in RECORD_COLUMNS)}",
     join=f"""
     LEFT JOIN LATERAL (
         SELECT r.* FROM unnest(ARRAY['tenant', 'contract:' || c.slug, 'caller:' || a.id]) AS s (scope)
-        CROSS JOIN LATERAL (
-            SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
-            WHERE r.organization_id = o.id AND r.scope = s.scope AND r.key = $5
-            ORDER BY r.generation DESC LIMIT 1
-        ) r
-        WHERE c.state = 'open' OFFSET 0
+        CROSS JOIN LATERAL ({record_latest_sql(organization="o.id", scope="s.scope", key="$5")}) r
+        WHERE {contract_open_sql("c")} OFFSET 0
     ) AS known ON TRUE
     """,  # noqa: S608
 )
-# The lock of the key, released with the transaction. A statement of its own: one that also read the record would read
-# it as it was when it began, before it had the lock.
-LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))"
-LOOK_UP = f"""
-SELECT t.state, {_RECORD} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
-WHERE r.organization_id = $1 AND r.scope = $2 AND r.key = $3
-ORDER BY r.generation DESC LIMIT 1
-"""  # noqa: S608
+# A statement of its own: one that also read the record would read it as it was when it began, before it had the lock,
+# and take a repetition for new.
+LOCK = f"SELECT {key_locked_sql('$1')}"
+LOOK_UP = record_latest_sql(organization="$1", scope="$2", key="$3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +47,11 @@ class KeyUse:
     record: IdempotencyRecord | None = None
     differing: tuple[str, ...] = ()
     state: str = ""
+
+    @property
+    def next_generation(self) -> int:
+        """Of the record that this request may write."""
+        return self.record.generation + 1 if self.record else 1
 
 
 def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
@@ -121,7 +114,7 @@ def key_use(
 ) -> KeyUse:
     """What the latest of these records under the scope means. They are never changed, so this needs no lock. `at` is
     None for a workflow step's key, which does not end: a step opens one attempt, however late it asks again."""
-    found = [(row[0], record) for row in rows if (record := stored_row(IdempotencyRecord, COLUMNS, row[1:]))]
+    found = [(row[0], record) for row in rows if (record := stored_row(IdempotencyRecord, RECORD_COLUMNS, row[1:]))]
     state, record = max(
         ((state, record) for state, record in found if record.scope == scope),
         key=lambda pair: pair[1].generation,

@@ -1,23 +1,28 @@
-"""The rows of an intake, built and not yet saved: what is stored of a request, and nothing else."""
+"""What is made of a decided request, in memory: its rows, and the exact answer, which its key's record holds."""
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from attempts.intake_body import Fingerprint, action_digest
+from attempts.errors import AttemptDenied, RateLimited, ThrottleUnavailable
+from attempts.intake_body import action_digest
 from attempts.models import Attempt, AttemptTransition, IdempotencyRecord, Review
 from attempts.review_rules import Exclusion
 from attempts.services.idempotency import KeyUse
+from attempts.services.intake_door import CheckedIntake, Intake
 from attempts.services.transition import entry_build, transition_build
 from attempts.states import RuntimeMode
+from governance.errors import MetadataBoundary
 from governance.models import EnforcementDecision, LedgerEntry
 from governance.rows import new_row
-from governance.selectors import Credential, IntakeFacts
 from governance.services.decision import Computed
+from governance.throttling import ThrottleAnswer
 from reasoncodes.actors import Actor
+from reasoncodes.errors import DomainError, FieldError
 from reasoncodes.ids import uuid7
-from reasoncodes.trace import TraceContext
+from reasoncodes.problem import problem_document
 
 KEEPS_KEY_FREE = frozenset(
     {
@@ -30,37 +35,18 @@ KEEPS_KEY_FREE = frozenset(
     }
 )
 VERB_OF = {"allow": "approve", "needs_approval": "hold", "deny": "deny"}
+THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """One request that passed the door."""
+class Answer:
+    """Status, exact body and headers; `is_problem` says which media type."""
 
-    credential: Credential
-    facts: IntakeFacts
-    route: str
-    key: str | None
-    body: Any
-    trace: TraceContext
-    at: datetime
-    deployment_region: str
-    base_url: str
-    headers: frozenset[str] = frozenset()
-    known: tuple[tuple[Any, ...], ...] | None = None
-    """Records of the key that the door found, as `KEY_RECORDS` gives them; None when nobody looked."""
-    retry_of: UUID | None = None
-    compensates: UUID | None = None
-    origin_step: UUID | None = None
-    authorized_by: str = ""
-    """The commitment of the person who sent it on its way again; they do not review it."""
-
-    @property
-    def is_from_outside(self) -> bool:
-        """Not made by Holdpoint itself from something that is on record already."""
-        return self.retry_of is None and self.compensates is None and self.origin_step is None
-
-    def with_body(self, body: Any) -> "Intake":
-        return replace(self, body=body)
+    status: int
+    body: str
+    headers: dict[str, str]
+    is_problem: bool = False
+    attempt_id: UUID | None = None
 
 
 def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
@@ -165,33 +151,89 @@ def moves_build(
     return rows, entries
 
 
-def key_record_build(
-    intake: Intake,
-    documents: dict[str, Any],
-    key: str,
-    scope: str,
-    fingerprint: Fingerprint,
-    attempt: Attempt,
-    status: int,
-    body: str,
-    use: KeyUse,
-) -> IdempotencyRecord | None:
+def key_record_build(asked: CheckedIntake, attempt: Attempt, answer: Answer, use: KeyUse) -> IdempotencyRecord | None:
     """Only an answer that would come out the same uses the key up: throttled and malformed requests may come again."""
-    policy = documents["idempotency_key_policy"]
-    if not key or policy["mode"] != "dedupe" or attempt.reason_code in KEEPS_KEY_FREE:
+    intake = asked.intake
+    if not asked.is_deduplicated or attempt.reason_code in KEEPS_KEY_FREE:
         return None
     return new_row(
         IdempotencyRecord,
         id=uuid7(),
         organization_id=attempt.organization_id,
-        scope=scope,
-        key=key,
-        fingerprint=fingerprint.value,
-        parts=fingerprint.short,
+        scope=asked.scope,
+        key=asked.key,
+        fingerprint=asked.fingerprint.value,
+        parts=asked.fingerprint.short,
         attempt_id=attempt.id,
-        status=status,
-        body=body if intake.origin_step is None else "",  # a step is answered by its attempt, never by HTTP
+        status=answer.status,
+        body=answer.body if intake.origin_step is None else "",  # a step is answered by its attempt, never by HTTP
         first_used_at=intake.at,
-        expires_at=intake.at + timedelta(seconds=policy["ttl_seconds"]),
-        generation=use.record.generation + 1 if use.record else 1,
+        expires_at=intake.at + timedelta(seconds=asked.key_policy["ttl_seconds"]),
+        generation=use.next_generation,
     )
+
+
+def answer_build(
+    intake: Intake,
+    attempt: Attempt,
+    decision: EnforcementDecision,
+    review: Review | None,
+    throttle: ThrottleAnswer,
+    computed: Computed,
+) -> Answer:
+    if decision.verdict == "deny":
+        refusal = _refusal(attempt, decision, computed)
+        document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
+        return Answer(
+            refusal.status,
+            json.dumps(document),
+            refusal.headers | throttle.headers,
+            is_problem=True,
+            attempt_id=attempt.id,
+        )
+    headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
+    body = attempt_json(attempt, review)
+    if review is not None:
+        headers["Retry-After"] = "30"
+    return Answer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
+
+
+def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
+    """The answer to whoever asked. Stored with the key and given again byte by byte."""
+    return {
+        "id": str(attempt.id),
+        "state": attempt.state,
+        "reason_code": attempt.reason_code or None,
+        "workflow_slug": attempt.workflow_slug,
+        "contract_version": attempt.contract_version,
+        "runtime_mode": attempt.runtime_mode,
+        "decision_id": str(attempt.decision_id),
+        "action_digest": attempt.action_digest,
+        "created_at": attempt.created_at.isoformat(),
+        "review": {
+            "id": str(review.id),
+            "tier": review.tier,
+            "approvals_required": review.approvals_required,
+            "expires_at": review.expires_at.isoformat(),
+            **({"buckets": review.buckets} if review.buckets else {}),
+        }
+        if review and review.expires_at
+        else None,
+    }
+
+
+def _refusal(attempt: Attempt, decision: EnforcementDecision, computed: Computed) -> DomainError:
+    code = decision.reason_code
+    facts = {"attempt_id": str(attempt.id), "decision_id": str(decision.id)}
+    wait = {"Retry-After": str(computed.decision.retry_after or 5)}
+    if code == "metadata_boundary":
+        withheld = computed.request.get("withheld", [])
+        errors = [
+            FieldError(row["pointer"], "holds something outside the boundary", rule=row["rule"]) for row in withheld
+        ]
+        return MetadataBoundary(errors=errors, extensions=facts)
+    if code == "throttle_unavailable":
+        return ThrottleUnavailable(headers=wait, extensions=facts)
+    if code in THROTTLED:
+        return RateLimited(reason_code=code, headers=wait, extensions=facts)
+    return AttemptDenied(reason_code=code, extensions=facts)

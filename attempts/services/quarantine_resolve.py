@@ -11,11 +11,10 @@ from django.db import transaction
 from attempts.errors import FindingNeeded, IncidentNeeded
 from attempts.models import Attempt, QuarantineCase
 from attempts.selectors.attempt import attempt_lock
-from attempts.services.attempt_create import attempt_create
 from attempts.services.attempt_repeat import body_of
-from attempts.services.intake_answer import Answer
-from attempts.services.intake_door import intake_door
-from attempts.services.intake_rows import Intake
+from attempts.services.intake import attempt_create
+from attempts.services.intake_door import Intake, intake_door
+from attempts.services.intake_rows import Answer
 from attempts.states import Finding, Resolution
 from governance.ledger.append import actor_reference, ledger_append
 from governance.models import ApiKey

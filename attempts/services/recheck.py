@@ -12,8 +12,8 @@ from attempts.selectors.review import database_now
 from attempts.selectors.review_standing import approval_stands
 from attempts.services.effect_key import EffectChain, effect_chain, success_already
 from governance.enforcement import Verdict
-from governance.models import Organization
 from governance.selectors import IntakeFacts, intake_facts
+from governance.sql_rules import Closed
 from governance.states import ContractState, Effect
 
 ACTION_COLUMNS = ("connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields")
@@ -62,15 +62,14 @@ class Rechecks:
         facts = self._read(attempt)
         if facts is None:
             return Recheck(Go.HOLD, "attempt_creation_disabled")
-        contract = facts.contract
-        if contract.state == ContractState.RETIRED:
+        contract, closed = facts.contract, facts.closed_by
+        if contract.state == ContractState.RETIRED:  # for good, so waiting is of no use
             return Recheck(Go.DENY, "contract_retired")
-        if contract.state != ContractState.OPEN:
+        if Closed.STATE in closed:
             return Recheck(Go.HOLD, contract.closed_reason_code or "contract_suspended")
-        if attempt.organization.status != Organization.Status.ACTIVE:
+        if Closed.ORGANIZATION in closed:
             return Recheck(Go.HOLD, "attempt_creation_disabled")
-        stopped = facts.stopped_by
-        return Recheck(Go.HOLD, stopped) if stopped else None
+        return Recheck(Go.HOLD, facts.stopped_by or "") if Closed.SHUTDOWN in closed else None
 
     def _read(self, attempt: Attempt) -> IntakeFacts | None:
         key = (attempt.organization_id, attempt.workflow_slug, attempt.contract_version)

@@ -8,9 +8,8 @@ from uuid import uuid4
 from django.conf import settings
 
 from attempts.models import Review
-from attempts.services.attempt_create import attempt_create
-from attempts.services.intake_door import intake_knock, intake_pass
-from attempts.services.intake_rows import Intake
+from attempts.services.intake import attempt_create
+from attempts.services.intake_door import Intake, intake_knock, intake_pass
 from attempts.states import ReviewStatus
 from governance.models import Organization
 from reasoncodes.errors import DomainError

@@ -20,6 +20,7 @@ from governance.models import (
     User,
 )
 from governance.roles import ApiScope
+from governance.sql_rules import key_live
 from governance.statement import fetch
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import FieldError, InvalidInput, NotFound
@@ -53,14 +54,14 @@ class Credential:
 def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
     """None for unknown, expired, revoked, suspended: the caller learns no difference."""
     with every_tenant():
-        key = _live_keys(at).filter(sha256=key_hash(secret)).first()
+        key = live_keys(at).filter(sha256=key_hash(secret)).first()
     return _credential(key) if key else None
 
 
 def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: datetime) -> Credential | None:
     """Who signed a stream's message, by the key's shown prefix. As for a secret: live keys only, no difference told."""
     with every_tenant():
-        key = _live_keys(at).filter(prefix=prefix, stream_key__isnull=False).first()
+        key = live_keys(at).filter(prefix=prefix, stream_key__isnull=False).first()
     if key is None or key.stream_key is None:
         return None
     if not stream_signature_fits(public_key=bytes(key.stream_key), data=data, signature=signature):
@@ -68,13 +69,9 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
     return _credential(key)
 
 
-def _live_keys(at: datetime) -> "QuerySet[ApiKey]":
-    return ApiKey.objects.select_related("service_account__organization").filter(
-        Q(expires_at=None) | Q(expires_at__gt=at),
-        revoked_at=None,
-        service_account__status=ServiceAccount.Status.ACTIVE,
-        service_account__organization__status=Organization.Status.ACTIVE,
-    )
+def live_keys(at: datetime) -> "QuerySet[ApiKey]":
+    """With account and organization, which are read for nearly every one."""
+    return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
 
 
 def _credential(key: ApiKey) -> Credential:

@@ -18,27 +18,40 @@ from governance.keys import key_hash
 from governance.models import ApiKey, Contract, Organization, ServiceAccount
 from governance.rows import stored_row
 from governance.selectors.identity import Credential
+from governance.sql_rules import (
+    Closed,
+    account_active_sql,
+    closed_by,
+    key_not_ended_sql,
+    organization_active_sql,
+    policy_active_sql,
+    shutdown_covers,
+    shutdown_in_reach_sql,
+    stopping_reason,
+)
 from governance.statement import Rows, fetch
-from governance.states import LEDGER_INCONSISTENT
 from reasoncodes.actors import Actor, ActorKind
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeFacts:
-    """The contract as it is now, the policy that decides, and the shutdowns that cover it."""
+    """The contract and its organization as they are now, the policy that decides, and the shutdowns that cover it."""
 
     contract: Contract
+    organization: Organization
     policy_sha256: str
     policy_version: int | None
     shutdowns: tuple[dict[str, Any], ...]
 
     @property
     def stopped_by(self) -> str | None:
-        """The reason code of the shutdown that stops the contract; a drill stops nothing."""
-        engaged = [shutdown for shutdown in self.shutdowns if not shutdown["drill"]]
-        if any(shutdown["scope"] == "global" and shutdown["target"] == LEDGER_INCONSISTENT for shutdown in engaged):
-            return LEDGER_INCONSISTENT
-        return "shutdown_engaged" if engaged else None
+        """The reason code of the shutdown that stops the contract."""
+        return stopping_reason(self.shutdowns)
+
+    @property
+    def closed_by(self) -> frozenset[Closed]:
+        """Everything that keeps the contract from taking work now. Empty: it takes work."""
+        return closed_by(contract=self.contract, organization=self.organization, covering=self.shutdowns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +105,41 @@ OWN_PARTS: Parts = (
 )
 WIDTH = sum(len(names) for _, _, names in PARTS) + 3
 # Policy and shutdowns; the array is empty in nearly every answer, so it is only read as JSON when it is not.
-FACTS = """
+FACTS = f"""
     p.snapshot_sha256, p.version,
     (SELECT json_agg(
         json_build_object('id', s.id, 'scope', s.scope, 'target', s.target, 'drill', s.drill) ORDER BY s.id)
      FROM governance_shutdown s
-     WHERE s.state = 'engaged' AND (s.organization_id IS NULL OR s.organization_id = o.id))
-"""
+     WHERE {shutdown_in_reach_sql("s", "o")})
+"""  # noqa: S608
 # Row by row from what is known (`OFFSET 0` keeps the planner from turning it round): while the tables are small it
 # would otherwise begin with all organizations, and keep to that plan when they have grown.
-POLICY = """
+POLICY = f"""
     LEFT JOIN LATERAL (
-        SELECT snapshot_sha256, version FROM governance_policy
-        WHERE organization_id = o.id AND slug = c.policy_slug AND state = 'active' OFFSET 0
+        SELECT active.snapshot_sha256, active.version FROM governance_policy active
+        WHERE active.organization_id = o.id AND active.slug = c.policy_slug AND {policy_active_sql("active")} OFFSET 0
     ) p ON TRUE
-"""
+"""  # noqa: S608
 CONTRACT = """
     LEFT JOIN LATERAL (
         SELECT * FROM governance_contract
         WHERE organization_id = o.id AND slug = {slug} AND version = {version} OFFSET 0
     ) c ON TRUE
 """
-BY_KEY = """
+# $1 hash of the key, $2 now. No row unless the key is live.
+BY_KEY = f"""
     FROM (
-        SELECT * FROM governance_apikey
-        WHERE sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) OFFSET 0
+        SELECT * FROM governance_apikey given WHERE given.sha256 = $1 AND {key_not_ended_sql("given", "$2")} OFFSET 0
     ) k
     CROSS JOIN LATERAL (
-        SELECT * FROM governance_serviceaccount WHERE id = k.service_account_id AND status = 'active' OFFSET 0
+        SELECT * FROM governance_serviceaccount its WHERE its.id = k.service_account_id AND {account_active_sql("its")}
+        OFFSET 0
     ) a
     CROSS JOIN LATERAL (
-        SELECT * FROM governance_organization WHERE id = a.organization_id AND status = 'active' OFFSET 0
+        SELECT * FROM governance_organization its WHERE its.id = a.organization_id AND {organization_active_sql("its")}
+        OFFSET 0
     ) o
-"""
+"""  # noqa: S608
 
 
 def intake_arrival(
@@ -238,22 +253,10 @@ def _facts(contract: Contract | None, organization: Organization, columns: Seque
         return None
     policy_sha256, policy_version, shutdowns = columns
     rows = json.loads(shutdowns) if isinstance(shutdowns, str) else shutdowns or ()
-    covering = tuple(row for row in rows if _covers(row, contract, organization))
-    return IntakeFacts(contract, policy_sha256 or "", policy_version, covering)
+    covering = tuple(row for row in rows if shutdown_covers(row, contract, organization))
+    return IntakeFacts(contract, organization, policy_sha256 or "", policy_version, covering)
 
 
 def _number(version: str) -> int:
     """Versions start at 1; what is no number of that kind matches none."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
-
-
-def _covers(shutdown: dict[str, Any], contract: Contract, organization: Organization) -> bool:
-    match shutdown["scope"]:
-        case "contract":
-            return shutdown["target"] in {contract.slug, f"{contract.slug}/{contract.version}"}
-        case "connector":
-            return bool(shutdown["target"] == contract.adapter)
-        case "region":
-            return shutdown["target"] in organization.regions
-        case _:
-            return True

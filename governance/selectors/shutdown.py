@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 
 from governance.models import Contract, Organization, Shutdown
 from governance.selectors.tenant import tenant_get
+from governance.sql_rules import contracts_covered
 from governance.states import ContractState, ShutdownScope, ShutdownState
 from reasoncodes.tenancy import every_tenant
 
@@ -37,20 +38,9 @@ def shutdown_preview(*, scope: ShutdownScope, organization_id: UUID | None, targ
 
 
 def _preview(scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
-    rows = Contract.objects.filter(state=ContractState.OPEN)
+    rows = Contract.objects.filter(contracts_covered(scope=scope, target=target), state=ContractState.OPEN)
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
-    match scope:
-        case ShutdownScope.GLOBAL | ShutdownScope.ORGANIZATION:
-            pass
-        case ShutdownScope.CONTRACT:
-            slug, _, version = target.partition("/")
-            rows = rows.filter(slug=slug)
-            rows = rows.filter(version=int(version)) if version.isdigit() else rows
-        case ShutdownScope.CONNECTOR:
-            rows = rows.filter(adapter=target)
-        case ShutdownScope.REGION:
-            rows = rows.filter(organization__regions__contains=[target])
     named = rows.order_by("slug", "version").values_list("slug", "version")[:20]
     return {
         "contracts": rows.count(),

@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from governance.errors import KeyLimitReached
 from governance.keys import key_generate, key_hash, stream_public_key
 from governance.ledger.append import ledger_append
 from governance.models import ApiKey, ServiceAccount, User
 from governance.roles import ApiScope
+from governance.sql_rules import key_has_ended, key_not_ended
 from reasoncodes.actors import Actor, ActorKind
 from reasoncodes.errors import FieldError, InvalidInput, NotFound, Refused, WrongState
 from reasoncodes.tenancy import every_tenant
@@ -49,7 +50,7 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
     """A successor with the same scopes; the old key stays valid for the overlap and then ends by itself."""
     with transaction.atomic():
         old = _lock(actor, key_id)
-        if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= at):
+        if key_has_ended(old, at):
             raise WrongState("The key has ended; issue a new one.")
         if _live(old.service_account_id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
@@ -78,9 +79,8 @@ def api_key_touch(*, key: ApiKey, at: datetime) -> None:
 
 
 def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
-    return ApiKey.objects.filter(
-        Q(expires_at=None) | Q(expires_at__gt=at), service_account_id=service_account_id, revoked_at=None
-    )
+    """Also those of a suspended account: they work again when it is reinstated."""
+    return ApiKey.objects.filter(key_not_ended(at), service_account_id=service_account_id)
 
 
 def _lock_account(actor: Actor, service_account_id: UUID) -> None:

@@ -15,6 +15,7 @@ from governance.regions import load_profiles
 from governance.selectors import shutdown_preview, tenant_get
 from governance.services.note import note_create
 from governance.services.violation import violations_recorded
+from governance.sql_rules import contracts_covered
 from governance.states import LEDGER_INCONSISTENT, AdapterName, ShutdownScope
 from reasoncodes.actors import Actor
 from reasoncodes.codes import Scope
@@ -119,14 +120,10 @@ def _resolve(
 
 
 def _has_contract(organization_id: UUID, target: str) -> bool:
-    slug, _, version = target.partition("/")
+    """By the rule that stops them: a target that is accepted and covers nothing would be a switch without a wire."""
     organization = Organization.objects.filter(id=organization_id).first()
-    if organization is None:
-        return False
-    rows = organization.contracts.filter(slug=slug)
-    if version:
-        rows = rows.filter(version=int(version)) if version.isdigit() else rows.none()
-    return rows.exists()
+    covered = contracts_covered(scope=ShutdownScope.CONTRACT, target=target)
+    return organization is not None and organization.contracts.filter(covered).exists()
 
 
 def _record(shutdown: Shutdown, action: str, *, actor: Actor, at: datetime) -> None:

@@ -8,10 +8,9 @@ from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
-from governance.models import ApiKey, Organization, ServiceAccount
 from governance.roles import OPERATE, ApiScope
 from governance.selectors import tenant_get
-from governance.selectors.identity import person_may
+from governance.selectors.identity import live_keys, person_may
 from reasoncodes.actors import Actor, ActorKind
 from workflows.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowStep
 from workflows.selectors.naming import orderer_name
@@ -97,13 +96,6 @@ def orderer_still(*, bulk: BulkIntervention, at: datetime) -> Actor | None:
 
 def _service_may(bulk: BulkIntervention, at: datetime) -> bool:
     """A live key of the account has the scope; in another organization than its own also that of an administrator."""
-    keys = ApiKey.objects.filter(
-        Q(expires_at=None) | Q(expires_at__gt=at),
-        service_account_id=bulk.ordered_by,
-        revoked_at=None,
-        scopes__contains=[ApiScope.ORCHESTRATOR_INTERVENE],
-        service_account__status=ServiceAccount.Status.ACTIVE,
-        service_account__organization__status=Organization.Status.ACTIVE,
-    )
+    keys = live_keys(at).filter(service_account_id=bulk.ordered_by, scopes__contains=[ApiScope.ORCHESTRATOR_INTERVENE])
     own = Q(service_account__organization_id=bulk.organization_id)
     return keys.filter(own | Q(scopes__contains=[ApiScope.ORCHESTRATOR_ADMIN])).exists()

@@ -87,7 +87,8 @@ def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | 
 
 
 def definition_active(*, organization_id: UUID | None, product_id: UUID | None) -> WorkflowDefinition | None:
-    """The one whose rules new cases of this product follow."""
+    """The active one of exactly this product (or of the organization as a whole): what a publication replaces. Which
+    one a new run follows, `definition_for` says."""
     return _own(organization_id=organization_id, product_id=product_id, status=DefinitionStatus.ACTIVE).first()
 
 

@@ -12,12 +12,14 @@ from governance.selectors.intake import OwnArrival, own_columns, own_joins, own_
 from governance.statement import fetch
 from reasoncodes.tenancy import in_scope
 from workflows.models import WorkflowDefinition
+from workflows.sql_rules import definition_runs_sql
 
 DEFINITION = (
     *("id", "organization_id", "product_id", "contract_id"),
     *("slug", "default_mode", "workflow_timeout_seconds", "snapshot_sha256"),
 )
 PRODUCT = ("id", "organization_id", "slug")
+DEFINITION_FOR = f"SELECT id FROM ({definition_runs_sql(organization='$1', product='$2')}) d"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,15 @@ def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event
     return Start(known, definition, running, under_way or 0, ours.arrival)
 
 
+def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefinition | None:
+    """The definition alone, by the same rule: for a run that begins anew."""
+    if not in_scope(organization_id):
+        return None
+    found = fetch(DEFINITION_FOR, (organization_id, product_id))
+    rows = WorkflowDefinition.objects.select_related("organization", "contract", "product")
+    return rows.get(id=found[0][0]) if found else None
+
+
 @cache
 def _sql() -> str:
     """$1 organization, $2 product, $3 case, $4 the event's own id."""
@@ -62,12 +73,7 @@ def _sql() -> str:
         (SELECT count(*) FROM (SELECT 1 FROM workflows_workflowinstance
          WHERE organization_id = $1 AND state = 'running' LIMIT o.max_concurrency) running),
         {listed}, {own_columns()}
-    FROM (SELECT 1) once LEFT JOIN LATERAL (
-        SELECT * FROM workflows_workflowdefinition
-        WHERE organization_id = $1 AND state = 'active' AND NOT is_template AND (product_id = $2 OR product_id IS NULL)
-          AND EXISTS (SELECT 1 FROM governance_product WHERE id = $2 AND organization_id = $1)
-        ORDER BY product_id NULLS LAST LIMIT 1
-    ) d ON TRUE
+    FROM (SELECT 1) once LEFT JOIN LATERAL ({definition_runs_sql(organization="$1", product="$2")}) d ON TRUE
     LEFT JOIN governance_organization o ON o.id = d.organization_id
     LEFT JOIN governance_contract c ON c.id = d.contract_id
     LEFT JOIN governance_product product ON product.id = d.product_id

@@ -20,7 +20,7 @@ from reasoncodes.ids import uuid7
 from workflows.engine.interventions import why_not
 from workflows.models import BulkIntervention, BulkItem, WorkflowInstance
 from workflows.selectors.bulk import MOST, Targets, targets_facts, targets_find
-from workflows.services.instance_start import definition_for
+from workflows.selectors.start import definition_for
 from workflows.services.intervene import Order, reason_code_known
 from workflows.states import InterventionAction
 

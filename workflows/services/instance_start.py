@@ -6,7 +6,6 @@ from uuid import UUID
 
 from governance.insert import insert_together
 from governance.ledger.append import ledger_entry_build
-from governance.models import Product
 from governance.rows import new_row
 from governance.services.decision import retention_stamp
 from reasoncodes.actors import Actor
@@ -19,7 +18,7 @@ from workflows.services.event_keep import correlation_of, event_keep
 from workflows.services.happening import TRIGGER, Happening
 from workflows.services.origin import root_context
 from workflows.services.room import has_room
-from workflows.states import DefinitionStatus, EventOutcome, InstanceStatus, Mode
+from workflows.states import EventOutcome, InstanceStatus, Mode
 
 
 def instance_start(
@@ -74,17 +73,6 @@ def instance_begin(
         advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region, new=True)
         return advanced.event
     return _queue(instance, happening, actor=actor, at=at)
-
-
-def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefinition | None:
-    """The product's own active definition, or the one for the whole organization."""
-    if not Product.objects.filter(id=product_id, organization_id=organization_id).exists():
-        return None
-    rows = WorkflowDefinition.objects.filter(
-        organization_id=organization_id, status=DefinitionStatus.ACTIVE, is_template=False
-    ).select_related("organization", "contract", "product")
-    found = {row.product_id: row for row in rows.filter(product_id__in=[product_id]) | rows.filter(product=None)}
-    return found.get(product_id) or found.get(None)
 
 
 def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], at: datetime) -> WorkflowInstance:

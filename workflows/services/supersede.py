@@ -11,8 +11,9 @@ from workflows.engine.inputs import Started
 from workflows.errors import InterventionNotLegal
 from workflows.models import WorkflowInstance, WorkflowIntervention
 from workflows.selectors.instance import instance_lock
+from workflows.selectors.start import definition_for
 from workflows.services.happening import STARTED, Happening
-from workflows.services.instance_start import definition_for, instance_begin, instance_build
+from workflows.services.instance_start import instance_begin, instance_build
 from workflows.services.intervene import Order, intervention_apply
 from workflows.services.origin import origin_of
 
