@@ -68,8 +68,11 @@ _DENIAL = [
         "The caller withdrew the request before anything ran.",
     ),
     ("rate_limited", "Rate limited", "More requests than the contract's throttles allow."),
-    ("throttle_unavailable", "Throttles unavailable", 
-        "The throttle counters could not be read, so the request is denied."),
+    (
+        "throttle_unavailable",
+        "Throttles unavailable",
+        "The throttle counters could not be read, so the request is denied.",
+    ),
     (
         "concurrency_limit",
         "Concurrency limit",
@@ -142,8 +145,9 @@ _HALT = [
 ]
 # A step's request that the hold point refuses halts its workflow with the refusal's own code.
 _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
-_CLOCK = [SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", 
-    "An export archive passed its expiry date.")]
+_CLOCK = [
+    SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An export archive passed its expiry date.")
+]
 _WEBHOOKS = [
     SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410 Gone."),
     SystemCode(
@@ -155,11 +159,17 @@ _WEBHOOKS = [
 ]
 # Why a deletion or a purge is refused; the last two are a person's judgement.
 _ERASURE_REFUSALS = [
-    SystemCode(Scope.DENIAL, "legal_hold", "Legal hold", 
-        "A legal hold covers this record. It cannot be purged or deleted while the hold lasts."),
     SystemCode(
-        Scope.DENIAL, "retention_not_over", "Retention is not over", 
-            "The regional profile still requires this record to be kept."
+        Scope.DENIAL,
+        "legal_hold",
+        "Legal hold",
+        "A legal hold covers this record. It cannot be purged or deleted while the hold lasts.",
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "retention_not_over",
+        "Retention is not over",
+        "The regional profile still requires this record to be kept.",
     ),
     SystemCode(
         Scope.DENIAL,
@@ -209,8 +219,7 @@ _STARTERS = [
         "Another reviewer should decide.",
         emitted=False,
     ),
-    SystemCode(Scope.HUMAN_DECLINE, "conflict_of_interest", "Conflict of interest", 
-        "I am personally involved in the case.", emitted=False),
+    SystemCode(Scope.HUMAN_DECLINE, "conflict_of_interest", "Conflict of interest", "I know the case.", emitted=False),
     SystemCode(
         Scope.HUMAN_DECLINE,
         "insufficient_information",
