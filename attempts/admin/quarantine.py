@@ -160,7 +160,7 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "accept",
             "Accept",
-            "The outcome stays as it is, and the case is closed. Nothing more happens.",
+            "The outcome stays as it is, and the case is resolved. Nothing more happens.",
             accept,
             FindingForm,
             available=is_open,
