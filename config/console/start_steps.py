@@ -55,7 +55,8 @@ def _organization(found: SetUp, region: str, administrator: bool) -> Step:
         )
     text = f"{one.name}, in {', '.join(one.regions)}."
     if region and region not in one.regions:
-        text += f" This installation runs in {region}. Attempts that may not leave its regions are denied here."
+        text += f" This installation runs in {region}."
+        text += " Attempts that may not leave the organization's regions are denied here."
     return Step("organization", title, text, True, "Look at it", change)
 
 
