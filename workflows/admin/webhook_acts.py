@@ -119,7 +119,7 @@ ENDPOINT_ACTS = [
     Act(
         "test",
         "Send a test",
-        "Sends an event of type webhook.test, without any data of yours.",
+        "Sends a test event of type webhook.test. It describes no real change.",
         test,
         ReasonForm,
         available=lambda obj: obj.enabled,
