@@ -85,7 +85,7 @@ def ended_by(card: Card) -> str:
     if review.status == ReviewStatus.EXPIRED:
         return "Nobody decided in time, so it is denied. Expiry never approves."
     if review.status == ReviewStatus.CANCELED or not votes:
-        return "It ended without a decision: who asked took it back, or the workflow went on otherwise."
+        return "It ended without a decision: the caller cancelled it, or the workflow continued without it."
     names = [vote["voter"] for vote in votes if vote["verdict"] != VoteVerdict.DECLINE]
     return f"{review.status.capitalize()} by {' and '.join(names) or 'somebody'}."
 
