@@ -4,11 +4,11 @@ from reasoncodes.errors import DomainError
 
 
 class CallbackRefused(DomainError):
-    """The callback is not signed by the workspace's chat, is older than five minutes, or was taken before.
+    """The callback has no valid signature, is older than five minutes, or was received before.
 
-    Slack signs every request with the app's signing secret. Check the secret in the console, the clock of this server,
-    and that the address in the app's settings ends with the workspace's id. All causes get this one answer, so that
-    guessing teaches nothing.
+    Slack signs every request with the app's signing secret. Check the secret in the console and the clock of this
+    server. Check that the address in the app's settings ends with the workspace's id. Every cause gets the same answer,
+    so that an attacker learns nothing from it.
     """
 
     code = "callback-refused"
@@ -19,7 +19,7 @@ class CallbackRefused(DomainError):
 class ChatNotLinked(DomainError):
     """Your chat account is not linked to a person in Holdpoint, so nothing was decided.
 
-    Sign in to Holdpoint, open Notifications under your name, get a code there, and type it in the chat.
+    Sign in to Holdpoint and open Notifications under your name. Get a code there and type it in the chat.
     """
 
     code = "chat-not-linked"
@@ -30,7 +30,7 @@ class ChatNotLinked(DomainError):
 class ChatAccountTaken(DomainError):
     """This chat account is linked to another person in Holdpoint.
 
-    They unlink it on their Notifications page, or an operator does it in the console.
+    That person can unlink it on their Notifications page, or an operator can do it in the console. Then link it again.
     """
 
     code = "chat-account-taken"
@@ -39,9 +39,9 @@ class ChatAccountTaken(DomainError):
 
 
 class LinkCodeRefused(DomainError):
-    """The code is wrong, was used, or is older than ten minutes.
+    """The code is wrong, already used, or older than ten minutes.
 
-    Get a new one on the Notifications page in Holdpoint, and type it in the chat within ten minutes.
+    Get a new code on the Notifications page in Holdpoint, and type it in the chat within ten minutes.
     """
 
     code = "link-code-refused"
@@ -50,9 +50,9 @@ class LinkCodeRefused(DomainError):
 
 
 class DecidedOnThePage(DomainError):
-    """A case is judged on its card in Holdpoint, not in the chat.
+    """You can judge a case only on its card in Holdpoint, not in the chat.
 
-    Open the card: it shows what there is to judge.
+    Open the card: it shows everything that you need to judge.
     """
 
     code = "decided-on-the-page"

@@ -4,9 +4,9 @@ from reasoncodes.errors import DomainError
 
 
 class KeyMissing(DomainError):
-    """The contract demands an `Idempotency-Key` header, and there is none.
+    """The contract requires an `Idempotency-Key` header, and the request has none.
 
-    Make a key per side effect, store it before the first send, and send the same one with every retry.
+    Make one key per side effect, store it before you first send the request, and send the same key with every retry.
     """
 
     code = "idempotency-key-missing"
@@ -15,9 +15,9 @@ class KeyMissing(DomainError):
 
 
 class KeyInvalid(DomainError):
-    """The `Idempotency-Key` does not have the format that the contract demands.
+    """The `Idempotency-Key` does not have the format that the contract requires.
 
-    Length and characters are in the contract's idempotency_key_policy document. A UUID always fits.
+    The contract's idempotency_key_policy document gives the length and the allowed characters. A UUID always fits.
     """
 
     code = "idempotency-key-invalid"
@@ -26,9 +26,9 @@ class KeyInvalid(DomainError):
 
 
 class KeyInProgress(DomainError):
-    """The first request with this key is still being taken in.
+    """Holdpoint is still processing the first request with this key.
 
-    Repeat the request after the time in `Retry-After`; you will get the first answer.
+    Repeat the request after the time in `Retry-After`. You will get the answer to the first request.
     """
 
     code = "idempotency-in-progress"
@@ -38,7 +38,7 @@ class KeyInProgress(DomainError):
 
 
 class KeyConflict(DomainError):
-    """This key was used before for another request.
+    """This key was already used for a different request.
 
     `errors` names the parts that differ, never their values. Use a new key for a new side effect.
     """
@@ -49,7 +49,7 @@ class KeyConflict(DomainError):
 
 
 class KeyExpired(DomainError):
-    """This key has passed its end. It stays known so that nothing happens twice.
+    """This key has expired. Holdpoint still knows it, so that nothing happens twice.
 
     Find out what became of the first attempt before you ask again with a new key.
     """
@@ -60,9 +60,9 @@ class KeyExpired(DomainError):
 
 
 class AttemptDenied(DomainError):
-    """The request was read, decided on and denied. The denial is on record.
+    """Holdpoint decided on this request and denied it. The denial is on record.
 
-    `reason_code` says why; `/attempts/{attempt_id}/decision` shows every evaluator's verdict in words.
+    `reason_code` says why. `/attempts/{attempt_id}/decision` shows the verdict of every evaluator in words.
     """
 
     code = "attempt-denied"
@@ -71,10 +71,10 @@ class AttemptDenied(DomainError):
 
 
 class NotEligible(DomainError):
-    """This attempt may not be repeated.
+    """This attempt cannot be replayed.
 
-    The contract's retry_and_replay document says from which states a replay is allowed. A quarantined attempt is
-    repeated by a person's order, from its quarantine case.
+    The contract's retry_and_replay document lists the states that allow a replay. For a quarantined attempt, a person
+    has to authorize a retry in its quarantine case.
     """
 
     code = "not-eligible"
@@ -83,9 +83,9 @@ class NotEligible(DomainError):
 
 
 class FindingNeeded(DomainError):
-    """A person must first say what happened.
+    """A person has to say first what happened.
 
-    Look at the receiver's side, then send `finding` (happened or did_not_happen) with a reference to the evidence.
+    Check with the receiver. Then send `finding` (happened or did_not_happen) with a reference to the evidence.
     """
 
     code = "finding-needed"
@@ -94,9 +94,9 @@ class FindingNeeded(DomainError):
 
 
 class IncidentNeeded(DomainError):
-    """This contract demands that an incident is linked before the case is resolved.
+    """This contract requires a linked incident before the case can be resolved.
 
-    Link it first; the case stays open until then.
+    Link the incident first, then resolve the case. It stays open until then.
     """
 
     code = "incident-needed"
@@ -105,9 +105,9 @@ class IncidentNeeded(DomainError):
 
 
 class RateLimited(DomainError):
-    """More requests than the contract allows, or too many attempts under way.
+    """The contract does not allow this many requests, or this many attempts at the same time.
 
-    Wait for the time in `Retry-After`. The key of this request was not used up.
+    Wait for the time in `Retry-After`, then send the request again. Its idempotency key is still unused.
     """
 
     code = "rate-limited"
@@ -116,10 +116,10 @@ class RateLimited(DomainError):
 
 
 class ThrottleUnavailable(DomainError):
-    """The counters that guard this contract cannot be read, so the answer is no.
+    """Holdpoint cannot read the counters that limit this contract, so it denies the request.
 
-    Holdpoint does not let anything pass uncounted. Retry after the time in `Retry-After`; operators find the failing
-    dependency at `/health/ready`.
+    It lets no request pass uncounted. Retry after the time in `Retry-After`. Operators find the failing dependency at
+    `/health/ready`.
     """
 
     code = "throttle-unavailable"

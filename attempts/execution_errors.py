@@ -6,10 +6,10 @@ from reasoncodes.errors import DomainError
 
 
 class LeaseLost(RuleBroken):
-    """The lease is not yours any more: it ran out, was taken over, or the attempt has ended.
+    """You no longer have the lease: it expired, somebody took it over, or the attempt has ended.
 
-    Stop what you are doing. What you reported was kept as late evidence, and changes nothing; a person finds out what
-    happened. Extend a lease with `/heartbeat` before `lease_expires_at` if your work takes longer.
+    Stop your work on it. Holdpoint kept your report as late evidence; it changes nothing, and a person will find out
+    what happened. If your work takes long, extend the lease with `/heartbeat` before `lease_expires_at`.
     """
 
     code = "lease-lost"
@@ -22,8 +22,8 @@ class LeaseLost(RuleBroken):
 class NotLeasable(DomainError):
     """This attempt cannot be leased now.
 
-    `reason_code` or `detail` says why: it is not released, not yet due, leased by somebody else, executed by Holdpoint
-    itself, or a shutdown or a closed contract holds it back. `/attempts/{id}/explain` shows what it waits for.
+    `reason_code` or `detail` says why: it is not released or not yet due, somebody else leases it, Holdpoint executes
+    it itself, or a shutdown or a closed contract stops it. `/attempts/{id}/explain` shows what it waits for.
     """
 
     code = "not-leasable"

@@ -6,10 +6,10 @@ from reasoncodes.errors import DomainError
 
 
 class NotAReviewer(RuleBroken):
-    """Only somebody with the reviewer role of this tier, or with a delegation from one, may decide here.
+    """Only a reviewer of this tier, or somebody with a delegation from one, can decide here.
 
-    The review names its tier. Ask an operator for the role, or a reviewer of the tier for a delegation. The attempt to
-    decide is on record.
+    The review names its tier. Ask an operator for the role, or a reviewer of the tier for a delegation. Holdpoint has
+    recorded that you tried to decide.
     """
 
     code = "not-a-reviewer"
@@ -19,9 +19,9 @@ class NotAReviewer(RuleBroken):
 
 
 class AlreadyVoted(RuleBroken):
-    """One person has one voice in a review, in their own name or through a delegate.
+    """Each person has one vote in a review, in their own name or through a delegate.
 
-    Where two approvals are needed they come from two different people. Ask another reviewer of the tier.
+    If two approvals are needed, two different people have to give them. Ask another reviewer of the tier.
     """
 
     code = "already-voted"
@@ -31,9 +31,9 @@ class AlreadyVoted(RuleBroken):
 
 
 class TierComplete(DomainError):
-    """Enough people of your tier have signed; the signatures that are missing are of other tiers.
+    """Enough people of your tier have signed; only signatures of other tiers are still missing.
 
-    The review shows what is missing and who may still sign. Rejecting is possible as long as the review is open.
+    The review shows which signatures are missing and who can sign. You can still reject while the review is open.
     """
 
     code = "tier-complete"
@@ -42,9 +42,9 @@ class TierComplete(DomainError):
 
 
 class ReviewOver(RuleBroken):
-    """This review has ended, so nobody decides on it any more.
+    """This review has ended, so nobody can decide on it any more.
 
-    Somebody may have been faster. Read the review again; its votes say what was decided.
+    Somebody else may have decided before you. Read the review again: its votes show what was decided.
     """
 
     code = "review-over"
@@ -54,9 +54,9 @@ class ReviewOver(RuleBroken):
 
 
 class ReviewExpired(RuleBroken):
-    """The deadline of this review has passed. Expiry denies; it never approves.
+    """The deadline of this review has passed, so the action is denied. Expiry never approves.
 
-    The deadline counts by the database's clock, whether or not anything has noticed it yet. The caller may ask again.
+    The database's clock decides, even if no page shows the expiry yet. The caller can send a new request.
     """
 
     code = "review-expired"
@@ -67,9 +67,9 @@ class ReviewExpired(RuleBroken):
 
 
 class DigestChanged(DomainError):
-    """What you decided on is not what is proposed: the digest of the action differs.
+    """The proposal has changed since you read it: the digest of the action differs. Nothing was decided.
 
-    Read the review again, look at what is asked for now, and send its `action_digest` back with your decision.
+    Read the review again and check what is proposed now. Then send its `action_digest` with your decision.
     """
 
     code = "digest-changed"
@@ -80,7 +80,7 @@ class DigestChanged(DomainError):
 class ReviewClaimed(DomainError):
     """Somebody else has claimed this review and is deciding on it.
 
-    A claim lasts 15 minutes unless it is renewed. Wait for it to end, or ask them to release it.
+    A claim lasts 15 minutes unless it is renewed. Wait until it ends, or ask them to release it.
     """
 
     code = "review-claimed"
@@ -91,8 +91,8 @@ class ReviewClaimed(DomainError):
 class ReleaseBlocked(DomainError):
     """The action cannot be released now: its contract is closed, or a shutdown covers it.
 
-    `reason_code` says which. Rejecting is always possible; approving is possible again when the obstacle is gone and
-    the review has not expired.
+    `reason_code` says which. You can always reject. You can approve once the contract is open again or the shutdown is
+    released, if the review has not expired by then.
     """
 
     code = "release-blocked"
@@ -101,9 +101,9 @@ class ReleaseBlocked(DomainError):
 
 
 class BulkTooWide(DomainError):
-    """Only held actions of one contract and of the low risk tier are answered together.
+    """You can answer actions together only if they share one contract and have low risk.
 
-    Choose fewer: one contract, low risk, at most a hundred. Everything else is decided one by one, on its card.
+    Choose fewer: one contract, low risk, at most a hundred. Decide everything else one by one, on its card.
     """
 
     code = "bulk-too-wide"
@@ -112,9 +112,9 @@ class BulkTooWide(DomainError):
 
 
 class StepUpNeeded(DomainError):
-    """A decision on an action of the high risk tier needs somebody who signed in a moment ago.
+    """To decide on a high-risk action, you have to confirm first that it is you.
 
-    Prove again who you are, by password, code or passkey, and decide then. Nothing was decided.
+    Confirm with your password, a code or a passkey, then decide. Nothing was decided yet.
     """
 
     code = "step-up-needed"

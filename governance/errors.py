@@ -35,7 +35,7 @@ class RuleBroken(DomainError):
 
 
 class CrossTenant(RuleBroken, NotFound):
-    """There is no such thing, or it belongs to somebody else."""
+    """This does not exist, or it belongs to another organization."""
 
     violation = ViolationKind.CROSS_TENANT
 
@@ -45,10 +45,10 @@ class CrossTenant(RuleBroken, NotFound):
 
 
 class RecordImmutable(RuleBroken):
-    """This is part of the record. The record is append-only.
+    """This is part of the record, and the record is append-only.
 
-    A wrong outcome is followed by a new record, never corrected in place; a contract or policy that has left its draft
-    gets a new version. The attempt to change it is itself on record.
+    You cannot correct a recorded outcome in place: record a new one after it. To change a contract or policy that is no
+    longer a draft, make a new version. Holdpoint has recorded that somebody tried to change this.
     """
 
     code = "record-immutable"
@@ -58,9 +58,9 @@ class RecordImmutable(RuleBroken):
 
 
 class NotAnOwner(RuleBroken):
-    """Only a member of the group that owns this area may decide on it.
+    """Only a member of the group that owns this area can decide on it.
 
-    The readiness board names the owning group of each area. Ask an operator for the role if you should be in it.
+    The readiness board shows which group owns each area. If you should be in that group, ask an operator for the role.
     """
 
     code = "not-an-owner"
@@ -70,9 +70,9 @@ class NotAnOwner(RuleBroken):
 
 
 class OwnWork(RuleBroken):
-    """Nobody approves what they wrote or asked for themselves.
+    """You cannot approve what you wrote or requested yourself.
 
-    Ask another member of the owning group.
+    Ask another member of the owning group or reviewer tier to decide.
     """
 
     code = "own-work"
@@ -82,10 +82,10 @@ class OwnWork(RuleBroken):
 
 
 class SecondPersonNeeded(RuleBroken):
-    """A shutdown is released by somebody else than whoever engaged it.
+    """A second person has to do this: whoever started it cannot also finish it.
 
-    The same goes for legal holds, and for deciding on a deletion that one asked for. Ask a second operator to look at
-    it; for holds a contract may also demand that one of the two is from global-compliance.
+    Somebody else has to release the shutdown or the legal hold, or decide on the deletion request. Ask a second
+    operator. For legal holds, a contract may also require that one of the two people is from global-compliance.
     """
 
     code = "second-person-needed"
@@ -101,7 +101,7 @@ class LedgerOutsideTransaction(RuntimeError):
 class KeyLimitReached(DomainError):
     """This service account already has two live API keys.
 
-    Two are enough to rotate without an interruption. Revoke one first.
+    Two keys are enough to rotate without an interruption. Revoke one of them, then issue the new key.
     """
 
     code = "key-limit-reached"
@@ -110,9 +110,10 @@ class KeyLimitReached(DomainError):
 
 
 class ReadinessIncomplete(DomainError):
-    """Not all ten readiness areas of this contract are approved, so it cannot be opened.
+    """This contract cannot be opened: not all ten readiness areas are approved.
 
-    `errors` lists the areas that are missing and who owns them. Each owner decides on the readiness board.
+    `errors` lists the missing areas and who owns them. Ask each owner to decide on the readiness board, then open the
+    contract.
     """
 
     code = "readiness-incomplete"
@@ -121,9 +122,10 @@ class ReadinessIncomplete(DomainError):
 
 
 class DocumentInvalid(DomainError):
-    """A policy document of the contract does not fit its schema or another document.
+    """A policy document of the contract does not match its schema, or contradicts another document.
 
-    `errors` lists every place. The fields and their safe defaults are in docs/policy-documents.md.
+    `errors` lists every place that is wrong. Correct them and save again. docs/policy-documents.md describes the fields
+    and their safe defaults.
     """
 
     code = "document-invalid"
@@ -132,10 +134,10 @@ class DocumentInvalid(DomainError):
 
 
 class PolicyInvalid(DomainError):
-    """A rule of the policy cannot be read.
+    """At least one rule of the policy is not valid.
 
-    `errors` lists every place, for conditions with line, column and a caret under the spot. The language is
-    described in docs/conditions.md.
+    `errors` lists every place that is wrong. For conditions it shows the line and column, with a caret under the spot.
+    Correct the rules and send them again. docs/conditions.md describes the language.
     """
 
     code = "policy-invalid"
@@ -144,9 +146,10 @@ class PolicyInvalid(DomainError):
 
 
 class MetadataBoundary(DomainError):
-    """The text or metadata holds something that must not enter the record.
+    """The text or metadata contains something that must not enter the record.
 
-    `errors` names the place and the rule, never the value. Keep the content in your own system and send a reference.
+    `errors` names the place and the rule, never the value. Remove the value and send again. Keep the content in your
+    own system and send a reference to it.
     """
 
     code = "metadata-boundary"
@@ -156,9 +159,10 @@ class MetadataBoundary(DomainError):
 
 
 class NotSealedYet(DomainError):
-    """The entry is on the record and not yet under a signed head.
+    """The entry is on the record, but no signed head covers it yet.
 
-    Sealing follows the record within seconds. Ask again; if it lasts, look at `sealer` under `/health/ready`.
+    Entries are usually sealed within seconds. Ask again after `Retry-After`. If this does not end, check `sealer` under
+    `/health/ready`.
     """
 
     code = "not-sealed-yet"
@@ -168,10 +172,11 @@ class NotSealedYet(DomainError):
 
 
 class ErasureBlocked(DomainError):
-    """Something stands in the way of this erasure: a legal hold, retention, an open quarantine case, unfinished work.
+    """This erasure is blocked by a legal hold, retention, an open quarantine case or unfinished work.
 
-    `errors` names each with a count. A hold beats everything until a second person releases it; quarantine never ages
-    out. Refuse the request with the reason that applies, or wait.
+    `errors` names each obstacle with a count. A legal hold blocks erasure until a second person releases it. An open
+    quarantine case blocks it until somebody resolves the case. Refuse the request with the reason that applies, or
+    wait.
     """
 
     code = "erasure-blocked"
@@ -180,9 +185,9 @@ class ErasureBlocked(DomainError):
 
 
 class ExportNotReady(DomainError):
-    """The archive of this export is not there yet.
+    """The archive of this export is not built yet.
 
-    It is built in the background; `state`, `done` and `total` say how far it is. Ask again after `Retry-After`.
+    Holdpoint builds it in the background. `state`, `done` and `total` show the progress. Ask again after `Retry-After`.
     """
 
     code = "export-not-ready"
@@ -194,7 +199,7 @@ class ExportNotReady(DomainError):
 class ExportGone(DomainError):
     """The archive of this export has expired and was removed.
 
-    Its SHA-256 stays on the ledger. Ask for a new export.
+    Its SHA-256 stays on the ledger. Request a new export if you still need the data.
     """
 
     code = "export-gone"

@@ -9,8 +9,8 @@ from reasoncodes.errors import DomainError
 class EvidenceNotReady(DomainError):
     """The evidence bundle is not built yet.
 
-    Building follows the request within seconds, as soon as everything in it is sealed. `GET` the bundle's address: its
-    `state` becomes `ready` or `failed`, and `progress` says what it waits for.
+    Holdpoint builds it within seconds, as soon as everything in it is sealed. `GET` the bundle's address until its
+    `state` is `ready` or `failed`; `progress` says what it waits for.
     """
 
     code = "evidence-not-ready"
@@ -22,7 +22,7 @@ class EvidenceNotReady(DomainError):
 class EvidenceFailed(DomainError):
     """The evidence bundle could not be built, so there is nothing to download.
 
-    `problem` of the bundle says why. Ask for the evidence again with `POST`: that makes a new bundle.
+    The bundle's `problem` says why. Send `POST` again to build a new bundle.
     """
 
     code = "evidence-failed"
@@ -31,10 +31,10 @@ class EvidenceFailed(DomainError):
 
 
 class EvidenceErased(DomainError):
-    """Something in this evidence bundle was erased by order, so the bundle was erased with it.
+    """Something in this evidence bundle was erased by order, so the bundle was erased too.
 
-    Ask for the evidence again with `POST`: the new bundle holds what is still there and says what was erased. Copies
-    that were handed out before are with those who asked for them; the read audit says who that was.
+    Send `POST` again to build a new bundle. It contains what is still there and says what was erased. People who
+    downloaded the old bundle still have their copies; the read audit shows who they are.
     """
 
     code = "evidence-erased"
@@ -43,11 +43,10 @@ class EvidenceErased(DomainError):
 
 
 class EvidenceAltered(DomainError):
-    """The stored evidence bundle is no longer what was built, so it is not handed out.
+    """The stored evidence bundle was changed or removed after it was built, so it cannot be downloaded.
 
-    Its SHA-256 is on the ledger, and the stored file has another one or is gone. That is on record too. Ask for the
-    evidence again with `POST`: a new bundle is made from the record itself. An operator finds out what happened to the
-    storage.
+    Its SHA-256 is on the ledger and does not match the stored file. Holdpoint has recorded this too. Send `POST` again
+    to build a new bundle from the record. Tell an operator, who has to find out what happened to the storage.
     """
 
     code = "evidence-altered"
@@ -58,8 +57,8 @@ class EvidenceAltered(DomainError):
 class EvidenceStorageUnavailable(DomainError):
     """The storage of evidence bundles does not answer.
 
-    Nothing is lost: the bundle can be built again from the record at any time. While one is being built the storage is
-    tried several times; after that the bundle is `failed`, and `POST` makes a new one. An operator looks at
+    Nothing is lost: Holdpoint can rebuild the bundle from the record at any time. While it builds a bundle it tries the
+    storage several times; after that the bundle is `failed`, and `POST` makes a new one. An operator should check
     `HOLDPOINT_EVIDENCE_STORAGE`.
     """
 
@@ -70,10 +69,10 @@ class EvidenceStorageUnavailable(DomainError):
 
 
 class EvidenceInconsistent(DomainError):
-    """What was collected does not verify, so no bundle was made of it.
+    """The collected evidence does not verify, so no bundle was built.
 
-    A row, a snapshot or a ledger entry is not what the ledger says about it. `manage.py verify_ledger` and
-    `manage.py replay_decision` name the place; an operator decides what follows.
+    A row, a snapshot or a ledger entry does not match what the ledger says about it. Tell an operator. `manage.py
+    verify_ledger` and `manage.py replay_decision` show the place.
     """
 
     code = "evidence-inconsistent"

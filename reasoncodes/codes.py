@@ -30,7 +30,7 @@ _DENIAL = [
     (
         "enforcement_exception",
         "Enforcement failed",
-        "An evaluator raised or took too long, so the answer is no.",
+        "An evaluator failed or took too long, so the request is denied.",
     ),
     ("attempt_creation_disabled", "Attempt creation disabled", "The contract is not open for attempts."),
     (
@@ -41,25 +41,26 @@ _DENIAL = [
     (
         "ledger_inconsistent",
         "Ledger inconsistent",
-        "The record is shorter than, or differs from, what a witness holds. Nothing goes on until a person confirms.",
+        "The record is shorter than what a witness holds, or differs from it. Nothing runs until a person confirms "
+        "the loss.",
     ),
     ("contract_suspended", "Contract suspended", "An operator suspended the contract."),
-    ("contract_retired", "Contract retired", "This version of the contract has ended."),
+    ("contract_retired", "Contract retired", "This version of the contract is retired."),
     (
         "readiness_revoked",
         "Readiness revoked",
-        "An owner revoked a readiness approval; the contract is closed.",
+        "An owner revoked a readiness approval, so the contract is closed.",
     ),
     ("policy_denied", "Denied by policy", "A rule of the active policy denies this action."),
     ("no_rule_matched", "No rule matched", "No rule of the active policy allows this action."),
     ("no_active_policy", "No active policy", "The contract has no active policy, so nothing is allowed."),
-    ("review_required", "Review required", "A person must decide before this may happen."),
+    ("review_required", "Review required", "A person has to decide before this can happen."),
     ("review_rejected", "Rejected in review", "A reviewer rejected the action."),
-    ("review_expired", "Review expired", "Nobody decided in time; expiry never approves."),
+    ("review_expired", "Review expired", "Nobody decided in time, so the action is denied. Expiry never approves."),
     (
         "approver_standing_lost",
         "Approval no longer stands",
-        "Somebody who released the action lost the role, or the account, before it was sent.",
+        "Somebody who approved the action lost their role or account before it was sent.",
     ),
     (
         "cancelled_by_caller",
@@ -67,24 +68,28 @@ _DENIAL = [
         "The caller withdrew the request before anything ran.",
     ),
     ("rate_limited", "Rate limited", "More requests than the contract's throttles allow."),
-    ("throttle_unavailable", "Throttles unavailable", "The counters could not be read, so the answer is no."),
+    (
+        "throttle_unavailable",
+        "Throttles unavailable",
+        "The throttle counters could not be read, so the request is denied.",
+    ),
     (
         "concurrency_limit",
         "Concurrency limit",
-        "Too many attempts are under way for this key, context, workflow or tenant.",
+        "Too many attempts run at the same time for this key, context, workflow or tenant.",
     ),
     (
         "misuse_suspended",
         "Suspended for misuse",
         "The service account was suspended after repeated refusals.",
     ),
-    ("metadata_boundary", "Metadata boundary", "The metadata held something that must not enter the record."),
+    ("metadata_boundary", "Metadata boundary", "The metadata contained something that must not enter the record."),
     (
         "envelope_incomplete",
         "Envelope incomplete",
         "A required part of the attempt's identity is missing or malformed.",
     ),
-    ("region_unset", "Region unset", "The organization names no region, or one without a profile."),
+    ("region_unset", "Region unset", "The organization has no region, or one of its regions has no profile."),
     ("residency_violation", "Residency violation", "The regional profile forbids this deployment's region."),
     ("not_authorized", "Not authorized", "The caller may not use this contract."),
     (
@@ -95,7 +100,7 @@ _DENIAL = [
     (
         "effect_mismatch",
         "Action does not fit the contract",
-        "Connector or risk tier differ from what the contract declares.",
+        "The connector or the risk tier differs from what the contract declares.",
     ),
     ("record_unavailable", "Record unavailable", "The record could not be written, so nothing was done."),
 ]
@@ -104,34 +109,34 @@ _QUARANTINE = [
     (
         "outcome_unknown",
         "Outcome unknown",
-        "The call was sent and no answer was recorded: a person must find out.",
+        "The call was sent and no answer was recorded. A person has to find out what happened.",
     ),
     ("lease_lost", "Lease lost", "The executor's lease ended before it reported."),
 ]
 _STEP_FAILURE = [
-    ("step_timed_out", "Step timed out", "No completion arrived in time."),
+    ("step_timed_out", "Step timed out", "The step was not completed in time."),
     (
         "output_contract_drift",
         "Output contract drift",
-        "The module's output does not fit its schema; it was not stored.",
+        "The module's output does not match its schema, so it was not stored.",
     ),
     ("ai_review_failed", "AI review failed", "The AI module could not run."),
-    ("image_quality", "Image quality", "The images are not good enough to be assessed."),
+    ("image_quality", "Image quality", "The images are not good enough to assess."),
 ]
 _HALT = [
-    ("step_timed_out", "Step timed out", "A step had no completion in time, so the workflow halted."),
+    ("step_timed_out", "Step timed out", "A step was not completed in time, so the workflow halted."),
     ("workflow_deadline_passed", "Workflow deadline passed", "The workflow did not end before its deadline."),
-    ("output_contract_drift", "Output contract drift", "A module's output does not fit its schema."),
+    ("output_contract_drift", "Output contract drift", "A module's output does not match its schema."),
     ("consent_missing", "Consent missing", "The required consents are not on record."),
-    ("insufficient_images", "Insufficient images", "Fewer images than the workflow requires."),
+    ("insufficient_images", "Insufficient images", "There are fewer images than the workflow requires."),
     ("ai_review_failed", "AI review failed", "The AI module could not run."),
-    ("image_quality", "Image quality", "The images are not good enough to be assessed."),
+    ("image_quality", "Image quality", "The images are not good enough to assess."),
     ("review_rejected", "Rejected in review", "A reviewer rejected a step's action."),
     ("review_expired", "Review expired", "Nobody decided on a step's action in time."),
     ("policy_denied", "Denied by policy", "A rule denied a step's action."),
     ("adapter_failed", "Adapter failed", "A step's connector reported a failure."),
     ("outcome_unknown", "Outcome unknown", "A step's action was sent and no answer was recorded."),
-    ("condition_failed", "Condition failed", "A condition could not be evaluated on what the steps had found."),
+    ("condition_failed", "Condition failed", "A condition could not be evaluated on the results of the steps."),
     (
         "write_cap_reached",
         "Write cap reached",
@@ -140,42 +145,52 @@ _HALT = [
 ]
 # A step's request that the hold point refuses halts its workflow with the refusal's own code.
 _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
-_CLOCK = [SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An archive passed its last day.")]
+_CLOCK = [
+    SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An export archive passed its expiry date.")
+]
 _WEBHOOKS = [
-    SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410."),
+    SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410 Gone."),
     SystemCode(
         Scope.INTERVENTION,
         "webhook_failing",
         "Webhook endpoint failing",
-        "The endpoint gave no good answer for three days.",
+        "The endpoint gave no successful answer for three days.",
     ),
 ]
 # Why a deletion or a purge is refused; the last two are a person's judgement.
 _ERASURE_REFUSALS = [
-    SystemCode(Scope.DENIAL, "legal_hold", "Legal hold", "A legal hold covers it; a hold beats purge and deletion."),
     SystemCode(
-        Scope.DENIAL, "retention_not_over", "Retention is not over", "The regional profile demands that it is kept."
+        Scope.DENIAL,
+        "legal_hold",
+        "Legal hold",
+        "A legal hold covers this record. It cannot be purged or deleted while the hold lasts.",
+    ),
+    SystemCode(
+        Scope.DENIAL,
+        "retention_not_over",
+        "Retention is not over",
+        "The regional profile still requires this record to be kept.",
     ),
     SystemCode(
         Scope.DENIAL,
         "quarantine_unresolved",
         "Quarantine unresolved",
-        "Nobody has said yet what happened; that never ages out.",
+        "Its quarantine case is open. It has no time limit: somebody has to resolve it.",
     ),
-    SystemCode(Scope.DENIAL, "not_finished", "Not finished", "It is still under way, or the person still active."),
+    SystemCode(Scope.DENIAL, "not_finished", "Not finished", "It has not ended yet, or the person is still active."),
     SystemCode(Scope.DENIAL, "nothing_to_erase", "Nothing to erase", "Nothing is left that could be erased."),
     SystemCode(
         Scope.DENIAL,
         "statutory_duty",
         "Statutory duty",
-        "Another law demands that it is kept; the note names it.",
+        "Another law requires this record to be kept. The note names it.",
         True,
     ),
     SystemCode(
         Scope.DENIAL,
         "request_not_verified",
         "Request not verified",
-        "It could not be shown who asks, or that they may.",
+        "It is not proven who asks, or that they have the right to ask.",
         True,
     ),
 ]
@@ -191,10 +206,10 @@ _INTERVENTION = [
     (
         "restored_backup",
         "Restored from a backup",
-        "The database was restored; what came after the backup is gone.",
+        "The database was restored from a backup. Everything after the backup is lost.",
         False,
     ),
-    ("superseded", "Superseded", "A newer instance or version took its place.", False),
+    ("superseded", "Superseded", "A newer instance or version replaced it.", False),
 ]
 _STARTERS = [
     SystemCode(
@@ -209,7 +224,7 @@ _STARTERS = [
         Scope.HUMAN_DECLINE,
         "insufficient_information",
         "Not enough information",
-        "I cannot decide from this.",
+        "What is shown is not enough to decide.",
         True,
         emitted=False,
     ),
@@ -232,7 +247,7 @@ _STARTERS = [
         Scope.DENIAL,
         "reviewer_not_enough_information",
         "Not enough information",
-        "What is shown does not tell whether this is right; the note says what is missing.",
+        "What is shown is not enough to decide. The note says what is missing.",
         True,
         emitted=False,
     ),
@@ -240,7 +255,7 @@ _STARTERS = [
         Scope.DENIAL,
         "reviewer_already_done",
         "Already done",
-        "The same was done, or asked for, elsewhere.",
+        "The same action was already done or requested elsewhere.",
         emitted=False,
     ),
     SystemCode(
@@ -250,7 +265,7 @@ _STARTERS = [
         Scope.INTERVENTION,
         "incident_response",
         "Incident response",
-        "Part of handling an incident.",
+        "This is part of handling an incident.",
         True,
         emitted=False,
     ),
@@ -258,7 +273,7 @@ _STARTERS = [
         Scope.INTERVENTION,
         "planned_maintenance",
         "Planned maintenance",
-        "Announced maintenance.",
+        "This is part of announced maintenance.",
         emitted=False,
     ),
     SystemCode(
@@ -272,17 +287,17 @@ _STARTERS = [
         Scope.INTERVENTION,
         "litigation",
         "Litigation",
-        "A dispute, pending or expected, needs the record.",
+        "A pending or expected dispute needs the record.",
         emitted=False,
     ),
     SystemCode(
-        Scope.INTERVENTION, "regulator_request", "Regulator's request", "An authority asks for it.", emitted=False
+        Scope.INTERVENTION, "regulator_request", "Regulator's request", "An authority requests it.", emitted=False
     ),
     SystemCode(
         Scope.INTERVENTION,
         "hold_ended",
         "Hold no longer needed",
-        "What the hold was placed for is over.",
+        "The reason for the hold is over.",
         emitted=False,
     ),
     SystemCode(
@@ -292,11 +307,11 @@ _STARTERS = [
         Scope.INTERVENTION,
         "data_subject_request",
         "Data subject's request",
-        "The person whom the data is about asks for it.",
+        "The person whom the data is about requests it.",
         emitted=False,
     ),
     SystemCode(Scope.INTERVENTION, "person_left", "Person left", "The person no longer works here.", emitted=False),
-    SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "A drill, not an emergency.", emitted=False),
+    SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "This is a drill, not an emergency.", emitted=False),
 ]
 
 SYSTEM_CODES: tuple[SystemCode, ...] = (

@@ -68,10 +68,10 @@ class DomainError(Exception):
 
 
 class CredentialMissing(DomainError):
-    """The request carries no valid credential.
+    """The request has no valid credential.
 
-    Send `Authorization: Bearer <api key>`, or sign in. A key that is unknown, expired or revoked gets the same
-    answer, so that guessing teaches nothing. An operator can see in the console whether a key is still live.
+    Send `Authorization: Bearer <api key>`, or sign in. An unknown, an expired and a revoked key get the same answer, so
+    that an attacker learns nothing from it. An operator can see in the console whether a key is still live.
     """
 
     code = "credential-missing"
@@ -81,9 +81,9 @@ class CredentialMissing(DomainError):
 
 
 class ScopeMissing(DomainError):
-    """The credential is valid but does not carry the scope or role that this operation needs.
+    """The credential is valid, but lacks the scope or role that this operation needs.
 
-    The field `required_scope` names it. Ask an operator for a key with that scope, or for the role.
+    `required_scope` names it. Ask an operator for a key with that scope, or for the role.
     """
 
     code = "scope-missing"
@@ -92,12 +92,13 @@ class ScopeMissing(DomainError):
 
 
 class AttemptCreationDisabled(DomainError):
-    """This contract does not take attempts now, so the request was refused before its body was read.
+    """This contract accepts no attempts now. The request was refused before its body was read.
 
-    A contract opens when the owners of all ten readiness areas have approved it, and closes at once when one of them
-    revokes, when it is suspended, or when a shutdown covers it. Nothing was stored and nothing will happen later. Look
-    at the readiness board of the contract, or ask its owners. With the reason code `ledger_inconsistent` the whole
-    installation is stopped: its record does not fit what its witnesses hold, and an administrator has to confirm.
+    Nothing was stored, and nothing will happen later. A contract opens when the owners of all ten readiness areas have
+    approved it. It closes at once when an owner revokes an approval, when an operator suspends it, or when a shutdown
+    covers it. Check the readiness board of the contract, or ask its owners. The reason code `ledger_inconsistent` means
+    that the whole installation is stopped: its record does not match what its witnesses hold, and an administrator has
+    to confirm the loss.
     """
 
     code = "attempt-creation-disabled"
@@ -107,9 +108,10 @@ class AttemptCreationDisabled(DomainError):
 
 
 class NotFound(DomainError):
-    """There is no such thing, or it belongs to somebody else.
+    """This does not exist, or it belongs to another organization.
 
-    Both get the same answer. Check the id, and that the credential belongs to the organization that owns it.
+    Both cases get the same answer. Check the id, and check that your credential belongs to the organization that owns
+    it.
     """
 
     code = "not-found"
@@ -118,10 +120,10 @@ class NotFound(DomainError):
 
 
 class InvalidInput(DomainError):
-    """The request's body or parameters do not have the expected shape.
+    """The body or the parameters of the request do not have the expected shape.
 
-    `errors` lists every place with a JSON pointer. The API's schema at `/api/schema/` has the exact shape, with
-    examples.
+    `errors` lists every wrong place with a JSON pointer. Correct them and send again. The API's schema at
+    `/api/schema/` gives the exact shape, with examples.
     """
 
     code = "invalid-input"
@@ -131,9 +133,10 @@ class InvalidInput(DomainError):
 
 
 class UnknownParameter(DomainError):
-    """The request has a query parameter that this operation does not know.
+    """This operation does not know one of the query parameters.
 
-    A mistyped filter would otherwise quietly return everything. The known ones are in `errors` and in the API's schema.
+    Holdpoint refuses it because a mistyped filter would otherwise return everything. `errors` and the API's schema list
+    the known parameters.
     """
 
     code = "unknown-parameter"
@@ -144,8 +147,8 @@ class UnknownParameter(DomainError):
 class BodyTooLarge(DomainError):
     """The body is larger than 64 KiB.
 
-    Holdpoint takes metadata: identifiers, references, hashes, codes and numbers. Keep the content in your own system
-    and send a reference and its SHA-256.
+    Holdpoint stores only metadata: identifiers, references, hashes, codes and numbers. Keep the content in your own
+    system, and send a reference to it with its SHA-256.
     """
 
     code = "body-too-large"
@@ -154,9 +157,9 @@ class BodyTooLarge(DomainError):
 
 
 class LengthRequired(DomainError):
-    """The body came in chunks, without saying how long it is.
+    """The request does not say how long its body is.
 
-    Send a `Content-Length`: Holdpoint decides from it whether to read the body at all.
+    Send a `Content-Length` header instead of a chunked body. Holdpoint uses it to decide whether to read the body.
     """
 
     code = "length-required"
@@ -167,7 +170,7 @@ class LengthRequired(DomainError):
 class BodyTooDeep(DomainError):
     """The JSON is nested more than eight levels deep.
 
-    Metadata is flat by nature; send a reference to the structure instead.
+    Send flat metadata. If you need the structure, keep it in your own system and send a reference to it.
     """
 
     code = "body-too-deep"
@@ -187,9 +190,9 @@ class UnsupportedMediaType(DomainError):
 
 
 class MethodNotAllowed(DomainError):
-    """This address exists but does not answer that method.
+    """This address does not support that method.
 
-    The `Allow` header lists the methods that it answers.
+    The `Allow` header lists the methods that it supports.
     """
 
     code = "method-not-allowed"
@@ -198,9 +201,9 @@ class MethodNotAllowed(DomainError):
 
 
 class NotAcceptable(DomainError):
-    """The answer cannot be given in the media type that the request accepts.
+    """Holdpoint cannot answer in a media type that the request accepts.
 
-    Ask for `application/json`; errors are `application/problem+json`.
+    Accept `application/json`. Errors are `application/problem+json`.
     """
 
     code = "not-acceptable"
@@ -211,7 +214,7 @@ class NotAcceptable(DomainError):
 class WrongState(DomainError):
     """The object is not in a state that allows this.
 
-    Somebody may have been faster. Read the object again; its state says what is possible now.
+    Somebody else may have changed it before you. Read the object again: its state shows what is possible now.
     """
 
     code = "wrong-state"
@@ -231,9 +234,9 @@ class AlreadyExists(DomainError):
 
 
 class Refused(DomainError):
-    """A rule of the record forbids this, whoever asks.
+    """A rule of the record forbids this.
 
-    `detail` says which rule. The refusal itself is on record.
+    `detail` says which rule. Nothing was changed.
     """
 
     code = "refused"
@@ -244,8 +247,8 @@ class Refused(DomainError):
 class RecordUnavailable(DomainError):
     """The database that keeps the record cannot be reached, so nothing was done.
 
-    Holdpoint does nothing that it cannot write down. Retry with the same Idempotency-Key after the time in
-    `Retry-After`; operators find the failing dependency at `/health/ready`.
+    Holdpoint does nothing that it cannot record. Retry with the same Idempotency-Key after the time in `Retry-After`.
+    Operators find the failing dependency at `/health/ready`.
     """
 
     code = "record-unavailable"
@@ -256,10 +259,10 @@ class RecordUnavailable(DomainError):
 
 
 class InternalError(DomainError):
-    """Something failed inside Holdpoint. What was under way was rolled back.
+    """Something failed inside Holdpoint. The operation was rolled back.
 
-    The request id in `X-Request-ID` leads operators to the log line. Repeating the request with the same
-    Idempotency-Key is safe.
+    You can repeat the request safely with the same Idempotency-Key. If it fails again, tell an operator the request id
+    in `X-Request-ID`: it leads to the log line.
     """
 
     code = "internal-error"

@@ -4,10 +4,10 @@ from reasoncodes.errors import DomainError
 
 
 class EventInvalid(DomainError):
-    """The event does not have the shape of its type, so it was not taken in.
+    """The event does not match the schema of its type, so it was not accepted.
 
-    `errors` lists every place that is wrong, by pointer, never with a value. `GET /api/v1/event-types` gives the JSON
-    Schema of every type and version. Correct the event and send it again with the same event_id.
+    `errors` lists every place that is wrong, by pointer and never with a value. `GET /api/v1/event-types` returns the
+    JSON Schema of every type and version. Correct the event and send it again with the same event_id.
     """
 
     code = "event-invalid"
@@ -17,10 +17,11 @@ class EventInvalid(DomainError):
 
 
 class DefinitionInvalid(DomainError):
-    """The definition cannot be published as it is.
+    """The definition has errors and cannot be published.
 
-    `errors` lists all findings at once: the rule, where in the document, what to do, and the nearest name that exists.
-    Nothing was changed. `POST …/validate` runs the same checks without publishing.
+    `errors` lists all findings at once: the rule, the place in the document, what to do, and the nearest name that
+    exists. Nothing was changed. Correct the definition and publish again. `POST …/validate` runs the same checks
+    without publishing.
     """
 
     code = "definition-invalid"
@@ -30,11 +31,11 @@ class DefinitionInvalid(DomainError):
 
 
 class InterventionNotLegal(DomainError):
-    """What you asked for is not possible in the state that the instance is in.
+    """The instance is not in a state that allows this intervention.
 
-    An ended instance stays as it is. Only a halted one can be resumed; a step can be retried when it has failed or
-    timed out, or when the workflow halted at it; and nothing goes on after the workflow's deadline. Look at the
-    instance's state and choose again; `supersede` starts the case anew.
+    An ended instance cannot change. You can resume only a halted one. You can retry a step that failed or timed out, or
+    the step at which the workflow halted. After the workflow's deadline nothing continues. Check the state of the
+    instance and choose again; `supersede` starts the case anew.
     """
 
     code = "intervention-not-legal"
@@ -43,10 +44,10 @@ class InterventionNotLegal(DomainError):
 
 
 class OutcomeUnresolved(DomainError):
-    """The step's last request was sent and nobody knows whether it took effect.
+    """The step's last request was sent, and nobody knows whether it took effect.
 
-    Its effect is of the kind that must not happen twice. Open its quarantine case, find out, and record the finding;
-    with `did_not_happen` the step can be retried.
+    This effect must not happen twice. Open the quarantine case, find out what happened, and record the finding. If it
+    is `did_not_happen`, you can retry the step.
     """
 
     code = "outcome-unresolved"
@@ -56,10 +57,10 @@ class OutcomeUnresolved(DomainError):
 
 
 class NoPlaceFree(DomainError):
-    """The organization has as many runs under way as it may have, so this one stays halted.
+    """The organization has reached its limit of concurrent runs, so this run stays halted.
 
-    Try again when one of them has ended, or ask an administrator to raise the organization's limit. Runs that have not
-    begun yet queue by themselves; one that a person stopped goes on only when a person says so.
+    Try again when one of them has ended, or ask an administrator to raise the limit. Runs that have not started yet
+    wait in a queue and start on their own. A run that a person stopped continues only when a person resumes it.
     """
 
     code = "no-place-free"
@@ -69,11 +70,11 @@ class NoPlaceFree(DomainError):
 
 
 class MessageStillRefused(DomainError):
-    """The parked message was tried again and cannot be taken in as it is; it stays parked.
+    """Holdpoint tried the parked message again and still cannot accept it. It stays parked.
 
-    Driving again lowers no check: it must be signed by a live key with `orchestrator:write`, name that key's
-    organization and fit the schema of its type. Correct what is named, or have the module send the
-    event again, with the same event_id.
+    A retry skips no check. The message has to be signed by a live key with `orchestrator:write`, name that key's
+    organization and match the schema of its type. Correct what is named, or have the module send the event again with
+    the same event_id.
     """
 
     code = "message-still-refused"
@@ -82,10 +83,10 @@ class MessageStillRefused(DomainError):
 
 
 class MessageGone(DomainError):
-    """The message is no longer in its stream, so there is nothing to drive again.
+    """The message is no longer in its stream, so it cannot be processed again.
 
-    What a parked message says is kept in its stream only, for seven days. Have the module send the event again, with
-    the same event_id, and dismiss this row.
+    Only the stream keeps the content of a parked message, for seven days. Have the module send the event again with the
+    same event_id, and dismiss this row.
     """
 
     code = "message-gone"
@@ -94,9 +95,9 @@ class MessageGone(DomainError):
 
 
 class StreamsUnavailable(DomainError):
-    """The streams cannot be reached, so the message could not be read.
+    """The event streams cannot be reached, so the message could not be read.
 
-    Nothing was changed. Look at `/health/ready`, and try again when `streams` is well.
+    Nothing was changed. Check `/health/ready`, and try again when `streams` is up.
     """
 
     code = "streams-unavailable"

@@ -1,17 +1,17 @@
 """The ledger actions of this app, with their wording for people."""
 
 ACTIONS: dict[str, str] = {
-    "workflow.queued": "queued a workflow run until there is room",
+    "workflow.queued": "queued a workflow run until a slot is free",
     "workflow.started": "started a workflow run",
-    "workflow.advanced": "took a workflow run further",
+    "workflow.advanced": "advanced a workflow run",
     "workflow.halted": "halted a workflow run",
     "workflow.completed": "completed a workflow run",
     "workflow.cancelled": "cancelled a workflow run",
     "workflow.intervened": "intervened in a workflow run",
-    "workflow.event_redriven": "drove a kept event again",
-    "workflow.outgoing_redriven": "had a parked outgoing event published again",
-    "workflow.message_redriven": "drove a parked message of a stream again",
-    "workflow.message_dismissed": "dismissed a parked message of a stream",
+    "workflow.event_redriven": "processed an unmatched event again",
+    "workflow.outgoing_redriven": "ordered a parked outgoing event to be published again",
+    "workflow.message_redriven": "processed a parked stream message again",
+    "workflow.message_dismissed": "dismissed a parked stream message",
     "workflow.bulk_ordered": "ordered the same intervention for many runs",
     "definition.created": "drafted a workflow definition",
     "definition.cloned": "cloned a workflow definition",
@@ -25,6 +25,6 @@ ACTIONS: dict[str, str] = {
     "webhook_endpoint.removed": "removed a webhook endpoint",
     "webhook_endpoint.secret_rotated": "gave a webhook endpoint a new secret",
     "webhook_endpoint.tested": "sent a test to a webhook endpoint",
-    "webhook_endpoint.redelivered": "had the failed webhooks of an endpoint sent again",
-    "webhook_delivery.redelivered": "had a webhook sent again",
+    "webhook_endpoint.redelivered": "ordered the failed webhooks of an endpoint to be sent again",
+    "webhook_delivery.redelivered": "ordered a webhook to be sent again",
 }

@@ -63,7 +63,7 @@ class AttemptAdmin(WithdrawPages):
     ]
     hot = True
     search_fields = ["id"]  # what is searched is in `matches`; this makes the box appear
-    search_help_text = "A whole id of an attempt, a trace id or an idempotency key."
+    search_help_text = "The full id of an attempt, a trace id or an idempotency key."
     ordering = ["-id"]
     fields = [
         "state_shown",
@@ -101,7 +101,8 @@ class AttemptAdmin(WithdrawPages):
         Act(
             "cancel",
             "Withdraw",
-            "Ends it before anything ran: it is denied, and its hold ends. After its first lease it is too late.",
+            "Denies the attempt before anything runs, and ends its hold. You cannot withdraw an attempt after its "
+            "first lease.",
             cancel,
             ReasonForm,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,

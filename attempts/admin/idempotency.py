@@ -15,7 +15,7 @@ class IdempotencyRecordAdmin(ConsoleAdmin):
     list_display = ["key", "scope", "status", "first_used_at", "expires_at"]
     hot = True
     search_fields = ["key"]
-    search_help_text = "A whole key, or the id of its attempt."
+    search_help_text = "A full key, or the id of its attempt."
     list_before_template = "admin/holdpoint/key_list.html"
     ordering = ["-id"]
     fields = [

@@ -51,20 +51,20 @@ class SecretsForm(forms.Form):
         label="Bot token",
         max_length=255,
         widget=UnfoldAdminPasswordWidget(attrs=SECRET),
-        help_text="Begins with xoxb-.",
+        help_text="It begins with xoxb-.",
     )
     signing_secret = forms.CharField(
         label="Signing secret",
         max_length=255,
         widget=UnfoldAdminPasswordWidget(attrs=SECRET),
-        help_text="From the app's Basic Information.",
+        help_text="You find it under Basic Information in the Slack app's settings.",
     )
 
 
 class ConnectForm(SecretsForm, OfOrganization):
     name = forms.CharField(max_length=80, widget=UnfoldAdminTextInputWidget)
     team_id = forms.CharField(
-        label="Workspace id", max_length=32, widget=UnfoldAdminTextInputWidget, help_text="Such as T024BE7LD."
+        label="Workspace id", max_length=32, widget=UnfoldAdminTextInputWidget, help_text="For example T024BE7LD."
     )
     field_order = ["organization", "name", "team_id", "bot_token", "signing_secret"]
 
@@ -79,16 +79,18 @@ class RouteForm(OfOrganization):
         max_length=63,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Its slug. Empty: all.",
+        help_text="The contract's slug. Leave it empty for all contracts.",
     )
-    tier = forms.CharField(max_length=63, required=False, widget=UnfoldAdminTextInputWidget, help_text="Empty: all.")
+    tier = forms.CharField(
+        max_length=63, required=False, widget=UnfoldAdminTextInputWidget, help_text="Leave it empty for all tiers."
+    )
     workspace: Any = forms.ModelChoiceField(queryset=None, required=False, widget=UnfoldAdminSelectWidget)
     chat_channel = forms.RegexField(
         r"^[CGD][A-Z0-9]{2,30}$",
-        label="Channel's id",
+        label="Channel id",
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="For Slack: such as C024BE91L. Invite the app to the channel first.",
+        help_text="For Slack, for example C024BE91L. Invite the app to the channel first.",
     )
     digest_minutes = forms.IntegerField(
         label="Minutes between digests",
@@ -96,7 +98,7 @@ class RouteForm(OfOrganization):
         min_value=0,
         max_value=LONGEST_DIGEST,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="For mail: 0 sends one for each review, at once.",
+        help_text="For mail. With 0, every review sends its own message at once.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -107,17 +109,17 @@ class RouteForm(OfOrganization):
 
 def connect(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     made = workspace_connect(actor=console_actor(request), at=timezone.now(), **data)
-    return model_admin.done(request, made, "Connected. Put the address below into the app's settings.")
+    return model_admin.done(request, made, "Connected. Now enter the address below in the Slack app's settings.")
 
 
 def replace_secrets(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]) -> str:
     workspace_secrets_replace(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
-    return "Replaced. The workspace is active, and what was waiting is sent."
+    return "Replaced. The workspace is active, and waiting messages are sent."
 
 
 def disable_workspace(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]) -> str:
     workspace_disable(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
-    return "Disabled. Nothing is sent to it, and nobody decides through it."
+    return "Disabled. Nothing is sent to it, and nobody can decide through it."
 
 
 def add_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
@@ -130,28 +132,28 @@ def add_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: 
         workspace_id=workspace.id if workspace else None,
         **data,
     )
-    return model_admin.done(request, made, "Made. It tells of reviews that are asked for from now on.")
+    return model_admin.done(request, made, "Created. It announces reviews that open from now on.")
 
 
 def disable_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]) -> str:
     route_disable(actor=console_actor(request), at=timezone.now(), route_id=obj.id, **data)
-    return "Disabled. What was waiting is kept until it is enabled."
+    return "Disabled. Waiting messages are kept until you enable it."
 
 
 def enable_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]) -> str:
     route_enable(actor=console_actor(request), at=timezone.now(), route_id=obj.id)
-    return "Enabled. What was waiting is sent, unless its review has ended."
+    return "Enabled. Waiting messages are sent, unless their review has ended."
 
 
 def unlink(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatIdentity, data: dict[str, Any]) -> HttpResponse:
     chat_identity_unlink(actor=console_actor(request), at=timezone.now(), identity_id=obj.id, **data)
-    messages.success(request, "Unlinked. Clicks of that account decide nothing from now on.")
+    messages.success(request, "Unlinked. That account cannot decide anything from now on.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
 def resend(model_admin: ConsoleAdmin, request: HttpRequest, obj: Notification, data: dict[str, Any]) -> str:
     notification_resend(actor=console_actor(request), at=timezone.now(), notification_id=obj.id)
-    return "It is sent again in a moment, unless its review has ended."
+    return "The message will be sent again shortly, unless its review has ended."
 
 
 class StatePages(ConsoleAdmin):
@@ -164,7 +166,11 @@ class StatePages(ConsoleAdmin):
 class ChatWorkspaceAdmin(StatePages):
     addable = True
     add_act = Act(
-        "connect", "Connect a Slack workspace", "The secrets are sealed and never shown again.", connect, ConnectForm
+        "connect",
+        "Connect a Slack workspace",
+        "Holdpoint encrypts the secrets and never shows them again.",
+        connect,
+        ConnectForm,
     )
     list_display = ["name", "organization", "team_id", "state_shown", "disabled_reason", "created_at"]
     list_select_related = ["organization"]
@@ -183,14 +189,14 @@ class ChatWorkspaceAdmin(StatePages):
         Act(
             "replace-secrets",
             "Replace the secrets",
-            "Both secrets are replaced at once, and the workspace is active again.",
+            "Replaces both secrets at once and makes the workspace active again.",
             replace_secrets,
             SecretsForm,
         ),
         Act(
             "disable",
             "Disable",
-            "Nothing is sent to this workspace, and from the next click on nobody decides through it.",
+            "Nothing more is sent to this workspace, and nobody can decide through it from now on.",
             disable_workspace,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
@@ -209,7 +215,7 @@ class NotificationRouteAdmin(StatePages):
     add_act = Act(
         "create",
         "Add a notification route",
-        "It tells of reviews that are asked for from now on. Messages carry no content.",
+        "The route announces reviews that open from now on. Messages do not contain the content of the action.",
         add_route,
         RouteForm,
         button="Add",
@@ -233,7 +239,7 @@ class NotificationRouteAdmin(StatePages):
         Act(
             "disable",
             "Disable",
-            "Nothing more is sent by this route. What waits is kept until it is enabled.",
+            "This route sends nothing more. Waiting messages are kept until you enable it.",
             disable_route,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
@@ -242,7 +248,7 @@ class NotificationRouteAdmin(StatePages):
         Act(
             "enable",
             "Enable",
-            "The route sends again, also what was waiting, unless its review has ended.",
+            "The route sends again. Waiting messages are sent too, unless their review has ended.",
             enable_route,
             available=lambda obj: obj.state == RouteState.DISABLED,
         ),
@@ -267,7 +273,7 @@ class ChatIdentityAdmin(ConsoleAdmin):
         Act(
             "unlink",
             "Unlink",
-            "Clicks of this account decide nothing from now on. The person can link it again.",
+            "This account cannot decide anything from now on. The person can link it again.",
             unlink,
             ReasonForm,
             danger=True,
@@ -308,7 +314,7 @@ class NotificationAdmin(ConsoleAdmin):
         Act(
             "resend",
             "Send again",
-            "The message is tried again in a moment, unless its review has ended.",
+            "Holdpoint sends the message again shortly, unless its review has ended.",
             resend,
             available=lambda obj: obj.state in AGAIN,
         )

@@ -33,16 +33,19 @@ class FindingForm(forms.Form):
         choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in Finding)],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="What you found out at the receiver's side.",
+        help_text="What you found out from the receiver.",
     )
     evidence_ref = forms.CharField(
-        max_length=200, required=False, widget=UnfoldAdminTextInputWidget, help_text="Where that is written down."
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="A reference to where this is documented.",
     )
 
 
 class IncidentForm(forms.Form):
     incident_ref = forms.RegexField(
-        r"^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,199}$", widget=UnfoldAdminTextInputWidget, help_text="Such as INC-17."
+        r"^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,199}$", widget=UnfoldAdminTextInputWidget, help_text="For example INC-17."
     )
 
 
@@ -58,13 +61,13 @@ def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
 
 def said(answer: Answer, what: str) -> str:
     if answer.status >= 400:
-        return "The gates denied the new attempt; the denial is on record and the case stays open."
+        return "The new attempt was denied. The denial is on record, and the case stays open."
     return f"{what} The new attempt is {answer.attempt_id}."
 
 
 def accept(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
     quarantine_accept(actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data))
-    return "Accepted: the outcome stands as it is."
+    return "Accepted. The outcome stays as it is."
 
 
 def retry(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
@@ -139,7 +142,8 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "authorize-retry",
             "Authorize a retry",
-            "Only when you found that it did not happen. A new attempt passes the same gates; this one stays failed.",
+            "Use this only if you found that it did not happen. A new attempt goes through the same checks. This "
+            "attempt stays failed.",
             retry,
             FindingForm,
             available=is_open,
@@ -147,15 +151,28 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "compensate",
             "Compensate",
-            "Only when you found that it happened. A new attempt under the compensation contract passes its gates.",
+            "Use this only if you found that it happened. A new attempt goes through the checks of the compensation "
+            "contract.",
             compensate,
             FindingForm,
             available=is_open,
         ),
         Act(
-            "accept", "Accept", "The outcome stands as it is; nothing follows.", accept, FindingForm, available=is_open
+            "accept",
+            "Accept",
+            "The outcome stays as it is, and the case is resolved. Nothing more happens.",
+            accept,
+            FindingForm,
+            available=is_open,
         ),
-        Act("link-incident", "Link an incident", "The case stays open.", incident, IncidentForm, available=is_open),
+        Act(
+            "link-incident",
+            "Link an incident",
+            "Links an incident to the case. The case stays open.",
+            incident,
+            IncidentForm,
+            available=is_open,
+        ),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:

@@ -37,7 +37,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 class KindFilter(StatusFilter):
-    title = "kind, of those that wait"
+    title = "kind of open review"
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ class ReviewAdmin(ConsoleAdmin):
     list_filter = [StatusFilter, KindFilter]
     hot = True
     search_fields = ["id"]
-    search_help_text = "The id of a review, of its attempt, or of the workflow step that waits for it."
+    search_help_text = "The id of a review, its attempt, or the workflow step that waits for it."
     fields = [
         "kind",
         "attempt",

@@ -32,7 +32,7 @@ def attempt_list(
     return Attempt.objects.order_by("-id").filter(**{name: value for name, value in exact.items() if value is not None})
 
 
-WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a place in a cap"}
+WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a free slot"}
 
 
 def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]:

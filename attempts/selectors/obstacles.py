@@ -85,7 +85,7 @@ def _queue(attempt: Attempt) -> list[Obstacle]:
         "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
         "queued_until": attempt.queued_until.isoformat(),
     }
-    return [Obstacle("cap", "waits for a place in a cap", facts)]
+    return [Obstacle("cap", "waits for a free slot", facts)]
 
 
 def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:

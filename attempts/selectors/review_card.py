@@ -114,7 +114,7 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: Standing, now
         "allowed": True,
         "verdicts": _verdicts(review, standing),
         "reason": None,
-        "detail": "Your word counts." if standing.approval_helps else TierComplete.summary(),
+        "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
         "on_behalf_of": _represented(review, standing),
     }
 

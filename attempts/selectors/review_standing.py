@@ -141,10 +141,10 @@ def _known(people: Iterable[UUID | None]) -> set[UUID]:
 
 def _excluded(review: Review, reason: Exclusion) -> DomainError:
     if reason is Exclusion.OWN_REQUEST:
-        words = "You are behind this request, or would decide for whoever is."
+        words = "You are behind this request, or you would decide on behalf of somebody who is."
         return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.AUTHORIZED_IT:
-        words = "You authorized this attempt, or would decide for whoever did."
+        words = "You authorized this attempt, or you would decide on behalf of somebody who did."
         return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.NOT_A_REVIEWER:
         words = f"This review is for the tier {' and the tier '.join(part['tier'] for part in review.parts)}."

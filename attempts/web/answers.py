@@ -47,9 +47,11 @@ ANSWERS: dict[str, Answer] = {
     "confirm": Answer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
     "override": Answer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
     "decline": Answer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
-    "claim": Answer(review_claim, NothingForm, "Claimed: it is yours for 15 minutes.", decides=False),
+    "claim": Answer(
+        review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
+    ),
     "release": Answer(review_release, NothingForm, "Given back to the queue.", decides=False),
-    "delegate": Answer(review_delegate, DelegateForm, "Delegated: they decide in your place now.", decides=False),
+    "delegate": Answer(review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False),
 }
 OUTCOMES = {
     ReviewStatus.APPROVED: "Released",

@@ -81,11 +81,11 @@ def ended_by(card: Card) -> str:
     """Who decided, in words; empty while it is open."""
     review, votes = card.review, card.votes
     if review.status == ReviewStatus.REQUESTED:
-        return "The deadline has passed. Expiry denies; it never approves." if card.overdue else ""
+        return "The deadline has passed, so it is denied. Expiry never approves." if card.overdue else ""
     if review.status == ReviewStatus.EXPIRED:
-        return "Nobody decided in time. Expiry denies; it never approves."
+        return "Nobody decided in time, so it is denied. Expiry never approves."
     if review.status == ReviewStatus.CANCELED or not votes:
-        return "It ended without a decision: who asked took it back, or the workflow went on otherwise."
+        return "It ended without a decision: the caller cancelled it, or the workflow continued without it."
     names = [vote["voter"] for vote in votes if vote["verdict"] != VoteVerdict.DECLINE]
     return f"{review.status.capitalize()} by {' and '.join(names) or 'somebody'}."
 

@@ -21,7 +21,7 @@ MODES = {
     MailMode.ROUTE: "As my organization sends it",
     MailMode.EACH: "A mail for each review, at once",
     MailMode.DIGEST: "One mail for all, every hour or as my organization set it",
-    MailMode.OFF: "No mail, no reminders either",
+    MailMode.OFF: "No mail and no reminders",
 }
 
 
@@ -74,4 +74,4 @@ class UnlinkView(OwnPage):
 
     def post(self, request: HttpRequest, identity_id: UUID) -> HttpResponse:
         chat_identity_unlink_own(actor=self.actor, at=timezone.now(), identity_id=identity_id)
-        return self.back(request, "Unlinked. Clicks of that account decide nothing from now on.")
+        return self.back(request, "Unlinked. That account cannot decide anything from now on.")

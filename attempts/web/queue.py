@@ -34,9 +34,9 @@ VIEW_NAMES = {
     QueueView.HISTORY: "History",
 }
 EMPTY_WORDS = {
-    QueueView.MINE: "You have claimed nothing. Claim an item on its card, and it stays here for 15 minutes.",
-    QueueView.GROUPS: "Nothing waits for you. New items appear here by themselves.",
-    QueueView.UNCLAIMED: "Everything that waits for your groups is claimed, or nothing waits.",
+    QueueView.MINE: "You have no claimed items. Claim an item on its card, and it stays here for 15 minutes.",
+    QueueView.GROUPS: "Nothing waits for you. New items appear here on their own.",
+    QueueView.UNCLAIMED: "Nothing waits for your groups, or everything is claimed.",
     QueueView.EXPIRING: "Nothing of yours expires within the hour.",
     QueueView.WAITING: "Nothing that you signed waits for somebody else.",
     QueueView.ALL: "Nothing is open in your organizations.",
@@ -84,7 +84,7 @@ def queue_context(*, reader: Reader, wanted: QueueFilter, now: datetime, after: 
         "rows": page.rows,
         "next_query": query_of(wanted, after=str(page.next)) if page.next else "",
         "first_query": query_of(wanted) if after else "",
-        "empty": "Nothing matches. Take a filter away." if filtered else EMPTY_WORDS[wanted.view],
+        "empty": "Nothing matches. Remove a filter." if filtered else EMPTY_WORDS[wanted.view],
         "filtered": filtered,
         "is_history": wanted.view is QueueView.HISTORY,
         "risks": list(RISKS),

@@ -154,7 +154,7 @@ def _command(workspace: ChatWorkspace, *, chat_user: str, text: str) -> HttpResp
         chat_identity_link(workspace=workspace, chat_user=chat_user, code=code.strip()[:40], at=timezone.now())
     except DomainError as refusal:
         return _whispered(entities(in_words(refusal)))
-    return _whispered("Linked. What you decide here counts as your word in Holdpoint.")
+    return _whispered("Linked. What you decide here counts as your vote in Holdpoint.")
 
 
 def _whispered(text: str) -> HttpResponse:

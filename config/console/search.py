@@ -39,7 +39,7 @@ BY_ID: tuple[tuple[str, Callable[[UUID], Iterable[Any]]], ...] = (
     ("run, by its case", lambda id_: runs_by_case(case_id=id_)),
     ("run, by a correlation id", lambda id_: runs_by_correlation(correlation_id=id_)),
     ("event, by its module's id", lambda id_: events_by_event_id(event_id=id_)),
-    ("event that no run took, by its correlation id", lambda id_: events_by_correlation(correlation_id=id_)),
+    ("unmatched event, by its correlation id", lambda id_: events_by_correlation(correlation_id=id_)),
 )
 BY_TEXT: tuple[tuple[str, Callable[[str], Iterable[Any]]], ...] = (
     ("attempt, by its trace", lambda text: attempts_by_trace(trace=text)),

@@ -102,7 +102,7 @@ def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
 
 def add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     made = service_account_create(actor=asking.actor, at=timezone.now(), organization=asking.organization, **data)
-    return _done(asking, f"The service account {made.slug} is there. It gets its key when you send the first request.")
+    return _done(asking, f"The service account {made.slug} is ready. It gets its key with the first request.")
 
 
 def add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
@@ -113,14 +113,14 @@ def add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
         starter=starter(data["starter"]),
         slug=data["slug"],
     )
-    return _done(asking, f"{contract} is drafted, with all ten documents. Now its owners have to approve.")
+    return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
 
 
 def first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     """The line is shown once: it holds a new key."""
     contract, account = asking.found.contract, asking.found.account
     if contract is None or account is None or not asking.found.is_open:
-        raise WrongState("There is no open contract yet, or no service account.")
+        raise WrongState("You need an open contract and a service account first.")
     now = timezone.now()
     issued = api_key_issue(
         actor=asking.actor,
@@ -148,31 +148,31 @@ Perform = Callable[[Asking, dict[str, Any]], HttpResponse]
 FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "people": (
         "Add a person",
-        "Whoever drafts a contract cannot approve it, and whoever asks cannot release: it takes at least one person "
-        "besides you, who owns the ten areas, and a reviewer. In a trial that may be the same person.",
+        "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
+        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
         "Add the person",
         PersonForm,
         add_person,
     ),
     "account": (
         "Add a service account",
-        "Services call Holdpoint with a key of their own. An account is one service; it asks, it never decides.",
+        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
         "Add the account",
         AccountForm,
         add_account,
     ),
     "contract": (
         "A contract from a starter",
-        "A contract says what may be asked for and what happens then. It starts with ten filled-in documents and a "
-        "published policy, and takes nothing until the owners of all ten areas have approved.",
+        "A contract says what services can ask for and what happens then. It starts with ten complete documents and "
+        "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
         add_contract,
     ),
     "call": (
         "The first request",
-        f"The next page shows one line for your shell, with a new key of your service account that is valid for "
-        f"{KEY_DAYS} day and may only ask. It is shown once.",
+        f"The next page shows one command for your shell, once. It contains a new key of your service account. The key "
+        f"is valid for {KEY_DAYS} day and can only create attempts.",
         "Make the line",
         CallForm,
         first_call,

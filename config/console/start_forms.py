@@ -30,12 +30,12 @@ class PersonForm(forms.Form):
     )
     password = forms.CharField(
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="At least twelve characters. Tell them yourself; nobody can read it here.",
+        help_text="At least twelve characters. Give it to the person yourself: nobody can read it here later.",
     )
     roles = forms.MultipleChoiceField(
         choices=[(name, words) for name, (words, _) in ROLE_SETS.items()],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="In a larger organization the nine owning groups are different people; roles can be moved later.",
+        help_text="In a larger organization the nine owning groups are different people. You can change roles later.",
     )
 
     def clean_password(self) -> str:
@@ -47,7 +47,7 @@ class PersonForm(forms.Form):
 
 class AccountForm(forms.Form):
     slug = forms.RegexField(
-        SLUG, initial="caller", widget=UnfoldAdminTextInputWidget, help_text="Small letters, digits and dashes."
+        SLUG, initial="caller", widget=UnfoldAdminTextInputWidget, help_text="Lower-case letters, digits and dashes."
     )
     description = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
 
@@ -62,7 +62,7 @@ class StarterForm(forms.Form):
         SLUG,
         initial="first-contract",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Part of the address that callers use: small letters, digits and dashes.",
+        help_text="Part of the address that callers use. Lower-case letters, digits and dashes.",
     )
 
 

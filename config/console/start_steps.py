@@ -45,46 +45,50 @@ def _organization(found: SetUp, region: str, administrator: bool) -> Step:
     one = found.organization
     title, add = "Create an organization", reverse("admin:governance_organization_add")
     if one is None:
-        text = f"A tenant: everything else belongs to one. Choose {region or 'your region'} among its regions."
-        why = "" if administrator else "An administrator of the installation does this."
+        text = f"Everything else belongs to an organization. Choose {region or 'your region'} as one of its regions."
+        why = "" if administrator else "An administrator of the installation has to do this."
         return Step("organization", title, text, False, "Create it", "" if why else add, why)
     change = reverse("admin:governance_organization_change", args=[one.id])
     if not one.regions:
         return Step(
-            "organization", title, f"{one.name} has no region, so everything is denied.", False, "Set it", change
+            "organization", title, f"{one.name} has no region, so every attempt is denied.", False, "Set it", change
         )
     text = f"{one.name}, in {', '.join(one.regions)}."
     if region and region not in one.regions:
-        text += f" This installation runs in {region}: what may not leave the organization's regions is denied here."
+        text += f" This installation runs in {region}."
+        text += " Attempts that may not leave the organization's regions are denied here."
     return Step("organization", title, text, True, "Look at it", change)
 
 
 def _people(found: SetUp) -> Step:
-    title, blocked = "Add people", "" if found.organization else "First the organization."
+    title, blocked = "Add people", "" if found.organization else "Create the organization first."
     if found.has_people:
-        text = "Every area has an owner, and somebody reviews."
+        text = "Every area has an owner, and there is a reviewer."
     elif found.reviewers == 0 and found.owners_missing:
-        text = "Somebody has to own the ten areas, and somebody has to review. Nobody approves their own work."
+        text = "You need owners for the ten areas and at least one reviewer. Nobody can approve their own work."
     elif found.owners_missing:
         text = f"Nobody is in {', '.join(found.owners_missing)} yet."
     else:
-        text = "Nobody is a reviewer yet: what is held would wait for ever."
+        text = "There is no reviewer yet, so nobody could decide on held actions."
     return Step("people", title, text, found.has_people, "Add a person", _form(found, "people"), blocked)
 
 
 def _account(found: SetUp) -> Step:
-    title, blocked = "Add a service account", "" if found.organization else "First the organization."
+    title, blocked = "Add a service account", "" if found.organization else "Create the organization first."
     if found.account is None:
-        text = "The service that will ask. It gets a key in the last step but one."
+        text = "The account of the service that will ask. It gets its key in the step “Send the first request”."
         return Step("account", title, text, False, "Add it", _form(found, "account"), blocked)
     url = reverse("admin:governance_serviceaccount_change", args=[found.account.id])
-    return Step("account", title, f"{found.account.slug} is there.", True, "Look at it", url)
+    return Step("account", title, f"{found.account.slug} is ready.", True, "Look at it", url)
 
 
 def _contract(found: SetUp) -> Step:
-    title, blocked = "Draft a contract from a starter", "" if found.organization else "First the organization."
+    title, blocked = "Draft a contract from a starter", "" if found.organization else "Create the organization first."
     if found.contract is None:
-        text = "What may be asked for, and what happens then. No JSON to type: every starter is complete."
+        text = (
+            "A contract says what services can ask for and what happens then. Every starter is complete, so you do "
+            "not have to write JSON."
+        )
         return Step("contract", title, text, False, "Choose a starter", _form(found, "contract"), blocked)
     url = reverse("admin:governance_contract_change", args=[found.contract.id])
     return Step("contract", title, f"{found.contract}: {found.contract.title}.", True, "Look at it", url)
@@ -93,18 +97,26 @@ def _contract(found: SetUp) -> Step:
 def _board(found: SetUp) -> Step:
     title = "Have the ten areas approved"
     if found.contract is None:
-        return Step("board", title, "The owners read the documents and approve.", False, blocked="First the contract.")
+        return Step(
+            "board", title, "The owners read the documents and approve.", False, blocked="Draft the contract first."
+        )
     url = reverse("admin:governance_contract_readiness", args=[found.contract.id])
     text = f"{found.approved} of {TEN} areas are approved."
     if not found.is_ready:
-        text += " The owners sign in and decide on the board; whoever wrote a document cannot approve it."
+        text += " The owners sign in and decide on the board. Nobody can approve a document that they wrote."
     return Step("board", title, text, found.is_ready, "Readiness board", url)
 
 
 def _open(found: SetUp) -> Step:
     title = "Open the contract"
     if found.contract is None or not found.is_ready:
-        return Step("open", title, "From the next request on it takes attempts.", False, blocked="First the approvals.")
+        return Step(
+            "open",
+            title,
+            "The contract then accepts attempts from the next request on.",
+            False,
+            blocked="Get the approvals first.",
+        )
     url = reverse("admin:governance_contract_act", args=[found.contract.id, "open"])
     if found.is_open:
         look = reverse("admin:governance_contract_change", args=[found.contract.id])
@@ -117,12 +129,14 @@ def _call(found: SetUp, said: Asked) -> Step:
     done = said.attempt is not None
     if not found.is_open:
         return Step(
-            "call", title, "One line for your shell, with a key in it.", done, blocked="First open the contract."
+            "call", title, "One command for your shell, with a key in it.", done, blocked="Open the contract first."
         )
     if found.account is None:
-        return Step("call", title, "One line for your shell.", done, blocked="First the service account.")
+        return Step("call", title, "One command for your shell.", done, blocked="Add the service account first.")
     text = (
-        f"The newest attempt is {said.attempt.state}." if said.attempt else "One line for your shell, with a key in it."
+        f"The newest attempt is {said.attempt.state}."
+        if said.attempt
+        else "One command for your shell, with a key in it."
     )
     return Step("call", title, text, done, "Make the line", _form(found, "call"))
 
@@ -130,9 +144,19 @@ def _call(found: SetUp, said: Asked) -> Step:
 def _review(found: SetUp, said: Asked) -> Step:
     title = "Decide on it in the review queue"
     if said.decided is not None:
-        return Step("review", title, "A person has decided: that is the whole way.", True, "Review queue", REVIEW_PAGES)
+        return Step(
+            "review",
+            title,
+            "A person has decided. You have seen the whole process.",
+            True,
+            "Review queue",
+            REVIEW_PAGES,
+        )
     if said.waiting is not None:
-        text = "It waits there for a reviewer. Sign in as one: the operator does not decide."
+        text = "The action waits there for a reviewer. Sign in as a reviewer to decide: operators cannot."
         return Step("review", title, text, False, "Review queue", REVIEW_PAGES)
-    text = "What the policy holds waits there for a reviewer; what passes or is denied does not show up."
-    return Step("review", title, text, False, blocked="First the request.")
+    text = (
+        "Actions that the policy holds wait there for a reviewer. Actions that are allowed or denied do not appear "
+        "there."
+    )
+    return Step("review", title, text, False, blocked="Send the request first.")

@@ -41,7 +41,10 @@ class ContractForm(ConsoleForm):
         choices=choices(Effect),
         initial=Effect.ONCE.value,
         widget=UnfoldAdminSelectWidget,
-        help_text="What happens when the action is sent twice. “once” is the safe choice: never retried by itself.",
+        help_text=(
+            "What happens if the action is sent twice. “once” is the safe choice: Holdpoint never retries it on its "
+            "own."
+        ),
     )
     risk_tier = forms.ChoiceField(
         choices=choices(RiskTier), initial=RiskTier.HIGH.value, widget=UnfoldAdminSelectWidget
@@ -50,18 +53,18 @@ class ContractForm(ConsoleForm):
         choices=choices(AdapterName),
         initial=AdapterName.EXTERNAL.value,
         widget=UnfoldAdminSelectWidget,
-        help_text="How it is carried out. “external”: the caller does it and reports.",
+        help_text="Who carries out the action. “external”: the caller does it and reports the result.",
     )
     review_owner = forms.ChoiceField(
         choices=[],
         widget=UnfoldAdminSelectWidget,
-        help_text="The reviewer tier that answers for held attempts.",
+        help_text="The reviewer tier that decides on held attempts.",
     )
     policy_slug = forms.RegexField(
         SLUG,
         label="Policy",
         widget=SuggestInput,
-        help_text="Its active version decides. Without one, every attempt is denied.",
+        help_text="The active version of this policy decides. If no version is active, every attempt is denied.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,7 +81,7 @@ class NewContractForm(ContractForm):
     slug = forms.RegexField(
         SLUG,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Part of the address that callers use: small letters, digits and dashes.",
+        help_text="Part of the address that callers use. Lower-case letters, digits and dashes.",
     )
     field_order = ["organization", "slug", "title"]
 
@@ -92,31 +95,33 @@ class NewContractForm(ContractForm):
 def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     actor = model_admin.require_operator(request, data["organization"].id)
     contract = contract_create(actor=actor, at=timezone.now(), **data)
-    messages.success(request, "Drafted with the safe default documents. Look at each area and ask its owners.")
+    messages.success(
+        request, "Draft created with the safe default documents. Check each area, then ask its owners to approve."
+    )
     return HttpResponseRedirect(model_admin.page_url("readiness", contract.id))
 
 
 def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     changes = {name: value for name, value in data.items() if value != getattr(obj, name)}
     if not changes:
-        return "Nothing was different."
+        return "Nothing was changed."
     contract_change(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, core=changes)
-    return "Changed. Approvals that were carried over count only while these fields stay as they were."
+    return "Changed. Approvals from the version before count only if these fields are the same as there."
 
 
 def open_it(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     contract_open(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
-    return "Open. It takes attempts from the next request on."
+    return "Open. It accepts attempts from the next request on."
 
 
 def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     contract_suspend(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
-    return "Suspended. No attempt is taken from the next request on."
+    return "Suspended. It accepts no attempts from the next request on."
 
 
 def retire(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     contract_retire(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
-    return "Retired, for ever."
+    return "Retired for good."
 
 
 def new_version(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> HttpResponse:
@@ -126,7 +131,7 @@ def new_version(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, 
 
 def discard(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> HttpResponse:
     contract_discard(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
-    messages.success(request, f"The draft {obj} is gone.")
+    messages.success(request, f"The draft {obj} is deleted.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
@@ -138,8 +143,8 @@ def missing_areas(request: HttpRequest, obj: Contract) -> dict[str, Any]:
 ADD = Act(
     "add",
     "Draft a contract",
-    "A draft executes nothing. It starts with the ten safe default documents, which you can change on its "
-    "readiness board; it can be opened when the owners of all ten areas have approved.",
+    "A draft executes nothing. It starts with ten safe default documents, which you can change on its readiness "
+    "board. You can open the contract when the owners of all ten areas have approved it.",
     create,
     NewContractForm,
 )
@@ -147,7 +152,7 @@ ACTS = [
     Act(
         "edit",
         "Edit",
-        "Drafts only; once open, a change is a new version.",
+        "You can edit only drafts. To change an open contract, make a new version.",
         edit,
         ContractForm,
         button="Save",
@@ -157,7 +162,7 @@ ACTS = [
     Act(
         "open",
         "Open",
-        "The contract takes attempts from the next request on. Its documents cannot be changed any more.",
+        "The contract accepts attempts from the next request on. Its documents cannot be changed any more.",
         open_it,
         available=lambda obj: obj.state in {"draft", "suspended"},
         template="admin/holdpoint/contract_open.html",
@@ -166,7 +171,7 @@ ACTS = [
     Act(
         "suspend",
         "Suspend",
-        "No attempt is taken from the next request on, on every process. It can be opened again.",
+        "The contract accepts no attempts from the next request on. You can open it again.",
         suspend,
         ReasonForm,
         available=lambda obj: obj.state == "open",
@@ -175,15 +180,15 @@ ACTS = [
     Act(
         "new-version",
         "New version",
-        "A draft with the same content. Approvals carry over and count while a document keeps its hash. This "
-        "version stays as it is.",
+        "Creates a draft with the same content. The approval of a document stays valid until you change the "
+        "document. This version does not change.",
         new_version,
         available=lambda obj: obj.state != "draft",
     ),
     Act(
         "retire",
         "Retire",
-        "This version takes no attempt ever again. Its record stays.",
+        "This version never accepts an attempt again. Its record stays.",
         retire,
         ReasonForm,
         available=lambda obj: obj.state != "retired",
@@ -192,7 +197,7 @@ ACTS = [
     Act(
         "discard",
         "Discard draft",
-        "The draft and its documents are deleted. Only while no owner has decided on it.",
+        "Deletes the draft and its documents. This is possible only while no owner has decided on it.",
         discard,
         available=lambda obj: obj.state == "draft",
         danger=True,

@@ -17,7 +17,7 @@ MOST_ROWS = 50_000
 # What a spreadsheet takes for the beginning of a formula, its full-width forms too, behind blanks or not.
 FORMULA = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
 NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
-CUT = "Only the newest {:,} rows are here. Narrow the filter for the others."
+CUT = "This file has only the newest {:,} rows. Narrow the filter to export the others."
 
 
 class Line:

@@ -31,17 +31,17 @@ def ask(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[s
         context_ref=data["context_ref"],
         person_id=person.id if person else None,
     )
-    return model_admin.done(request, row, "Asked for. Somebody else decides.")
+    return model_admin.done(request, row, "Requested. Another person has to decide.")
 
 
 def accept(model_admin: ConsoleAdmin, request: HttpRequest, obj: DeletionRequest, data: dict[str, Any]) -> str:
     deletion_accept(actor=console_actor(request), at=timezone.now(), deletion_id=obj.id, **data)
-    return "Accepted. The erasure is ordered and worked off in the background."
+    return "Accepted. The erasure is ordered and runs in the background."
 
 
 def refuse(model_admin: ConsoleAdmin, request: HttpRequest, obj: DeletionRequest, data: dict[str, Any]) -> str:
     deletion_refuse(actor=console_actor(request), at=timezone.now(), deletion_id=obj.id, **data)
-    return "Refused, with its reason."
+    return "Refused. The reason is on record."
 
 
 def blocked(request: HttpRequest, obj: DeletionRequest) -> dict[str, Any]:
@@ -82,7 +82,8 @@ class DeletionRequestAdmin(ConsoleAdmin):
     add_act = Act(
         "request",
         "Ask for a deletion",
-        "About a context reference or a person. Somebody else decides, until the due date of the regional profile.",
+        "Requests the deletion of a context reference or a person. Another person has to decide by the due date of "
+        "the regional profile.",
         ask,
         DeletionForm,
     )
@@ -90,7 +91,8 @@ class DeletionRequestAdmin(ConsoleAdmin):
         Act(
             "accept",
             "Accept",
-            "Orders the erasure: payloads and references go, the reference's salt is destroyed, proofs stay.",
+            "Orders the erasure. Payloads and references are erased, and the reference's salt is destroyed. Proofs "
+            "stay valid.",
             accept,
             ReasonForm,
             available=is_open,
@@ -101,7 +103,7 @@ class DeletionRequestAdmin(ConsoleAdmin):
         Act(
             "refuse",
             "Refuse",
-            "With a lawful reason, which stays on record.",
+            "Refuses the request with a lawful reason. The reason stays on record.",
             refuse,
             RefusalForm,
             available=is_open,

@@ -116,7 +116,7 @@ class ErasureOrderAdmin(ConsoleAdmin):
                 refusal = error
                 form.add_error(None, error.detail)
             else:
-                messages.success(request, "Ordered. It is worked off in the background.")
+                messages.success(request, "Ordered. The erasure runs in the background.")
                 return HttpResponseRedirect(self.page_url("change", order.id))
         context = {
             **self.admin_site.each_context(request),

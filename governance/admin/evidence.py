@@ -46,15 +46,20 @@ def evidence_act(kind: EvidenceKind) -> Act:
 
     def ask(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> HttpResponse:
         bundle, new = evidence_request(kind=kind, subject_id=obj.id, actor=console_actor(request), at=timezone.now())
-        said = "Asked for. It is built in the background." if new else "Nothing was added to the record since this one."
+        said = (
+            ("Requested. Holdpoint builds it in the background.")
+            if new
+            else "This bundle is up to date: nothing was added to the record since it was built."
+        )
         messages.success(request, said)
         return HttpResponseRedirect(reverse("admin:governance_evidencebundle_change", args=[bundle.id]))
 
     return Act(
         "evidence",
         "Build evidence",
-        "Puts everything on record about this into one zip that anybody can verify without Holdpoint: decisions, "
-        "people, receipts, ledger entries with their proofs, and a report to read. Who asked for it is on record.",
+        "Puts everything on record about this into one zip file: decisions, people, receipts, ledger entries with "
+        "their proofs, and a report to read. Anybody can verify the file without Holdpoint. The ledger records who "
+        "requested it.",
         ask,
     )
 
@@ -78,7 +83,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
     list_select_related = ["organization"]
     list_filter = [choice_filter("state", {state.value: state.value for state in EvidenceState})]
     search_fields = ["=id", "=subject_id", "=sha256"]
-    search_help_text = "The id of a bundle, of an attempt or of a run, or a SHA-256."
+    search_help_text = "The id of a bundle, an attempt or a run, or a SHA-256."
     ordering = ["-id"]
     fields = [
         "state_shown",
@@ -101,8 +106,8 @@ class EvidenceBundleAdmin(ConsoleAdmin):
         Act(
             "verify",
             "Verify",
-            "Runs the verifier that is inside the bundle over the stored file, and makes every decision in it again. "
-            "Nothing is written unless the file was altered.",
+            "Runs the bundle's own verifier on the stored file, and computes every decision in it again. Nothing is "
+            "recorded unless the file was altered.",
             verify,
             permission=AUDIT,
             available=lambda obj: obj.state == EvidenceState.READY,

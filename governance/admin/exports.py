@@ -32,7 +32,7 @@ def ask(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[s
     organization = data.pop("organization")
     actor = model_admin.require_operator(request, organization.id)
     row = export_request(actor=actor, at=timezone.now(), organization=organization, **data)
-    return model_admin.done(request, row, "Asked for. It is built in the background.")
+    return model_admin.done(request, row, "Requested. Holdpoint builds it in the background.")
 
 
 @admin.register(ExportRequest)
@@ -64,7 +64,7 @@ class ExportRequestAdmin(ConsoleAdmin):
     add_act = Act(
         "request",
         "Ask for an export",
-        "Everything about one context reference, or of the organization, as an archive of JSON files.",
+        "Builds an archive of JSON files with everything about one context reference or the whole organization.",
         ask,
         ExportForm,
     )

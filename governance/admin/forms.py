@@ -55,7 +55,7 @@ class ReasonForm(ConsoleForm):
         required=False,
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Up to 280 characters. No names, no patient data, no secrets: it is checked.",
+        help_text="Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint checks the text.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -20,14 +20,14 @@ def parse(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise JsonTextError(f"This is not JSON: {error.msg} (line {error.lineno}, column {error.colno}).") from None
     except RecursionError:
-        raise JsonTextError("This JSON is nested too deep.") from None
+        raise JsonTextError("This JSON is nested too deeply.") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise JsonTextError("An object has the same name twice; only one of them would count.")
+            raise JsonTextError("An object has the same name twice. Remove one of them: only one would count.")
         found[name] = value
     return found
 

@@ -25,7 +25,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
     list_select_related = ["organization"]
     hot = True
     search_fields = ["id"]
-    search_help_text = "The id of an entry or of what it is about."
+    search_help_text = "The id of an entry or of its subject."
     list_filter = [choice_filter("actor_kind", {kind.value: kind.value for kind in ActorKind}, indexed=False)]
     fields = [
         "at",
@@ -72,7 +72,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
     @admin.display(description="Payload")
     def payload_shown(self, obj: LedgerEntry) -> SafeString:
         if obj.payload is None:
-            return format_html("<em>{}</em>", "Erased by order; its salted hash is still part of the entry's.")
+            return format_html("<em>{}</em>", "Erased by order. Its salted hash is still part of the entry's hash.")
         return format_html("<pre>{}</pre>", json.dumps(obj.payload, indent=2, sort_keys=True))
 
     @admin.display(description="SHA-256")

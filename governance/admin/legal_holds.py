@@ -28,13 +28,13 @@ def place(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict
         **data | {"scope": HoldScope(data["scope"])},
     )
     return model_admin.done(
-        request, hold, "Placed. Nothing that it covers is erased until a second person releases it."
+        request, hold, "Placed. Nothing that it covers can be erased until a second person releases it."
     )
 
 
 def release(model_admin: ConsoleAdmin, request: HttpRequest, obj: LegalHold, data: dict[str, Any]) -> str:
     legal_hold_release(actor=console_actor(request), at=timezone.now(), hold_id=obj.id, **data)
-    return "Released. What it covered may be erased again, by order."
+    return "Released. What it covered can be erased again, by order."
 
 
 @admin.register(LegalHold)
@@ -65,7 +65,8 @@ class LegalHoldAdmin(ConsoleAdmin):
     add_act = Act(
         "place",
         "Place a legal hold",
-        "From its commit on, nothing that it covers is purged or deleted. It has no end of its own.",
+        "From now on, nothing that the legal hold covers is purged or deleted. The hold does not expire: a second "
+        "person has to release it.",
         place,
         HoldForm,
     )
@@ -73,7 +74,7 @@ class LegalHoldAdmin(ConsoleAdmin):
         Act(
             "release",
             "Release",
-            "Ends the hold. Somebody else than whoever placed it has to do this.",
+            "Ends the legal hold. The person who placed it cannot release it.",
             release,
             ReasonForm,
             available=lambda obj: obj.state == "active",

@@ -136,9 +136,9 @@ class ListPages(ModelAdmin):
                 name=request.POST.get("name", ""),
                 query=query,
             )
-            messages.success(request, f"Kept as “{made.name}”. Only you see it.")
+            messages.success(request, f"Saved as “{made.name}”. Only you see it.")
         except DomainError as refusal:
-            messages.error(request, f"Not kept: {refusal.detail} {' '.join(f.message for f in refusal.errors)}")
+            messages.error(request, f"Not saved: {refusal.detail} {' '.join(f.message for f in refusal.errors)}")
         return HttpResponseRedirect(f"{self.page_url('changelist')}?{filter_query(query)}")
 
     def filter_forget_view(self, request: HttpRequest, filter_id: UUID) -> HttpResponse:

@@ -24,7 +24,7 @@ class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
         choices=REGIONS,
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="Regions of record. With none chosen every attempt is denied.",
+        help_text="Regions of record. If you choose none, every attempt is denied.",
     )
 
     class Meta:

@@ -29,18 +29,18 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
     role: Any = forms.ModelChoiceField(
         queryset=None,
         widget=UnfoldAdminSelectWidget,
-        help_text="Their first role. Without one nobody but an administrator of the installation would find them.",
+        help_text="Their first role. Without a role, only an administrator of the installation can see them.",
     )
     password = forms.CharField(
         required=False,
         widget=UnfoldAdminPasswordWidget,
-        help_text="At least twelve characters; empty: cannot sign in yet.",
+        help_text="At least twelve characters. If you leave it empty, they cannot sign in yet.",
     )
 
     class Meta:
         model = User
         fields = ["username", "password", "is_staff"]
-        help_texts = {"is_staff": "May open this console. What they see there depends on their roles."}
+        help_texts = {"is_staff": "Can open this console. Their roles decide what they see there."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -86,13 +86,13 @@ class PersonReasonForm(ReasonForm):
 
 def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
     person_deactivate(actor=console_actor(request), at=timezone.now(), user_id=obj.id, **data)
-    messages.success(request, "Ended. They are signed out, and what they released is not sent.")
+    messages.success(request, "Access ended. They are signed out, and actions that they approved are not sent.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
 def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
-    return "Every session has ended; second factors, passkeys and locks are gone."
+    return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
 
 
 @admin.register(User)
@@ -103,12 +103,13 @@ class UserAdmin(ConsoleAdmin):
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
     acts = [
-        Act("give-role", "Give a role", "Effective for their next request.", give, RoleForm),
-        Act("take-role", "Take a role", "Effective for their next request.", take, RoleForm, danger=True),
+        Act("give-role", "Give a role", "Takes effect with their next request.", give, RoleForm),
+        Act("take-role", "Take a role", "Takes effect with their next request.", take, RoleForm, danger=True),
         Act(
             "deactivate",
             "End access",
-            "The person left: they are signed out, lose every role, and what they released is not sent any more.",
+            "Use this when a person leaves. They are signed out and lose every role. Actions that they approved are "
+            "no longer sent.",
             deactivate,
             PersonReasonForm,
             available=lambda obj: obj.is_active,
@@ -117,8 +118,9 @@ class UserAdmin(ConsoleAdmin):
         Act(
             "reset-sign-in",
             "Reset the sign-in",
-            "For a lost phone or a session in strange hands: every session ends, second factors and passkeys are "
-            "removed, a lock is lifted. The password stays. Make sure that it is really they who ask.",
+            "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
+            "passkeys, and unlocks the account. The password stays. First make sure that the request really comes "
+            "from this person.",
             reset_sign_in,
             PersonReasonForm,
             danger=True,

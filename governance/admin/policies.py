@@ -54,7 +54,10 @@ class PolicyForm(ConsoleForm):
         label="Rules (JSON)",
         rows=22,
         sort=False,
-        help_text="A list; the first rule whose condition is true decides. When none matches the answer is no.",
+        help_text=(
+            "A list of rules. The first rule whose condition is true decides. If no rule matches, the attempt is "
+            "denied."
+        ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -75,7 +78,7 @@ class NewPolicyForm(PolicyForm):
     slug = forms.RegexField(
         SLUG,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Contracts name it. A slug that exists gets its next version.",
+        help_text="Contracts refer to the policy by this slug. If the slug exists, this becomes its next version.",
     )
     field_order = ["organization", "slug", "title", "rules"]
 
@@ -89,7 +92,7 @@ class NewPolicyForm(PolicyForm):
 def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     actor = model_admin.require_operator(request, data["organization"].id)
     policy = policy_create(actor=actor, at=timezone.now(), **data)
-    return model_admin.done(request, policy, "Drafted. It decides nothing until it is published.")
+    return model_admin.done(request, policy, "Draft created. It decides nothing until you publish it.")
 
 
 def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
@@ -138,7 +141,7 @@ ACTS = [
     Act(
         "edit",
         "Edit rules",
-        "A draft may be saved with faults; it cannot be published with them.",
+        "You can save a draft with errors, but you cannot publish it.",
         edit,
         PolicyForm,
         button="Save",
@@ -149,7 +152,8 @@ ACTS = [
     Act(
         "publish",
         "Publish",
-        "This version decides from the next request on; the active one is archived. A published version never changes.",
+        "This version decides from the next request on. The version that is active now is archived. A published "
+        "version never changes.",
         publish,
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/policy_publish.html",
@@ -158,14 +162,14 @@ ACTS = [
     Act(
         "new-version",
         "New version",
-        "A draft with the same rules. This version stays as it is.",
+        "Creates a draft with the same rules. This version does not change.",
         new_version,
         available=lambda obj: obj.state != "draft",
     ),
     Act(
         "archive",
         "Archive",
-        "It decides nothing any more. Without an active version every attempt under this policy is denied.",
+        "This version no longer decides. If no version is active, every attempt under this policy is denied.",
         archive,
         available=lambda obj: obj.state != "archived",
         danger=True,
@@ -185,7 +189,8 @@ class PolicyAdmin(SimulationPages):
     add_act = Act(
         "add",
         "Draft a policy",
-        "Ordered rules; the first that matches decides. The draft decides nothing until you publish it.",
+        "A policy is a list of rules. The first rule that matches decides. The draft decides nothing until you "
+        "publish it.",
         create,
         NewPolicyForm,
         template="admin/holdpoint/editor.html",

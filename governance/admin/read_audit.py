@@ -22,7 +22,7 @@ class ReadAccessAdmin(ConsoleAdmin):
     list_select_related = ["organization"]
     list_filter = [choice_filter("subject_kind", KINDS), choice_filter("door", {"api": "API", "console": "console"})]
     search_fields = ["=subject_id", "=request_id", "=actor_ref"]
-    search_help_text = "The id of what was opened, of a request or of a service, or a person's reference."
+    search_help_text = "The id of the opened record, of a request or of a service, or a person's reference."
     fields = ["at", "who", "subject_kind", "subject_id", "door", "purpose", "request_id", "organization"]
     readonly_fields = fields
 

@@ -37,8 +37,8 @@ NAMES = frozenset(area.name for area in AREAS)
 ERASED = "a person (reference erased)"
 DONE = {
     ReadinessVerdict.APPROVE: "Approved.",
-    ReadinessVerdict.REJECT: "Rejected. The authors see why.",
-    ReadinessVerdict.REVOKE: "Revoked. The contract takes no attempt from the next request on.",
+    ReadinessVerdict.REJECT: "Rejected. The authors can read why.",
+    ReadinessVerdict.REVOKE: "Revoked. The contract accepts no attempts from the next request on.",
 }
 
 
@@ -47,14 +47,17 @@ class DecideForm(forms.Form):
     rationale = forms.CharField(
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "maxlength": NOTE_LENGTH}),
-        help_text="Why, in up to 280 characters. No names, no patient data, no secrets: it is checked.",
+        help_text=(
+            "Why you decide this. Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint "
+            "checks the text."
+        ),
     )
     evidence_ref = forms.CharField(
         required=False,
         max_length=200,
         label="Evidence reference",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Where the evidence is: a document id or a link in your own system.",
+        help_text="Where to find the evidence: a document id or a link in your own system.",
     )
 
 
@@ -121,7 +124,10 @@ class ReadinessPages(MineAtOnce):
             contract_change(actor=actor, at=timezone.now(), contract_id=contract.id, documents={area: document})
         except DomainError as refusal:
             return self._editor(request, contract, area, form, refusal=refusal)
-        messages.success(request, "The safe default is back." if reset else "Saved. You are now its author.")
+        messages.success(
+            request,
+            "Reset to the safe default." if reset else "Saved. You are now its author, so you cannot approve it.",
+        )
         return HttpResponseRedirect(self.page_url("area", contract.id, area))
 
     def validate_view(self, request: HttpRequest, object_id: UUID, area: str) -> HttpResponse:

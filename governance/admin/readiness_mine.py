@@ -31,7 +31,10 @@ class MineForm(forms.Form):
     rationale = forms.CharField(
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "maxlength": NOTE_LENGTH}),
-        help_text="Why, in up to 280 characters; it stands beside each. No names, no patient data: it is checked.",
+        help_text=(
+            "Why you approve. The text is stored with each area. Up to 280 characters. Do not enter names, patient "
+            "data or secrets: Holdpoint checks the text."
+        ),
     )
 
 

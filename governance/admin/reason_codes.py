@@ -19,7 +19,7 @@ STEP_KIND = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]) -> str:
     reason_code_deactivate(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id)
-    return "Deactivated. Nobody can choose it any more; the record that names it stays readable."
+    return "Deactivated. Nobody can choose it any more. Records that name it stay readable."
 
 
 def activate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]) -> str:
@@ -58,7 +58,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
         Act(
             "deactivate",
             "Deactivate",
-            "Nobody can choose it any more. The record that names it stays readable.",
+            "Nobody can choose this code any more. Records that name it stay readable.",
             deactivate,
             available=lambda obj: obj.active and not obj.emitted and obj.organization_id is not None,
             danger=True,
@@ -66,7 +66,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
         Act(
             "activate",
             "Activate",
-            "People can choose it again.",
+            "People can choose this code again.",
             activate,
             available=lambda obj: not obj.active and obj.organization_id is not None,
         ),

@@ -27,7 +27,7 @@ VERDICT_WORDS = {"allow": "allow", "needs_approval": "held", "deny": "deny"}
 def replay(model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any) -> HttpResponse:
     found = decision_replay(row=obj)
     if found.agrees:
-        messages.success(request, "Agrees: the stored request and environment give the same decision again.")
+        messages.success(request, "Same result: the stored request and environment give the same decision again.")
     else:
         messages.error(request, "Differs in: " + ", ".join(found.differences))
     return HttpResponseRedirect(model_admin.page_url("change", obj.pk))
@@ -52,8 +52,8 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
         Act(
             "re-evaluate",
             "Re-evaluate",
-            "Computes the decision again from the stored request, environment and snapshots alone, and compares. "
-            "Nothing is written.",
+            "Computes the decision again from the stored request, environment and snapshots only, and compares the "
+            "results. Nothing is recorded.",
             replay,
             permission=AUDIT,
         )

@@ -27,7 +27,7 @@ def note_field() -> forms.CharField:
         required=False,
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Up to 280 characters. No names, no patient data, no secrets: it is checked.",
+        help_text="Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint checks the text.",
     )
 
 
@@ -55,14 +55,14 @@ class HoldForm(WhereForm):
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The reference, id or slug; empty for the whole organization.",
+        help_text="The reference, id or slug. Leave it empty for the whole organization.",
     )
     authority_ref = forms.CharField(
         label="On whose authority",
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="A reference to the case or letter that asks for it.",
+        help_text="A reference to the case or letter that requires it.",
     )
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
     note = note_field()
@@ -79,7 +79,7 @@ class ExportForm(WhereForm):
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Empty: everything of the organization.",
+        help_text="Leave it empty to export the whole organization.",
     )
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
     note = note_field()
@@ -91,7 +91,7 @@ class DeletionForm(WhereForm):
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Either this or a person.",
+        help_text="Fill in this field or choose a person.",
     )
     person: Any = forms.ModelChoiceField(queryset=None, required=False, widget=UnfoldAdminSelectWidget)
 

@@ -42,7 +42,7 @@ class IssueForm(forms.Form):
         max_value=730,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Empty: until it is revoked.",
+        help_text="If you leave it empty, the key is valid until it is revoked.",
     )
 
 
@@ -123,14 +123,14 @@ class ServiceAccountAdmin(ConsoleAdmin):
         Act(
             "issue-key",
             "Issue a key",
-            "A new key for this account. It is shown once, on the next page.",
+            "Creates a key for this account. The next page shows it once.",
             issue,
             IssueForm,
         ),
         Act(
             "suspend",
             "Suspend",
-            "Every key of this account is refused from the next request on.",
+            "All keys of this account are refused from the next request on.",
             suspend,
             ReasonForm,
             available=lambda obj: obj.status == "active",
@@ -186,7 +186,8 @@ class ApiKeyAdmin(ConsoleAdmin):
         Act(
             "rotate",
             "Rotate",
-            "A successor with the same scopes is shown once. This key stays valid for the overlap and then ends.",
+            "Creates a new key with the same scopes and shows it once. The old key stays valid during the overlap "
+            "and then ends.",
             rotate,
             RotateForm,
             available=lambda obj: obj.revoked_at is None,

@@ -28,7 +28,7 @@ from reasoncodes.errors import DomainError
 SCOPE_WORDS = {
     ShutdownScope.CONTRACT: "One contract",
     ShutdownScope.CONNECTOR: "One connector of an organization",
-    ShutdownScope.ORGANIZATION: "One organization, everything",
+    ShutdownScope.ORGANIZATION: "One whole organization",
     ShutdownScope.REGION: "One region, every organization in it",
     ShutdownScope.GLOBAL: "Everything, everywhere",
 }
@@ -51,7 +51,9 @@ class TargetForm(ConsoleForm):
         required=False,
         max_length=140,
         widget=SuggestInput,
-        help_text="Its slug for all versions, or slug/version for one. Only for the scope of one contract.",
+        help_text=(
+            "The contract's slug to stop all versions, or slug/version to stop one. Only for the scope “One contract”."
+        ),
     )
     connector = forms.ChoiceField(
         required=False,
@@ -85,11 +87,11 @@ class TargetForm(ConsoleForm):
         scope = data["scope"] = ShutdownScope(data["scope"])
         field = TARGET_FIELD.get(scope)
         if field and not data.get(field):
-            self.add_error(field, "Say which one.")
+            self.add_error(field, "Choose one for this scope.")
         if scope in INSTALLATION_WIDE:
             data["organization"] = None
         elif not data.get("organization"):
-            self.add_error("organization", "Say which one.")
+            self.add_error("organization", "Choose one for this scope.")
         data["target"] = data.get(field, "") if field else ""
         return data
 
@@ -102,13 +104,13 @@ class EngageForm(forms.Form):
         required=False,
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Up to 280 characters. No names, no patient data, no secrets: it is checked.",
+        help_text="Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint checks the text.",
     )
     drill = forms.BooleanField(
         required=False,
         label="This is a drill",
         widget=UnfoldBooleanWidget,
-        help_text="Everything is shown and recorded, nothing is stopped.",
+        help_text="The drill is shown and recorded, but nothing is stopped.",
     )
 
     def __init__(self, *args: Any, organization_id: Any, **kwargs: Any) -> None:
@@ -122,7 +124,10 @@ class ReleaseForm(forms.Form):
         required=False,
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="What you looked at before you released it. Up to 280 characters; it is checked.",
+        help_text=(
+            "What you checked before you released it. Up to 280 characters. Do not enter names, patient data or "
+            "secrets: Holdpoint checks the text."
+        ),
     )
 
 
@@ -134,7 +139,7 @@ def release(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data
         note=data["note"],
         installation=request.user.is_superuser,
     )
-    return "Released. Attempts are taken again from the next request on."
+    return "Released. Attempts are accepted again from the next request on."
 
 
 def release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
@@ -162,7 +167,7 @@ def confirm(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data
         **data,
     )
     lost = f"Entries {epoch.kept} to {epoch.lost_to - 1} are on record as lost. " if epoch.lost_to > epoch.kept else ""
-    return f"{lost}Epoch {epoch.number} has begun; attempts are taken again from the next request on."
+    return f"{lost}Epoch {epoch.number} has begun. Attempts are accepted again from the next request on."
 
 
 @admin.register(Shutdown)
@@ -179,7 +184,8 @@ class ShutdownAdmin(ConsoleAdmin):
         Act(
             "release",
             "Release",
-            "Attempts in its scope are taken again from the next request on. Whoever engaged it cannot release it.",
+            "Attempts in its scope are accepted again from the next request on. The person who engaged the shutdown "
+            "cannot release it.",
             release,
             ReleaseForm,
             available=lambda obj: obj.state == "engaged" and not is_denial(obj),
@@ -188,9 +194,10 @@ class ShutdownAdmin(ConsoleAdmin):
         Act(
             "confirm",
             "Confirm the loss and go on",
-            "The record does not continue what its witnesses hold: it was restored from a backup, cut, or changed. "
-            "Find out which before you confirm. Confirming records the lost range, begins a new epoch (all leases that "
-            "are out are refused) and takes attempts again from the next request on. It cannot be undone.",
+            "The record does not match what its witnesses hold: it was restored from a backup, truncated, or "
+            "changed. Find out which before you confirm. Confirming records the lost range and begins a new epoch, "
+            "in which all earlier leases are void. Attempts are accepted again from the next request on. You cannot "
+            "undo this.",
             confirm,
             ReasonForm,
             available=lambda obj: obj.state == "engaged" and is_denial(obj),
@@ -258,7 +265,7 @@ class ShutdownAdmin(ConsoleAdmin):
     def _engage(self, request: HttpRequest, where: dict[str, Any], data: dict[str, Any]) -> HttpResponse:
         wide = request.user.is_superuser
         shutdown = shutdown_engage(actor=console_actor(request), at=timezone.now(), installation=wide, **where, **data)
-        said = "Drill recorded; nothing is stopped." if shutdown.drill else "Engaged, from the next request on."
+        said = "Drill recorded. Nothing is stopped." if shutdown.drill else "Engaged from the next request on."
         messages.success(request, said)
         return HttpResponseRedirect(self.page_url("change", shutdown.id))
 

@@ -63,7 +63,7 @@ class SimulationPages(ConsoleAdmin):
         result, refusal = None, None
         if request.method == "POST" and form.is_valid():
             if form.cleaned_data["last"] > AT_ONCE:
-                form.add_error("last", f"Without JavaScript at most {AT_ONCE:,}.")
+                form.add_error("last", f"Without JavaScript, choose at most {AT_ONCE:,}.")
             else:
                 try:
                     result = collect(policy, form.cleaned_data["last"])
@@ -90,7 +90,7 @@ class SimulationPages(ConsoleAdmin):
         policy = self._operated(request, object_id)
         form = SimulateForm(request.POST)
         if not form.is_valid():
-            return JsonResponse({"detail": "Choose how many decisions.", "problems": []}, status=400)
+            return JsonResponse({"detail": "Choose how many decisions to simulate.", "problems": []}, status=400)
         try:
             items = policy_simulate(policy=policy, limit=form.cleaned_data["last"])
         except DomainError as error:

@@ -62,7 +62,7 @@ class LedgerVerificationAdmin(InstallationAdmin):
         if not self._operates(request):
             raise PermissionDenied
         asked = verification_ask(actor=console_actor(request, permission=AUDIT), at=timezone.now())
-        messages.success(request, "The check runs in the background; this page shows how far it is.")
+        messages.success(request, "The check runs in the background. This page shows its progress.")
         return HttpResponseRedirect(self.page_url("change", asked.id))
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
   const words = {
     NotAllowedError: "The passkey was not used: you cancelled, or it took too long.",
     SecurityError: "Passkeys do not work at this address. Open the page by its name (localhost, not 127.0.0.1), over HTTPS.",
-    InvalidStateError: "This passkey is registered already.",
+    InvalidStateError: "This passkey is already registered.",
   };
   document.addEventListener("allauth.error", (event) => {
     const place = document.getElementById("passkey-error") || document.querySelector("main h1");

@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
       said.textContent = "Copied.";
     } catch {
-      said.textContent = "The browser does not allow copying here: select the text and copy it yourself.";
+      said.textContent = "Your browser does not allow this page to copy. Select the text and copy it yourself.";
     }
   });
 }

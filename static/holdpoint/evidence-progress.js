@@ -13,7 +13,7 @@ async function follow() {
     }
     section.querySelector("[data-said]").textContent = found.progress;
   } catch {
-    section.querySelector("[data-said]").textContent = "the progress could not be read just now; trying again";
+    section.querySelector("[data-said]").textContent = "could not read the progress, trying again";
   }
   setTimeout(follow, EVERY);
 }

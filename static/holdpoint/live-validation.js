@@ -26,7 +26,7 @@ function watch(field) {
       show(panel, (await answer.json()).problems);
     } catch (error) {
       if (error.name === "AbortError") return;
-      panel.replaceChildren(element("p", "Could not be checked just now; saving checks it again.", "hp-muted"));
+      panel.replaceChildren(element("p", "Could not check the text. It is checked again when you save.", "hp-muted"));
       panel.hidden = false;
     }
   }

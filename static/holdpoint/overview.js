@@ -13,9 +13,9 @@ async function follow() {
         tag = answer.headers.get("ETag") || "";
         show(await answer.text());
       } else if (answer.status !== 304) throw new Error(String(answer.status));
-      said.textContent = `Live; looked at ${new Date().toISOString().slice(11, 19)} UTC.`;
+      said.textContent = `Live. Last update ${new Date().toISOString().slice(11, 19)} UTC.`;
     } catch {
-      said.textContent = "The figures could not be read just now; they are as old as this page. Trying again.";
+      said.textContent = "Could not update the figures. They may be out of date. Trying again.";
     }
   }
   setTimeout(follow, EVERY);

@@ -87,7 +87,7 @@ async function run(signal) {
   const view = page(Number(new FormData(form).get("last")));
   const answer = await fetch(form.dataset.stream, { method: "POST", body: new FormData(form), signal });
   if (!answer.ok) {
-    const said = await answer.json().catch(() => ({ detail: "The simulation could not be started.", problems: [] }));
+    const said = await answer.json().catch(() => ({ detail: "The simulation could not be started. Try again.", problems: [] }));
     refuse(said.detail, said.problems ?? []);
     return;
   }
@@ -96,7 +96,7 @@ async function run(signal) {
     if (line.type === "change") addChange(view, line);
     else showTally(view, line, (complete = line.type === "summary"));
   }
-  if (!complete) view.said.textContent += " The answer broke off here.";
+  if (!complete) view.said.textContent += " The connection broke before the simulation was complete. Start it again.";
 }
 
 form.addEventListener("submit", async (event) => {
@@ -109,7 +109,7 @@ form.addEventListener("submit", async (event) => {
   try {
     await run(control.signal);
   } catch (error) {
-    if (error.name !== "AbortError") refuse("The simulation broke off. Nothing was changed by it.", []);
+    if (error.name !== "AbortError") refuse("The simulation was interrupted. Nothing was changed. Start it again.", []);
     else result.append(element("p", "Stopped.", "hp-muted"));
   } finally {
     start.disabled = false;

@@ -15,7 +15,7 @@ async function follow() {
     section.querySelector("[data-bar]").value = found.share;
     said.textContent = `${found.done.toLocaleString("en")} of ${found.total.toLocaleString("en")} entries`;
   } catch {
-    said.textContent = "The progress could not be read just now; trying again.";
+    said.textContent = "Could not read the progress. Trying again.";
   }
   setTimeout(follow, EVERY);
 }

@@ -20,7 +20,7 @@ function move(step) {
 
 function toAnswer(key) {
   const place = document.querySelector(`#answers [data-key="${key}"]`);
-  if (!place) return say("No such answer here.");
+  if (!place) return say("This answer is not available here.");
   if (place.matches("details")) {
     place.open = true;
     place.querySelector("[data-first]").focus();
@@ -34,7 +34,7 @@ function pick() {
   const row = document.querySelector(".row.open") || document.activeElement.closest(".row");
   const box = row && row.querySelector(".pick");
   if (box && !box.disabled) box.click();
-  else say("Only low risk actions can be chosen.");
+  else say("You can choose only low-risk actions.");
 }
 
 function help() {

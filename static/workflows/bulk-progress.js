@@ -23,7 +23,7 @@ async function follow() {
       return;
     }
   } catch {
-    section.querySelector("[data-said]").textContent = "The progress could not be read just now; trying again.";
+    section.querySelector("[data-said]").textContent = "Could not read the progress. Trying again.";
   }
   setTimeout(follow, EVERY);
 }

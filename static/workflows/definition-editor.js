@@ -26,7 +26,7 @@ function findingItem(field, finding) {
 
 function list(field, panel, findings) {
   const words = findings.length === 1 ? "1 finding" : `${findings.length} findings`;
-  const text = findings.length ? `${words}: it can be saved, but not published.` : "No findings: it can be published.";
+  const text = findings.length ? `${words}: you can save it, but not publish it.` : "No findings: you can publish it.";
   const items = element("ul", undefined, "hp-problems wf-findings");
   items.append(...findings.map((finding) => findingItem(field, finding)));
   panel.replaceChildren(element("p", text, `hp-alert ${findings.length ? "hp-warn" : "hp-good"}`));
@@ -59,7 +59,7 @@ function watch(field) {
       draw(frame, picture);
     } catch (error) {
       if (error.name === "AbortError") return;
-      panel.replaceChildren(element("p", "Could not be checked just now; saving checks it again.", "hp-muted"));
+      panel.replaceChildren(element("p", "Could not check the text. It is checked again when you save.", "hp-muted"));
       panel.hidden = false;
     }
   }

@@ -63,7 +63,7 @@ def test_any_id_leads_to_its_page(site: Site, people: People) -> None:
         find(term)
         assert place in page.url, (term, page.url)
     find(str(uuid4()))
-    expect(page.get_by_text("Nothing that you may see is called exactly")).to_be_visible()
+    expect(page.get_by_text("Nothing that you can see matches exactly")).to_be_visible()
 
 
 def test_the_overview_is_live_on_a_desk_and_on_a_phone(site: Site, people: People) -> None:
@@ -74,7 +74,7 @@ def test_the_overview_is_live_on_a_desk_and_on_a_phone(site: Site, people: Peopl
     before = page.locator("#card-holds ~ p a").first.inner_text() if page.locator("#card-holds ~ p a").count() else "0"
     site.ask("hold", action={"target_ref": f"case-{uuid4().hex[:8]}"})
     page.clock.fast_forward(11_000)
-    expect(page.locator("[data-fresh]")).to_contain_text("Live; looked at")
+    expect(page.locator("[data-fresh]")).to_contain_text("Live. Last update")
     expect(page.locator("#card-holds ~ p a").first).not_to_have_text(before)
     page.get_by_text("As a table").click()
     expect(page.get_by_role("columnheader", name="held")).to_be_visible()
@@ -94,7 +94,7 @@ def test_halt_resume_and_retry_from_the_page_of_a_run(site: Site, people: People
         ("Halt", "Halted.", "halted"),
         ("Resume", "Resumed.", "waiting approval"),
         ("Halt", "Halted.", "halted"),
-        ("Retry the step", "The step was started anew.", "waiting approval"),
+        ("Retry the step", "The step was started again.", "waiting approval"),
     ):
         page.get_by_role("link", name=button, exact=True).click()
         page.get_by_role("button", name=button, exact=True).click()
@@ -103,7 +103,7 @@ def test_halt_resume_and_retry_from_the_page_of_a_run(site: Site, people: People
         page.get_by_role("button", name=button, exact=True).click()
         expect(page.get_by_text(said)).to_be_visible()
         expect(page.get_by_text(after, exact=True).first).to_be_visible()
-    expect(page.locator(".wf-timeline")).to_contain_text("Started the step anew")
+    expect(page.locator(".wf-timeline")).to_contain_text("Started the step again")
 
 
 def test_a_failing_definition_is_not_published_and_a_fixed_one_is(site: Site, people: People) -> None:
@@ -117,13 +117,13 @@ def test_a_failing_definition_is_not_published_and_a_fixed_one_is(site: Site, pe
     expect(page.get_by_text("'nowhere' is neither")).to_be_visible()
     page.get_by_role("button", name="Save draft").click()
     page.get_by_role("link", name="Publish", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("It cannot be published")
+    expect(page.get_by_role("alert")).to_contain_text("You cannot publish it")
     expect(page.get_by_role("button", name="Publish")).to_have_count(0)
     page.get_by_role("link", name="Back", exact=True).click()
     page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label("Definition (JSON)").fill(json.dumps(document))
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Nothing is wrong with it")).to_be_visible()
+    expect(page.get_by_text("No errors found")).to_be_visible()
     page.get_by_role("link", name="Publish", exact=True).click()
     page.get_by_role("button", name="Publish").click()
     expect(page.locator(".hp-badge", has_text="active").first).to_be_visible()
@@ -138,7 +138,7 @@ def test_a_shutdown_is_red_everywhere_and_a_second_person_releases_it(site: Site
     expect(page.get_by_text("demo-deny/1")).to_be_visible()
     choose(page, "Reason", "planned_maintenance")
     page.get_by_role("button", name="Engage", exact=False).click()
-    expect(page.get_by_text("Engaged, from the next request on.")).to_be_visible()
+    expect(page.get_by_text("Engaged from the next request on.")).to_be_visible()
     assert site.ask("deny")["reason_code"] == "shutdown_engaged"
     for path in ("/admin/", "/admin/attempts/attempt/", "/admin/start/"):
         page.goto(path)
@@ -152,7 +152,7 @@ def test_a_shutdown_is_red_everywhere_and_a_second_person_releases_it(site: Site
     second = people.page("operator2")
     second.goto(page.url)
     second.get_by_role("button", name="Release", exact=False).click()
-    expect(second.get_by_text("Released. Attempts are taken again")).to_be_visible()
+    expect(second.get_by_text("Released. Attempts are accepted again")).to_be_visible()
     assert site.ask("deny")["reason_code"] == "policy_denied"
     expect(second.locator(".hp-banner")).to_have_count(0)
 
@@ -160,15 +160,15 @@ def test_a_shutdown_is_red_everywhere_and_a_second_person_releases_it(site: Site
 def test_a_kept_filter_and_an_export(people: People) -> None:
     page, name = people.page("operator"), f"Held {uuid4().hex[:4]}"
     page.goto("/admin/attempts/attempt/?state=review-required")
-    page.get_by_text("Keep this filter").click()
+    page.get_by_text("Save this filter").click()
     page.get_by_label("Name").fill(name)
-    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_role("link", name=name).click()
     assert "state=review-required" in page.url
     with page.expect_download() as download:
         page.get_by_role("link", name="Export CSV").click()
     assert download.value.path().read_text().splitlines()[0].startswith("\ufeffid,State")
-    page.get_by_role("button", name=f"Forget the filter {name}").click()
+    page.get_by_role("button", name=f"Delete the filter {name}").click()
     expect(page.get_by_role("link", name=name)).to_have_count(0)
 
 

@@ -61,6 +61,6 @@ def test_the_first_run_ends_with_a_line_that_works(site: Site, people: People) -
     answer = json.loads(done.stdout)
     assert answer["state"] == "review-required", answer
     page.goto("/admin/start/")
-    expect(page.locator('[data-step="review"]')).to_contain_text("It waits there for a reviewer")
+    expect(page.locator('[data-step="review"]')).to_contain_text("The action waits there for a reviewer")
     olga.goto("/review/")
     expect(olga.get_by_text("case-0001").first).to_be_visible()

@@ -32,7 +32,7 @@ def test_from_a_connected_workspace_to_a_code_on_a_phone(people: People) -> None
     page.get_by_label("Minutes between digests").fill("60")
     shot(page, "route-add")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_text("asked for from now on")).to_be_visible()
+    expect(page.get_by_text("announces reviews that open from now on")).to_be_visible()
     shot(page, "route")
     page.goto("/admin/attempts/notification/")
     shot(page, "log")
@@ -44,7 +44,7 @@ def test_a_persons_own_page_reads_and_works_without_a_mouse(people: People, size
     page.goto("/review/notifications")
     assert axe(page) == []
     page.get_by_label("One mail for all").check()
-    page.get_by_role("button", name="Keep").press("Enter")
+    page.get_by_role("button", name="Save").press("Enter")
     expect(page.get_by_label("One mail for all")).to_be_checked()
     code = page.get_by_role("button", name="Get a code")
     if code.count():

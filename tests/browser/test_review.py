@@ -99,9 +99,9 @@ def test_an_item_that_expires_while_it_is_open_greys_out_by_itself(site: Site, p
     card = card_of(page, held)
     expect(card.get_by_role("timer")).to_have_attribute("aria-label", re.compile("Time left: 23 h .* until .*"))
     deadline_in(site, held, 2)
-    expect(card.locator(".outcome")).to_contain_text("Expiry denies", timeout=15_000)
+    expect(card.locator(".outcome")).to_contain_text("Expiry never approves", timeout=15_000)
     expect(card.get_by_role("button", name="Approve")).to_have_count(0)
-    expect(page.locator("#announce")).to_contain_text("Expiry denies")
+    expect(page.locator("#announce")).to_contain_text("Expiry never approves")
 
 
 def test_what_somebody_else_decides_greys_out_live_and_says_who_it_was(site: Site, people: People) -> None:
@@ -195,7 +195,7 @@ def test_a_high_risk_decision_asks_again_who_it_is(site: Site, people: People) -
     held = hold(site, risk="high")
     page = people.page("reviewer2")
     age_sign_in(site, "reviewer2")
-    expect(card_of(page, held)).to_contain_text("you will be asked to prove that it is you")
+    expect(card_of(page, held)).to_contain_text("you have to confirm that it is you")
     approve(page)
     page.wait_for_url("**/accounts/reauthenticate/**")
     assert state_of(site, held) == "review-required"

@@ -102,7 +102,7 @@ def test_an_export_ends_at_its_limit_and_says_so(cast: Cast, monkeypatch: pytest
         ProductFactory(organization=cast.organization, slug=f"p-{number}")
     lines = rows_of(cast.console(cast.operator).get(reverse("admin:governance_product_export")))
     assert len(lines) == 5
-    assert lines[-1] == ["Only the newest 3 rows are here. Narrow the filter for the others."]
+    assert lines[-1] == ["This file has only the newest 3 rows. Narrow the filter to export the others."]
 
 
 def keep(console: Client, name: str, query: str, path: str = ATTEMPTS) -> Any:
@@ -111,8 +111,8 @@ def keep(console: Client, name: str, query: str, path: str = ATTEMPTS) -> Any:
 
 def test_a_filter_is_kept_for_oneself_and_forgotten_again(cast: Cast, held: Attempt) -> None:
     console = cast.console(cast.operator)
-    assert "Keep this filter" not in console.get(ATTEMPTS).content.decode()
-    assert "Keep this filter" in console.get(ATTEMPTS, {"state": "review-required"}).content.decode()
+    assert "Save this filter" not in console.get(ATTEMPTS).content.decode()
+    assert "Save this filter" in console.get(ATTEMPTS, {"state": "review-required"}).content.decode()
     keep(console, "Held ones", "state=review-required&q=somebody&p=3&o=1")
     kept = SavedFilter.objects.get()
     assert (kept.query, kept.name) == ("state=review-required", "Held ones")  # nothing that was searched for is stored
@@ -128,7 +128,7 @@ def test_a_filter_is_kept_for_oneself_and_forgotten_again(cast: Cast, held: Atte
 def test_a_name_that_says_too_much_is_not_kept(cast: Cast, held: Attempt) -> None:
     console = cast.console(cast.operator)
     for name, query in (("", "state=completed"), ("Nothing", ""), ("mail jane.doe@example.org", "state=completed")):
-        assert "Not kept" in keep(console, name, query).content.decode()
+        assert "Not saved" in keep(console, name, query).content.decode()
     assert not SavedFilter.objects.exists()
     for number in range(21):
         keep(console, f"filter {number}", "state=completed")
@@ -148,7 +148,7 @@ def test_the_lists_of_reviews_and_cases_show_what_waits_unless_asked(cast: Cast,
     assert "0 reviews" in listed("review", status="approved")
     assert "0 quarantine cases" in listed("quarantinecase")
     keys = console.get("/admin/attempts/idempotencyrecord/")
-    assert "Keys are looked up" in keys.content.decode()
+    assert "You cannot browse keys" in keys.content.decode()
     assert "key-00000001" not in keys.content.decode()
     for term in ("key-00000001", str(held.id)):
         assert "key-00000001" in console.get("/admin/attempts/idempotencyrecord/", {"q": term}).content.decode()

@@ -37,7 +37,7 @@ def test_the_figures_say_what_is_going_on(cast: Cast) -> None:
     in_status(running, "halted")
     shown = cast.console(cast.operator).get("/admin/").content.decode()
     assert 'class="hp-chart"' in shown
-    assert "1</a> wait for people" in shown
+    assert "1</a> wait for a person" in shown
     assert "?halt_reason=consent_missing" in shown
     assert "under 15 minutes" in shown
 

@@ -97,7 +97,7 @@ def test_a_stranger_and_a_nobody_find_nothing(cast: Cast, attempt: Attempt) -> N
         for term in (str(attempt.id), TRACE, "key-to-find-1", "close-case", str(attempt.contract_id)):
             answer = console.get(SEARCH, {"q": term})
             assert answer.status_code == 200
-            assert "Nothing that you may see" in answer.content.decode()
+            assert "Nothing that you can see" in answer.content.decode()
     assert Client().get(SEARCH, {"q": str(attempt.id)}).status_code == 302
     assert row_counts() == before
 
@@ -106,7 +106,7 @@ def test_what_a_role_may_not_read_is_not_found_by_it(cast: Cast, attempt: Attemp
     with every_tenant():
         entry = LedgerEntry.objects.filter(subject_id=attempt.id)[0]
     found = cast.console(cast.reviewer).get(SEARCH, {"q": str(entry.id)})
-    assert (found.status_code, "Nothing that you may see" in found.content.decode()) == (200, True)
+    assert (found.status_code, "Nothing that you can see" in found.content.decode()) == (200, True)
     assert cast.console(cast.auditor).get(SEARCH, {"q": str(entry.id)}).status_code == 302
 
 

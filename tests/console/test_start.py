@@ -172,7 +172,7 @@ def test_the_line_needs_an_open_contract_and_an_account(cast: Cast) -> None:
     console = cast.console(cast.operator)
     assert cast.organization
     refused = console.post(f"{START}call/")
-    assert (refused.status_code, "There is no open contract yet" in refused.content.decode()) == (409, True)
+    assert (refused.status_code, "You need an open contract" in refused.content.decode()) == (409, True)
     assert console.post(f"{START}nonsense/").status_code == 404
 
 

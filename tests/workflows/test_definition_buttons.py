@@ -140,7 +140,7 @@ def test_publishing_says_what_is_archived_and_what_the_contract_waits_for(world:
     cast = world.cast
     html = publish_page(cast, world.draft)
     assert "active now, is archived" in html
-    assert "Contract unmistakable/1 was never opened and is retired." in html
+    assert "Contract unmistakable/1, which was never opened, is retired." in html
     assert "unmistakable/2</strong>, which stays <strong>closed</strong> until the owners of 10 areas" in html
     assert "Step customer_review (request_human_review) added." in html
     assert world.active.contract is not None
@@ -162,7 +162,7 @@ def test_the_first_one_of_a_product_says_so(cast: Cast) -> None:
 def test_a_faulty_draft_shows_its_findings_instead_of_a_button(cast: Cast) -> None:
     odd = draft(cast, document=faulty())
     html = publish_page(cast, odd)
-    assert "It cannot be published: " in html
+    assert "You cannot publish it: " in html
     assert 'class="hp-button hp-primary"' not in html
     client = cast.console(cast.operator)
     for verb in ("publish", "validate"):
@@ -194,9 +194,9 @@ def test_the_preview_of_the_contract_is_what_publishing_does(cast: Cast) -> None
 
 def test_archiving_the_active_one_says_what_new_cases_will_find(world: World) -> None:
     html = browser(world.cast, "operator").get(page(world.active.id, "act", "archive")).content.decode()
-    assert "find no definition any more" in html
+    assert "will have no definition" in html
     assert (
-        "find no definition"
+        "will have no definition"
         not in browser(world.cast, "operator").get(page(world.draft.id, "act", "archive")).content.decode()
     )
 

@@ -87,11 +87,11 @@ def test_a_page_has_the_picture_the_history_the_versions_and_the_contracts_state
     assert "consent_gate" in html
     assert "<div>Published.</div>" in html
     assert page(world.draft.id, "change") in html
-    assert "Closed for now: 10 of ten areas wait for an owner" in html
+    assert "Closed: 10 of ten areas wait for an owner" in html
     assert world.active.contract is not None
     approve(world.cast, world.active.contract)
     html = browser(world.cast, "operator").get(page(world.active.id, "change")).content.decode()
-    assert "an operator has to open it" in html
+    assert "An operator has to open the contract" in html
 
 
 def test_what_somebody_wrote_into_a_draft_is_only_text_on_the_page(cast: Cast) -> None:
@@ -134,7 +134,7 @@ def test_versions_and_revisions_are_compared_in_words_and_line_by_line(world: Wo
     assert "default_mode changed from" in html
     assert "<del>-   &quot;default_mode&quot;: &quot;active&quot;,</del>" in html
     same = client.get(page(world.draft.id, "compare") + "?before=revision:1&after=revision:1").content.decode()
-    assert "They are the same." in same
+    assert "They are identical." in same
 
 
 def test_only_what_belongs_together_is_compared(world: World) -> None:

@@ -62,13 +62,13 @@ def test_a_run_shows_where_it_stands_and_how_it_got_there(running: Running, alic
     assert 'href="#step-ai_review"' in source
     assert 'id="step-ai_review"' in source
     for part in (
-        "Waits for ai-review: ai_review.completed takes the run further.",
+        "Waits for ai-review. The run continues with ai_review.completed.",
         "The case was created",
         "consent.check.completed came in for consent_gate, try 1",
         "consent_gate completed on_pass",
         "Attempt for ai_review opened",
         "missing_types",
-        "Still to come at most: ai_review, branch_confidence, customer_review, emit_done.",
+        "Steps that can still follow: ai_review, branch_confidence, customer_review, emit_done.",
     ):
         assert part in words, part
     assert reverse("admin:attempts_attempt_change", args=[governed(instance)]) in source
@@ -92,8 +92,8 @@ def test_what_people_did_stands_in_the_timeline_with_their_name_and_words(runnin
     )
     words = text(alice.get(run_page(instance)))
     assert re.search(r"alice\s+Halted the run\s+incident_response\s+“Ticket 17”", words)
-    assert "Came while the run was halted, or after its end: kept, and of no consequence." in words
-    assert "Halted: it goes on only when an operator" in words
+    assert "Arrived while the run was halted or after it ended. Kept without effect." in words
+    assert "Halted. An operator has to resume" in words
 
 
 def test_a_human_review_and_a_hold_are_linked(cast: Cast, alice: Any) -> None:
@@ -115,7 +115,7 @@ def test_drift_is_shown_at_the_top(running: Running, alice: Any) -> None:
     instance = running.start(orchestration_mode="client_driven")
     running.report(instance, "ai_review.completed", {"confidence": 0.9, "diagnoses": [], "raw_response_id": "r-1"})
     words = text(alice.get(run_page(instance)))
-    assert "This run left its definition's order." in words.replace("&#x27;", "'")
+    assert "This run did not follow the order of its definition." in words.replace("&#x27;", "'")
     assert "ai_review.completed : a gate was skipped" in words
     assert words.index("a gate was skipped") < words.index("Timeline")
 
@@ -126,9 +126,9 @@ def test_every_status_has_a_page(running: Running, alice: Any, status: str) -> N
     words = text(alice.get(run_page(instance)))
     hints = {
         "queued": "Queued until",
-        "completed": "It has ended",
-        "cancelled": "It has ended",
-        "halted": "Halted: it goes on",
+        "completed": "The run has ended",
+        "cancelled": "The run has ended",
+        "halted": "Halted. An operator has to",
     }
     assert hints[status] in words
     offered = {verb for verb in ACTS if page("workflowinstance", "act", instance.id, verb) in hrefs(alice, instance)}
@@ -149,7 +149,7 @@ def test_looking_at_a_button_changes_nothing_and_says_what_it_will_do(running: R
     running.answer(instance)
     before = row_counts()
     shown = text(alice.get(page("workflowinstance", "act", instance.id, "halt")))
-    assert "its attempt ends with an unknown outcome and goes to quarantine" in shown
+    assert "Its attempt ends with an unknown outcome and goes to quarantine" in shown
     assert "Planned maintenance (planned_maintenance)" in shown
     assert "Image quality (image_quality)" in shown
     assert row_counts() == before
@@ -265,7 +265,7 @@ def test_many_runs_are_ordered_in_two_steps(running: Running, alice: Any) -> Non
     chosen = {"action": "halt", "organization": str(running.organization.id), "status": "running"}
     before = row_counts()
     shown = alice.get(page("workflowinstance", "bulk"), chosen, follow=True)
-    assert "2 runs: 2 would be done" in text(shown)
+    assert "2 runs: 2 would be changed" in text(shown)
     assert row_counts() == before
     address = shown.redirect_chain[-1][0]
     refused = alice.post(page("workflowinstance", "bulk") + address, {"reason_code": "incident_response"})
@@ -293,7 +293,7 @@ def test_ticked_runs_are_carried_to_the_preview(running: Running, alice: Any) ->
     assert sent.status_code == 302
     assert "What to do" in text(alice.get(sent["Location"]))
     shown = text(alice.get(sent["Location"] + "&action=halt"))
-    assert "2 runs: 1 would be done, the others refused" in shown
+    assert "2 runs: 1 would be changed, the others refused" in shown
     assert "The instance is halted" in shown
 
 
@@ -367,7 +367,7 @@ def test_a_kept_event_is_driven_again_from_its_page(running: Running, alice: Any
 def test_a_kept_event_that_still_finds_nothing_is_kept_again(running: Running, alice: Any) -> None:
     event = kept(running)
     done = alice.post(page("workflowevent", "act", event.id, "redrive"), follow=True)
-    assert "Still nothing takes it." in text(done)
+    assert "No run could accept it." in text(done)
     with every_tenant():
         made = WorkflowEvent.objects.get(redrives=event)
     assert page("workflowevent", "change", made.id) == done.redirect_chain[-1][0]

@@ -33,7 +33,9 @@ class ChooseForm(ConsoleForm):
     definition = forms.ChoiceField(required=False, choices=[], widget=UnfoldAdminSelectWidget)
     mode = forms.ChoiceField(required=False, choices=[], widget=UnfoldAdminSelectWidget)
     created_before = forms.DateTimeField(
-        required=False, widget=UnfoldAdminTextInputWidget, help_text="UTC, such as 2026-11-16 09:30; empty: until now."
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="In UTC, for example 2026-11-16 09:30. Leave it empty to include all runs until now.",
     )
     ids = forms.CharField(required=False, widget=forms.HiddenInput, max_length=MOST_IDS * 37)
 
@@ -55,7 +57,7 @@ class ChooseForm(ConsoleForm):
         try:
             return [UUID(one) for one in self.cleaned_data["ids"].split(",") if one]
         except ValueError:
-            raise forms.ValidationError("These are not ids.") from None
+            raise forms.ValidationError("Enter valid run ids.") from None
 
     def targets(self) -> Targets:
         data = self.cleaned_data
@@ -86,7 +88,7 @@ class OrderForm(forms.Form):
         required=False,
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Up to 280 characters. No names, no patient data, no secrets: it is checked.",
+        help_text="Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint checks the text.",
     )
 
     def __init__(self, *args: Any, organization_id: UUID, **kwargs: Any) -> None:

@@ -93,7 +93,7 @@ class BulkPages(ConsoleAdmin):
         chosen = self._chosen(choose)
         order = Order(chosen.pop("action"), data["reason_code"], data["note"])
         bulk = bulk_order(order=order, actor=console_actor(request), at=timezone.now(), **chosen)
-        messages.success(request, "Ordered. It is worked off in the background.")
+        messages.success(request, "Ordered. The intervention runs in the background.")
         return HttpResponseRedirect(reverse("admin:workflows_bulkintervention_change", args=[bulk.id]))
 
     def _shown(

@@ -34,7 +34,7 @@ def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[s
         product_id=product.id if product else None,
         reason=data["reason"],
     )
-    return model_admin.done(request, made, "Drafted. No case follows it until it is published.")
+    return model_admin.done(request, made, "Draft created. No case uses it until you publish it.")
 
 
 def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
@@ -72,19 +72,19 @@ def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefini
     )
     if found.missing:
         return f"Published. Contract {found.contract} is closed until {len(found.missing)} areas are approved."
-    return f"Published. Contract {found.contract} is open: new cases follow it from now on."
+    return f"Published. Contract {found.contract} is open. New cases use it from now on."
 
 
 def validate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
     findings = definition_validate(definition_id=obj.id)
     if findings:
         raise DefinitionInvalid(errors=as_errors(findings))
-    return "Nothing is wrong with it." + (" It can be published." if obj.status == "draft" else "")
+    return "No errors found." + (" You can publish it." if obj.status == "draft" else "")
 
 
 def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
     definition_archive(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
-    return "Archived. What runs goes on."
+    return "Archived. Runs in progress continue."
 
 
 def publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
@@ -106,9 +106,9 @@ def archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, 
     if obj.status != "active":
         return {}
     runs, product = runs_going(definition=obj), obj.product.name if obj.product else "the whole organization"
-    going = f"{runs} run{'s' if runs > 1 else ''} under it will go on, with contract {obj.contract}."
-    said = going if runs else "Nothing runs under it."
-    return {"warning": f"New cases of {product} find no definition any more. {said}"}
+    going = f"{runs} run{'s' if runs > 1 else ''} that use it will continue, with contract {obj.contract}."
+    said = going if runs else "No run uses it."
+    return {"warning": f"New cases of {product} will have no definition. {said}"}
 
 
 def clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
@@ -119,7 +119,8 @@ def clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
 ADD = Act(
     "add",
     "Draft a definition",
-    "A workflow as a JSON document. Most people begin with a clone of a template. No case follows a draft.",
+    "A definition is a JSON document that describes a workflow. Most people start with a clone of a template. No "
+    "case uses a draft.",
     add,
     AddForm,
     button="Save draft",
@@ -130,7 +131,7 @@ ACTS = [
     Act(
         "edit",
         "Edit",
-        "Drafts only; what is published never changes. Every save is a revision in the history.",
+        "You can edit only drafts; a published definition never changes. Every save adds a revision to the history.",
         edit,
         EditForm,
         button="Save",
@@ -145,14 +146,14 @@ ACTS = [
     Act(
         "validate",
         "Validate",
-        "Looks for everything that would keep it from being published now. Changes nothing.",
+        "Checks the definition for everything that would prevent publishing. Changes nothing.",
         validate,
         available=lambda obj: obj.status != "archived" and not obj.is_template,
     ),
     Act(
         "publish",
         "Publish",
-        "New cases follow it from the next one on. What is published never changes; a change is a clone.",
+        "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
         publish,
         PublishForm,
         available=lambda obj: obj.status == "draft" and not obj.is_template,
@@ -162,7 +163,7 @@ ACTS = [
     Act(
         "clone",
         "Clone",
-        "A new draft with the same content: the next version for its organization and product.",
+        "Creates a draft with the same content, as the next version for its organization and product.",
         clone,
         CloneForm,
         initial=clone_initial,
@@ -170,7 +171,7 @@ ACTS = [
     Act(
         "archive",
         "Archive",
-        "Nothing starts under it any more. Its record stays, and what runs has its own copy.",
+        "No new run uses this definition. Its record stays. Runs in progress keep their own copy and continue.",
         archive,
         ArchiveForm,
         available=lambda obj: obj.status != "archived" and not obj.is_template,

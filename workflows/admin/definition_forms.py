@@ -17,12 +17,17 @@ SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 VALIDATE = "admin:workflows_workflowdefinition_validate"
 
 
-def reason_field(text: str = "For the history; up to 280 characters, no names, no patient data: it is checked.") -> Any:
+def reason_field(
+    text: str = (
+        "Why you make this change, for the history. Up to 280 characters. Do not enter names, patient data or secrets: "
+        "Holdpoint checks the text."
+    ),
+) -> Any:
     return forms.CharField(required=False, max_length=NOTE_LENGTH, widget=UnfoldAdminTextInputWidget, help_text=text)
 
 
 def slug_field(**more: Any) -> Any:
-    text = "Names the definition and its contract: small letters, digits and dashes."
+    text = "Identifies the definition and its contract. Lower-case letters, digits and dashes."
     return forms.RegexField(SLUG, widget=UnfoldAdminTextInputWidget, **({"help_text": text} | more))
 
 
@@ -37,7 +42,7 @@ class EditForm(ConsoleForm):
         label="Definition (JSON)",
         rows=28,
         sort=False,
-        help_text="A draft may be saved with faults; it cannot be published with them.",
+        help_text="You can save a draft with errors, but you cannot publish it.",
     )
     reason = reason_field()
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
@@ -63,7 +68,7 @@ class PlaceForm(ConsoleForm):
         required=False,
         empty_label="The whole organization",
         widget=UnfoldAdminSelectWidget,
-        help_text="New cases of this product follow it once it is published.",
+        help_text="New cases of this product use the definition once it is published.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -84,7 +89,7 @@ class PlaceForm(ConsoleForm):
         data: dict[str, Any] = super().clean() or {}
         product, organization = data.get("product"), data.get("organization")
         if product is not None and organization is not None and product.organization_id != organization.id:
-            self.add_error("product", "This is another organization's product.")
+            self.add_error("product", "This product belongs to another organization. Choose one of this organization.")
         return data
 
 
@@ -98,7 +103,10 @@ class AddForm(EditForm, PlaceForm):
 
 class CloneForm(PlaceForm):
     name = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
-    slug = slug_field(required=False, help_text="Left empty: the same, made free if another product has it.")
+    slug = slug_field(
+        required=False,
+        help_text="If you leave it empty, the slug stays the same, with a suffix if another product already uses it.",
+    )
     reason = reason_field()
 
 
@@ -108,7 +116,10 @@ class PublishForm(ConsoleForm):
         required=False,
         label="Policy",
         widget=SuggestInput,
-        help_text="Whose active version decides on its steps. Left empty: as before, or the policy “workflows”.",
+        help_text=(
+            "The active version of this policy decides on the steps. If you leave it empty, the policy stays the "
+            "same, or is “workflows”."
+        ),
     )
     risk_tier = forms.ChoiceField(
         required=False,
@@ -119,7 +130,10 @@ class PublishForm(ConsoleForm):
         required=False,
         choices=[],
         widget=UnfoldAdminSelectWidget,
-        help_text="The reviewer tier that answers for held steps. Other terms than before need the ten owners again.",
+        help_text=(
+            "The reviewer tier that decides on held steps. If you change these terms, the ten owners have to "
+            "approve again."
+        ),
     )
     reason = reason_field()
 

@@ -32,7 +32,11 @@ class WhichFilter(admin.SimpleListFilter):
     parameter_name = "which"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(WAITING, "unmatched, waiting"), (REDRIVEN, "driven again"), (DRIFTED, "drift of client-driven runs")]
+        return [
+            (WAITING, "unmatched, waiting"),
+            (REDRIVEN, "processed again"),
+            (DRIFTED, "drift of client-driven runs"),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset
@@ -43,11 +47,11 @@ def redrive(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowEvent,
         event_id=obj.id, actor=console_actor(request), at=timezone.now(), region=settings.DEPLOYMENT_REGION
     )
     if made.outcome == EventOutcome.UNMATCHED:
-        return model_admin.done(request, made, "Still nothing takes it. It was kept again, as this event.")
+        return model_admin.done(request, made, "No run could accept it. Holdpoint kept it again, as this event.")
     if made.instance is None:
-        return model_admin.done(request, made, f"Driven again: {made.outcome}.")
+        return model_admin.done(request, made, f"Processed again: {made.outcome}.")
     run: HttpResponse = model_admin.admin_site.get_model_admin(type(made.instance)).done(
-        request, made.instance, f"Driven again: {made.outcome}."
+        request, made.instance, f"Processed again: {made.outcome}."
     )
     return run
 
@@ -59,7 +63,7 @@ class KeptEventAdmin(ConsoleAdmin):
     list_filter = [WhichFilter]
     hot = True
     search_fields = ["id"]
-    search_help_text = "The whole id of an event."
+    search_help_text = "The full id of an event."
     ordering = ["-id"]
     fields = [
         "event_type",
@@ -78,8 +82,9 @@ class KeptEventAdmin(ConsoleAdmin):
     acts = [
         Act(
             "redrive",
-            "Drive again",
-            "The event is taken in as if it came now. Once: if still nothing takes it, it is kept as another event.",
+            "Process again",
+            "Holdpoint processes the event as if it arrived now. You can do this once: if no run accepts it, "
+            "Holdpoint keeps it as a new event.",
             redrive,
             available=lambda obj: obj.outcome == EventOutcome.UNMATCHED and not event_was_redriven(event_id=obj.id),
         )
@@ -102,9 +107,9 @@ class KeptEventAdmin(ConsoleAdmin):
 
     @admin.display(description="Run")
     def run_shown(self, obj: WorkflowEvent) -> SafeString | str:
-        return run_link(obj.instance_id, "none took it")
+        return run_link(obj.instance_id, "no run accepted it")
 
-    @admin.display(description="Driven again")
+    @admin.display(description="Processed again")
     def redriven_shown(self, obj: WorkflowEvent) -> SafeString | str:
         if obj.redrives_id is not None:
             return format_html("made of {}", link(self.page_url("change", obj.redrives_id), "another event"))

@@ -41,7 +41,7 @@ def redrive(model_admin: ConsoleAdmin, request: HttpRequest, obj: OutboxEvent, d
         actor=console_actor(request),
         at=timezone.now(),
     )
-    return "It will be published again, and what waits behind it after it."
+    return "The event will be published again, followed by the events that wait behind it."
 
 
 @admin.register(OutboxEvent)
@@ -51,7 +51,7 @@ class OutboxEventAdmin(ConsoleAdmin):
     list_filter = [StatusFilter]
     hot = True
     search_fields = ["id"]
-    search_help_text = "The whole id of an event."
+    search_help_text = "The full id of an event."
     fields = [
         "event_type",
         "status_shown",
@@ -70,8 +70,8 @@ class OutboxEventAdmin(ConsoleAdmin):
         Act(
             "redrive",
             "Publish again",
-            "Its stream refused it again and again. It is tried anew, with the same id and in its place; what follows"
-            " in its run waits until it is published.",
+            "The stream refused this event several times. Holdpoint publishes it again, with the same id and in the "
+            "same order. Later events of its run wait until it is published.",
             redrive,
             ReasonForm,
             available=lambda obj: obj.status == OutboxStatus.PARKED,

@@ -24,11 +24,11 @@ WHY_WORDS = {
     ParkedWhy.SIGNATURE: "not signed by a live key",
     ParkedWhy.SCOPE: "the key may not send events",
     ParkedWhy.UNREADABLE: "not readable as JSON",
-    ParkedWhy.WRONG_STREAM: "an event of another type than its stream's",
-    ParkedWhy.INVALID: "does not fit the schema of its type",
-    ParkedWhy.FOREIGN: "names another organization than its key's",
+    ParkedWhy.WRONG_STREAM: "the event type does not belong to this stream",
+    ParkedWhy.INVALID: "does not match the schema of its type",
+    ParkedWhy.FOREIGN: "names a different organization than its key",
     ParkedWhy.REFUSED: "refused",
-    ParkedWhy.DELIVERIES: "taken up again and again, and never finished",
+    ParkedWhy.DELIVERIES: "processing started several times and never finished",
 }
 
 
@@ -54,7 +54,7 @@ def redrive(model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage,
         at=timezone.now(),
         region=settings.DEPLOYMENT_REGION,
     )
-    return "It had come meanwhile." if received.duplicate else f"Taken in: {received.event.outcome}."
+    return "It had already arrived." if received.duplicate else f"Accepted: {received.event.outcome}."
 
 
 def dismiss(model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage, data: dict[str, Any]) -> str:
@@ -80,7 +80,7 @@ class ParkedMessageAdmin(ConsoleAdmin):
     view_permission = AUDIT
     hot = True
     search_fields = ["id"]
-    search_help_text = "The whole id of a row."
+    search_help_text = "The full id of a row."
     ordering = ["-id"]
     fields = [
         "event_type",
@@ -103,8 +103,9 @@ class ParkedMessageAdmin(ConsoleAdmin):
     acts = [
         Act(
             "redrive",
-            "Drive again",
-            "The message is read from its stream once more and taken in as if it came now. No check is lowered.",
+            "Process again",
+            "Holdpoint reads the message from its stream again and processes it as if it arrived now. No check is "
+            "skipped.",
             redrive,
             ReasonForm,
             available=is_parked,
@@ -112,7 +113,7 @@ class ParkedMessageAdmin(ConsoleAdmin):
         Act(
             "dismiss",
             "Dismiss",
-            "The message will not be taken in. Its stream lets go of it in time; this row stays.",
+            "Holdpoint will not process the message. Its stream removes it when it expires; this row stays.",
             dismiss,
             ReasonForm,
             available=is_parked,
@@ -136,7 +137,7 @@ class ParkedMessageAdmin(ConsoleAdmin):
     def why_shown(self, obj: ParkedMessage) -> str:
         return WHY_WORDS.get(ParkedWhy(obj.why), obj.why)
 
-    @admin.display(description="SHA-256 of what it says")
+    @admin.display(description="SHA-256 of its content")
     def hash_shown(self, obj: ParkedMessage) -> SafeString:
         return hash_text(obj.data_sha256)
 

@@ -13,22 +13,22 @@ from workflows.models import WorkflowEvent, WorkflowIntervention, WorkflowStep
 from workflows.services.happening import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
 
 ACTION_WORDS = {
-    "retry_step": "Started the step anew",
+    "retry_step": "Started the step again",
     "cancel": "Cancelled the run",
     "supersede": "Superseded the run",
     "halt": "Halted the run",
     "resume": "Resumed the run",
 }
 OUTCOME_WORDS = {
-    "stale": "Not the answer to the current request: kept, and of no consequence.",
-    "late": "Came while the run was halted, or after its end: kept, and of no consequence.",
-    "drift": "Not what the definition expected now: kept and marked.",
-    "ignored": "Known already: kept beside the run.",
+    "stale": "Not the answer to the current request. Kept without effect.",
+    "late": "Arrived while the run was halted or after it ended. Kept without effect.",
+    "drift": "Not what the definition expected at this point. Kept and marked.",
+    "ignored": "Already known. Kept with the run.",
 }
 DRIFT_WORDS = {
     "skipped_gate": "a gate was skipped",
     "wrong_order": "out of the definition's order",
-    "unrequested_completion": "an answer that nobody asked for",
+    "unrequested_completion": "an answer without a request",
 }
 SOURCE_WORDS = {"module": "a module", "clock": "the clock", "gate": "the hold point", "person": "a person"}
 
@@ -101,8 +101,8 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
     named, said = step.step_id if step else "a step", event.envelope
     words = {
         TRIGGER: "The case was created" if event.number == 1 else "The case was announced again",
-        STARTED: "Took the place of a superseded run" if "supersedes" in said else "Its turn in the queue came",
-        TIMED_OUT: f"{named} ran out of time",
+        STARTED: "Replaced a superseded run" if "supersedes" in said else "Left the queue and started",
+        TIMED_OUT: f"{named} timed out",
         RETRY_DUE: f"The retry of {named} was due",
         DEADLINE: "The workflow's deadline passed",
         GATE: f"The hold point said {said.get('verdict')} to {named}",
@@ -112,7 +112,7 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
         return words[event.event_type]
     if event.source == "person":
         return f"A reviewer answered {named}: {said['payload'].get('decision', '')}"
-    return f"{event.event_type} came in" + (f" for {named}, try {step.attempt}" if step else "")
+    return f"{event.event_type} arrived" + (f" for {named}, try {step.attempt}" if step else "")
 
 
 def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
@@ -121,7 +121,7 @@ def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
         path.append(f"Drift: {DRIFT_WORDS[event.drift]}.")
     if event.outcome in OUTCOME_WORDS and event.outcome != "drift":
         queued = event.number == 1 and event.outcome == "ignored"
-        path.append("No room yet: queued." if queued else OUTCOME_WORDS[event.outcome])
+        path.append("No slot is free: queued." if queued else OUTCOME_WORDS[event.outcome])
     return path
 
 

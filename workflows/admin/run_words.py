@@ -16,19 +16,19 @@ ACTION_NAMES = {
     "cancel": "Cancel the runs",
 }
 HINTS = {
-    "call_module": "The client's turn: it calls {module} ({endpoint}); {completion_event} takes the run further.",
-    "await_module": "Waits for {module}: {completion_event} takes the run further.",
+    "call_module": "The client has to call {module} ({endpoint}). The run continues with {completion_event}.",
+    "await_module": "Waits for {module}. The run continues with {completion_event}.",
     "await_review": "Waits for a person in the review queue.",
-    "await_release": "Held: a person has to release the request, or a place in a cap has to become free.",
-    "await_retry": "Waits for its retry; the clock starts it, or an operator does now.",
-    "await_start": "Queued until its organization has room for another run.",
-    "intervene": "Halted: it goes on only when an operator resumes, retries, supersedes or cancels it.",
+    "await_release": "Held: a person has to release the request, or a slot has to become free.",
+    "await_retry": "Waits for its retry. It starts when it is due, or an operator can start it now.",
+    "await_start": "Queued until its organization has a free slot for another run.",
+    "intervene": "Halted. An operator has to resume, retry, supersede or cancel it.",
 }
 
 
 def hint(advice: dict[str, Any]) -> str:
     action = advice["next_action"]
-    return HINTS[action["type"]].format(**action) if action else "It has ended; nothing follows."
+    return HINTS[action["type"]].format(**action) if action else "The run has ended. Nothing more happens."
 
 
 def open_step(instance: WorkflowInstance) -> WorkflowStep | None:
@@ -50,8 +50,8 @@ def consequence(instance: WorkflowInstance, action: InterventionAction) -> str:
     step = open_step(instance)
     if action in GOES_ON:
         again = step.step_id if step else instance.resume_step_id
-        return f"{again} is started now, with a new correlation id." if again else "It starts with its first step."
-    return _stopped(instance, step) if step else "No step is under way."
+        return f"{again} starts now, with a new correlation id." if again else "The run starts with its first step."
+    return _stopped(instance, step) if step else "No step is in progress."
 
 
 def _stopped(instance: WorkflowInstance, step: WorkflowStep) -> str:
@@ -59,9 +59,9 @@ def _stopped(instance: WorkflowInstance, step: WorkflowStep) -> str:
     governed = known is not None and known.is_governed and instance.mode == Mode.ACTIVE
     if governed and step.status == StepStatus.IN_PROGRESS:
         return (
-            f"{step.step_id} was requested and has not answered: its attempt ends with an unknown outcome and goes to "
-            "quarantine, for a person to find out."
+            f"{step.step_id} was requested and has not answered. Its attempt ends with an unknown outcome and goes to "
+            "quarantine, where a person has to find out what happened."
         )
     if step.status == StepStatus.WAITING_APPROVAL:
-        return f"{step.step_id} waits for a person: that review ends without a decision."
-    return f"{step.step_id} is stopped; an answer that still comes is kept as late and changes nothing."
+        return f"{step.step_id} waits for a person. That review ends without a decision."
+    return f"{step.step_id} is stopped. A later answer is kept, marked as late, and changes nothing."

@@ -86,7 +86,7 @@ class WorkflowInstanceAdmin(BulkPages):
     ]
     hot = True
     search_fields = ["id", "case_id"]  # what is searched is in `matches`; this makes the box appear
-    search_help_text = "The whole id of a case or of a run."
+    search_help_text = "The full id of a case or a run."
     ordering = ["-id"]
     fields = [
         "status_shown",
@@ -171,7 +171,7 @@ class WorkflowInstanceAdmin(BulkPages):
 
     @admin.display(description="Superseded by")
     def superseded_shown(self, obj: WorkflowInstance) -> SafeString | str:
-        return run_link(obj.superseded_by_id, "nothing: it is the case's present run")
+        return run_link(obj.superseded_by_id, "nothing: this is the current run of the case")
 
     @admin.display(description="Snapshot SHA-256")
     def snapshot_shown(self, obj: WorkflowInstance) -> SafeString:

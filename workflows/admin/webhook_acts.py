@@ -53,7 +53,7 @@ def change(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint
         private_hosts=webhook_private_hosts(),
         **data,
     )
-    return "Changed. What waits goes to the address as it is now."
+    return "Changed. Waiting deliveries go to the current address."
 
 
 def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
@@ -69,18 +69,18 @@ def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint
 def test(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
     made = endpoints.endpoint_test(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     page = model_admin.admin_site.get_model_admin(WebhookDelivery)
-    shown: HttpResponse = page.done(request, made, "On its way. Load this page again to see what came of it.")
+    shown: HttpResponse = page.done(request, made, "The test is being sent. Reload this page to see the result.")
     return shown
 
 
 def enable(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_enable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id)
-    return "Enabled. What failed before can be sent again from here."
+    return "Enabled. You can now send failed deliveries again from here."
 
 
 def disable(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_disable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
-    return "Disabled. What waited for it has failed and can be sent again once it is enabled."
+    return "Disabled. Waiting deliveries have failed. You can send them again after you enable the endpoint."
 
 
 def redeliver_failed(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
@@ -90,19 +90,20 @@ def redeliver_failed(model_admin: ConsoleAdmin, request: HttpRequest, obj: Webho
 
 def remove(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
     endpoints.endpoint_remove(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
-    messages.success(request, "Removed. Nothing is sent to it any more.")
+    messages.success(request, "Removed. Nothing more is sent to it.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
 def redeliver(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookDelivery, data: Data) -> str:
     delivery_redeliver(actor=console_actor(request), at=timezone.now(), delivery_id=obj.id, **data)
-    return "It will be sent again, under the same id and in the same bytes."
+    return "It will be sent again, with the same id and the same body."
 
 
 ADD = Act(
     "add",
     "Add a webhook endpoint",
-    "What happens in the organization from now on is sent there, signed. The secret is shown once, on the next page.",
+    "Holdpoint sends signed events of the organization to this address from now on. The next page shows the secret "
+    "once.",
     add,
     EndpointForm,
 )
@@ -110,7 +111,7 @@ ENDPOINT_ACTS = [
     Act(
         "change",
         "Change",
-        "Another address, other events or another description.",
+        "Change the address, the events or the description.",
         change,
         EndpointChangeForm,
         initial=lambda obj: {"url": obj.url, "events": obj.events, "description": obj.description},
@@ -118,7 +119,7 @@ ENDPOINT_ACTS = [
     Act(
         "test",
         "Send a test",
-        "Sends an event of type webhook.test, which says nothing but that.",
+        "Sends a test event of type webhook.test. It describes no real change.",
         test,
         ReasonForm,
         available=lambda obj: obj.enabled,
@@ -126,14 +127,16 @@ ENDPOINT_ACTS = [
     Act(
         "rotate",
         "Rotate the secret",
-        "A new secret is shown once. Until the overlap is over both sign, so that the receiver can change in its time.",
+        "Creates a new secret and shows it once. During the overlap both secrets sign, so that the receiver has "
+        "time to switch.",
         rotate,
         RotateForm,
     ),
     Act(
         "redeliver",
         "Send failed ones again",
-        "Everything that failed here, under the same ids and in the same bytes; the oldest ten thousand at most.",
+        "Sends the failed deliveries of this endpoint again, with the same ids and the same bodies. At most the "
+        "oldest ten thousand.",
         redeliver_failed,
         ReasonForm,
         available=lambda obj: obj.enabled,
@@ -141,26 +144,33 @@ ENDPOINT_ACTS = [
     Act(
         "enable",
         "Enable",
-        "What happens from now on is sent again.",
+        "Holdpoint sends events that happen from now on.",
         enable,
         available=lambda obj: not obj.enabled,
     ),
     Act(
         "disable",
         "Disable",
-        "Nothing is sent any more, and what happens meanwhile is not kept for it.",
+        "Nothing more is sent. Events that happen while the endpoint is disabled are not kept for it.",
         disable,
         ReasonForm,
         available=lambda obj: obj.enabled,
         danger=True,
     ),
-    Act("remove", "Remove", "For good. Its deliveries stay readable for a while.", remove, ReasonForm, danger=True),
+    Act(
+        "remove",
+        "Remove",
+        "Removes the endpoint for good. You can still read its deliveries for a while.",
+        remove,
+        ReasonForm,
+        danger=True,
+    ),
 ]
 DELIVERY_ACTS = [
     Act(
         "redeliver",
         "Send again",
-        "Once more from the beginning of the schedule, under the same id and in the same bytes.",
+        "Sends it again from the start of the retry schedule, with the same id and the same body.",
         redeliver,
         ReasonForm,
         available=lambda obj: obj.state != DeliveryState.PENDING and bool(obj.body),

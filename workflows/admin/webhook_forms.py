@@ -16,7 +16,7 @@ class Patterns(forms.CharField):
         super().__init__(
             label="Events",
             widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"}),
-            help_text="One per line: a name such as attempt.completed, a beginning such as attempt.*, or * for all.",
+            help_text="One per line: a name such as attempt.completed, a prefix such as attempt.*, or * for all.",
             **kwargs,
         )
 
@@ -32,7 +32,10 @@ def _url() -> forms.CharField:
         label="URL",
         max_length=500,
         widget=UnfoldAdminTextInputWidget,
-        help_text="https, of a public host. Whoever may see this page sees it, so put no password into it.",
+        help_text=(
+            "An https address of a public host. Do not put a password into it: everybody who can open this page "
+            "sees it."
+        ),
     )
 
 
@@ -54,7 +57,7 @@ class EndpointChangeForm(ConsoleForm):
 
 class RotateForm(forms.Form):
     hours = forms.IntegerField(
-        label="The old secret signs too for hours",
+        label="Hours during which the old secret also signs",
         initial=24,
         min_value=0,
         max_value=720,

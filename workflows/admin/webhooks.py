@@ -101,7 +101,7 @@ class WebhookDeliveryAdmin(ConsoleAdmin):
     list_filter = [choice_filter("state", STATES, indexed=False)]
     hot = True
     search_fields = ["id"]
-    search_help_text = "The whole id of a delivery, or of what it is about."
+    search_help_text = "The full id of a delivery or of its subject."
     ordering = ["-id"]
     fields = [
         "event_type",

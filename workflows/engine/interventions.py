@@ -22,11 +22,11 @@ GOES_ON = frozenset({InterventionAction.RETRY_STEP, InterventionAction.RESUME})
 def why_not(action: InterventionAction, *, status: str, overdue: bool, under_way: str = "") -> str:
     """Why the action is not legal now, in words; empty: it is. `under_way` is the step that is open and not pending."""
     if status not in LEGAL[action]:
-        return f"The instance is {status}; this is possible from: {', '.join(sorted(LEGAL[action]))}."
+        return f"The instance is {status}. This is possible from: {', '.join(sorted(LEGAL[action]))}."
     if action in GOES_ON and overdue:
-        return "The workflow's deadline has passed. Supersede it to run the case anew."
+        return "The workflow's deadline has passed. Supersede it to start the case again."
     if action in GOES_ON and under_way:
-        return f"The step {under_way} is under way; halt the instance first."
+        return f"The step {under_way} is in progress. Halt the instance first."
     return ""
 
 

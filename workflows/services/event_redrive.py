@@ -58,6 +58,6 @@ def _record(event: WorkflowEvent, made: WorkflowEvent, *, actor: Actor, at: date
 
 def _refuse_unless_waiting(event: WorkflowEvent) -> None:
     if event.outcome != EventOutcome.UNMATCHED:
-        raise WrongState(f"The event was taken as {event.outcome}; only unmatched ones are driven again.")
+        raise WrongState(f"The event was accepted as {event.outcome}. Only unmatched events can be processed again.")
     if event_was_redriven(event_id=event.id):
-        raise WrongState("The event was driven again already.")
+        raise WrongState("The event was already processed again. Look at the newer event instead.")

@@ -106,7 +106,7 @@ def test_high_risk_is_never_decided_in_slack_not_even_by_a_forged_click(chat: Ch
         forged["actions"][0]["action_id"] = action
         call_back(chat.address, forged | {"trigger_id": f"t-{action}"})
     link = f"https://holdpoint.example/review/{review.id}"
-    assert all("high risk" in words and link in words for words in chat.slack.whispers())
+    assert all("high-risk" in words and link in words for words in chat.slack.whispers())
     assert len(chat.slack.whispers()) == 2
     assert (votes(review), chat.slack.of("views.open")) == ([], [])
     assert status_of(review)[0] == "requested"
@@ -119,7 +119,7 @@ REFUSALS: dict[str, tuple[str, list[str]]] = {
     "expired": ("deadline of this review has passed", ["unauthorized_decision"]),
     "decided": ("This review is rejected", ["unauthorized_decision"]),
     "claimed": ("Somebody else has claimed", []),
-    "changed": ("not what is proposed", []),
+    "changed": ("The proposal has changed", []),
     "role taken": ("no role in this organization", []),
     "switched off": ("not linked", []),
     "unlinked": ("not linked", []),
@@ -169,7 +169,7 @@ def test_a_case_of_a_workflow_is_judged_on_its_page(chat: Chat, cast: Cast) -> N
     forged = click(chat.card(), OPEN, user=RITA)
     forged["actions"] = [{"action_id": APPROVE, "value": f"{rows(review=review)[0].id}:{'0' * 40}"}]
     call_back(chat.address, forged)
-    assert "judged on its card" in chat.slack.whispers()[0]
+    assert "only on its card" in chat.slack.whispers()[0]
     assert votes(review) == []
 
 
@@ -179,7 +179,7 @@ def test_a_quorum_of_two_needs_two_people_and_the_card_shows_the_progress(cast: 
     chat.link(cast.reviewer, RITA), chat.link(cast.person("sam", REVIEWER), SAM)
     review = chat.clinic.hold()
     chat.tell()
-    for expected in ("Your approval is on record.", "one voice in a review"):
+    for expected in ("Your approval is on record.", "one vote in a review"):
         call_back(chat.address, click(chat.card(), APPROVE, user=RITA) | {"trigger_id": expected})
         assert expected in chat.slack.whispers()[-1]
     chat.tell()

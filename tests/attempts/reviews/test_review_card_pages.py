@@ -53,7 +53,7 @@ def test_the_card_tells_everything_a_decision_needs(cast: Cast, clinic: Clinic) 
         "case-0001",
         "<code>status</code>",
         "Happens at most once",
-        "None declared. Take it as final.",
+        "The contract names no compensation, so treat the action as final.",
         "asking",
         "the person behind the service is boss",
         "Rule <code>hold</code> of policy version 1",
@@ -63,7 +63,7 @@ def test_the_card_tells_everything_a_decision_needs(cast: Cast, clinic: Clinic) 
         "customer clinician: rita",
         "rejected",
         "by rita (reviewer wrong target)",
-        "There is no undo",
+        "You cannot undo an answer",
     ):
         assert words in text, words
 
@@ -182,7 +182,7 @@ def test_an_expired_item_shows_no_buttons(cast: Cast, clinic: Clinic) -> None:
     review = clinic.hold()
     set_deadline(review, seconds=-1)
     text = browser(cast.reviewer).get(page(review), headers=HX).content.decode()
-    assert "Expiry denies; it never approves." in text
+    assert "Expiry never approves." in text
     assert "Approve" not in text
 
 

@@ -50,7 +50,7 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         "allowed": True,
         "verdicts": ["approve", "reject"],
         "reason": None,
-        "detail": "Your word counts.",
+        "detail": "Your vote counts.",
         "on_behalf_of": None,
     }
     assert (card["claim"], card["votes"], card["release_blocked"], card["overdue"]) == (None, [], None, False)

@@ -47,7 +47,7 @@ def test_a_draft_is_saved_with_faults_and_its_page_lists_them(cast: Cast) -> Non
         follow=True,
     )
     html = answer.content.decode()
-    assert "cannot be published yet: 2 problems" in html
+    assert "cannot publish this draft yet: 2 problems" in html
     assert '<pre class="hp-caret">expected a value but found the end' in html
     with every_tenant():
         policy = Policy.objects.get(slug="odd")
@@ -143,7 +143,7 @@ def test_simulation_works_without_a_script_up_to_a_thousand(cast: Cast) -> None:
     assert page("enforcementdecision", decision.id, "change") in html
     assert "allow -&gt; deny" in html
     html = client.post(page("policy", policy.id, "simulate"), {"last": "10000"}).content.decode()
-    assert "Without JavaScript at most 1,000" in html
+    assert "Without JavaScript, choose at most 1,000" in html
 
 
 def test_simulation_says_so_when_nothing_was_decided_yet(cast: Cast) -> None:

@@ -86,7 +86,7 @@ def test_who_does_not_own_the_area_sees_why_not_and_is_refused_on_record(
     client = browser(cast, who)
     html = client.get(board(contract, AREA)).content.decode()
     assert 'name="verdict"' not in html
-    assert "Only members of <strong>privacy</strong> decide here" in html
+    assert "Only members of <strong>privacy</strong> can decide here" in html
     answer = client.post(board(contract, AREA), SAID)
     assert answer.status_code == 403
     assert "This area is owned by privacy." in answer.content.decode()

@@ -32,7 +32,7 @@ def test_re_evaluating_agrees_and_writes_nothing(cast: Cast, who: str) -> None:
     client.get("/admin/")
     before = row_counts()
     answer = client.post(page("enforcementdecision", decision.id, "act", "re-evaluate"), follow=True)
-    assert "Agrees: the stored request" in answer.content.decode()
+    assert "Same result: the stored request" in answer.content.decode()
     assert {name: count for name, count in row_counts().items() if name != "django_session"} == {
         name: count for name, count in before.items() if name != "django_session"
     }

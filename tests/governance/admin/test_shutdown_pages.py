@@ -116,7 +116,7 @@ def test_whoever_engaged_it_does_not_release_it(cast: Cast) -> None:
     assert "A second person has to release it" in client.get(release).content.decode()
     answer = client.post(release, {"note": ""})
     assert answer.status_code == 403
-    assert "released by somebody else" in answer.content.decode()
+    assert "A second person has to do this" in answer.content.decode()
     assert engaged()[0].state == "engaged"
     with every_tenant():
         assert GovernanceViolation.objects.get().kind == "second_person_missing"

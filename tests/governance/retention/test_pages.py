@@ -107,7 +107,7 @@ def test_a_deletion_is_asked_for_and_decided_by_another(clinic: Clinic) -> None:
     with every_tenant():
         row = DeletionRequest.objects.get()
     accept = page("deletionrequest", row.id, "act", "accept")
-    assert "nothing is in the way" in second.get(accept).content.decode()
+    assert "Nothing blocks this" in second.get(accept).content.decode()
     assert client.post(accept, {"reason_code": "data_subject_request"}).status_code == 403
     assert second.post(accept, {"reason_code": "data_subject_request"}).status_code == 302
     with every_tenant():

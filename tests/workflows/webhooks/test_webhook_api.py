@@ -201,7 +201,7 @@ def test_the_pages_show_everything_but_a_secret_and_acts_are_posted(hooks: Hooks
     alice.post(page("webhookdelivery_act", one.id, "redeliver"), REASON)
     assert deliveries()[0].state == "pending"
     alice.post(page("webhookendpoint_act", made.id, "disable"), REASON)
-    assert "can be sent again" in alice.get(page("webhookendpoint_changelist")).content.decode()
+    assert "You can send them again" in alice.get(page("webhookendpoint_changelist")).content.decode()
     alice.post(page("webhookendpoint_act", made.id, "enable"))
     alice.post(page("webhookendpoint_act", made.id, "redeliver"), REASON)
     assert deliveries()[0].state == "pending"
