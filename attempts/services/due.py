@@ -13,7 +13,8 @@ log = structlog.get_logger("holdpoint.ticks")
 
 def each_due(ids: Iterable[UUID], handle: Callable[[UUID], bool], *, tick: str) -> int:
     """How many were handled. A row that cannot be handled is logged, counted and left for the next tick; it does not
-    stop the rest. Only when the connection itself is lost is the error raised: no other row could be handled either."""
+    stop the rest. The error is raised only when there is no connection to the database, nor a new one to be had: no
+    other row could be handled either."""
     handled = 0
     for row_id in ids:
         try:

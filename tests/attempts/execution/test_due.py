@@ -1,5 +1,6 @@
-"""How scheduled tasks fail: one row by itself, and all of them only with the connection."""
+"""How scheduled tasks fail: one row by itself, and all of them only with the server."""
 
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -49,16 +50,23 @@ def test_a_row_that_cannot_be_handled_is_logged_and_counted_and_does_not_stop_th
     assert failed_so_far() == before + 1
 
 
-def test_without_a_connection_the_error_is_raised(transactional_db: None) -> None:
+def test_a_lost_connection_is_one_row_and_a_lost_server_is_raised(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     tried: list[UUID] = []
 
     def handle(row: UUID) -> bool:
         tried.append(row)
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        if row == ROWS[2]:  # from now on nothing answers there
+            patched.setitem(connection.settings_dict, "HOST", str(tmp_path))
+            patched.setitem(connection.settings_dict, "OPTIONS", {"connect_timeout": 2})
+        if row != ROWS[0]:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return True
 
-    with pytest.raises(OperationalError):
+    with monkeypatch.context() as patched, capture_logs() as logs, pytest.raises(OperationalError):
         each_due(ROWS, handle, tick="test")
     connection.close()
-    assert tried == ROWS[:1]
+    assert tried == ROWS[:3]
+    assert [one["row_id"] for one in logs if one["event"] == "tick_row_failed"] == [str(ROWS[1])]
