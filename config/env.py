@@ -49,7 +49,8 @@ def database_settings(url: str) -> dict[str, Any]:
     # psycopg itself prepares nothing, and so never discards all that is prepared: governance.wire keeps its own.
     usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": None}
     options = usual | found.get("OPTIONS", {})
-    return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options}
+    plain = env.bool("HOLDPOINT_PLAIN_CURSORS", default=False)  # read by governance.statement
+    return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options, "PLAIN_CURSORS": plain}
 
 
 def database_mark(settings: dict[str, Any]) -> str:

@@ -8,7 +8,8 @@ from base64 import urlsafe_b64encode
 from hashlib import sha256
 
 from cryptography.fernet import Fernet, InvalidToken
-from django.conf import settings
+
+from governance.configured import secret_keys
 
 
 class SecretUnreadable(Exception):
@@ -27,5 +28,5 @@ def unseal(sealed: str, *, purpose: str) -> str:
 
 
 def _box(purpose: str) -> Fernet:
-    key = sha256(f"holdpoint {purpose}\x00{settings.SECRET_KEY}".encode()).digest()
+    key = sha256(f"holdpoint {purpose}\x00{secret_keys()[0]}".encode()).digest()
     return Fernet(urlsafe_b64encode(key))

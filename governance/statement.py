@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from governance.parameters import Ready, ready
+from governance.plain import plain_fetch
 from governance.wire import Rows, Wire
 
 
@@ -26,7 +27,14 @@ def fetch(sql: str, params: Sequence[Any] | Ready, *, prepare: bool = True, firs
     own.ensure_connection()  # first: a new connection is in no transaction, whatever the last one was lost in
     own.validate_no_broken_transaction()
     with own.wrap_database_errors:
-        return _wire(own).fetch(sql, _ready(params), prepare=prepare, first=first)
+        return _sent(own, sql, params, prepare, first)
+
+
+def _sent(own: Any, sql: str, params: Sequence[Any] | Ready, prepare: bool, first: str = "") -> Rows:
+    """By the wire, or by ordinary cursors where the database's settings say so."""
+    if own.settings_dict.get("PLAIN_CURSORS"):
+        return plain_fetch(own.connection, sql, _ready(params), prepare=prepare, first=first)
+    return _wire(own).fetch(sql, _ready(params), prepare=prepare, first=first)
 
 
 def _ready(params: Sequence[Any] | Ready) -> Ready:
@@ -51,7 +59,7 @@ def _execute(
     own: BaseDatabaseWrapper, prepare: bool, sql: str, params: Sequence[Any] | Ready, many: bool, context: Any
 ) -> Rows:
     with own.wrap_database_errors:
-        return _wire(own).fetch(sql, _ready(params), prepare=prepare)
+        return _sent(own, sql, params, prepare)
 
 
 def _wire(own: Any) -> Wire:

@@ -7,16 +7,17 @@ from functools import cache
 from typing import Any
 
 import redis
-from django.conf import settings
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
+
+from governance.configured import valkey_url
 
 
 @cache
 def valkey() -> "redis.Redis":
     """One pooled client per process; it reconnects by itself."""
     return redis.Redis.from_url(
-        settings.REDIS_URL,
+        valkey_url(),
         socket_timeout=2,
         socket_connect_timeout=2,
         decode_responses=True,

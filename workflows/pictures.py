@@ -2,12 +2,9 @@
 templatetags/pictures.py; the styles are holdpoint/states.css and workflows/graph.css."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.contrib.staticfiles import finders
 from django.utils.safestring import SafeString, mark_safe
 
 from workflows.definitions.document import TERMINAL
@@ -17,8 +14,6 @@ from workflows.models import WorkflowInstance, WorkflowStep
 from workflows.selectors.run import instance_steps, step_instance
 from workflows.selectors.run_console import snapshot_document
 from workflows.states import InstanceStatus
-
-STYLES = ("holdpoint/states.css", "workflows/graph.css")
 
 
 def workflow_picture(document: Any, *, title: str, prefix: str = "wf", **drawn: Any) -> SafeString:
@@ -61,10 +56,3 @@ def statuses(instance: WorkflowInstance, steps: Sequence[WorkflowStep], document
     if instance.status == InstanceStatus.COMPLETED:
         return dict.fromkeys(document.get("steps", {}), "skipped") | found | {TERMINAL: "completed"}
     return found
-
-
-@cache
-def picture_styles() -> str:
-    """For a page that stands alone, such as a report in a bundle."""
-    found = [finders.find(name) for name in STYLES]
-    return "\n".join(Path(str(path)).read_text("utf-8") for path in found if path)

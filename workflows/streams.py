@@ -11,13 +11,13 @@ from typing import Any
 
 import redis
 import structlog
-from django.conf import settings
 from prometheus_client import Counter
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from attempts.adapters.event import STREAM
+from governance.configured import valkey_url
 from workflows.events.catalogue import event_types
 
 log = structlog.get_logger("holdpoint.streams")
@@ -76,7 +76,7 @@ class Standing:
 def message_client() -> "redis.Redis":
     """Without silent repetition of commands, and for bytes that are no text: those come back as they went in."""
     return redis.Redis.from_url(
-        settings.REDIS_URL,
+        valkey_url(),
         socket_timeout=5,
         socket_connect_timeout=2,
         decode_responses=True,

@@ -15,7 +15,7 @@ from workflows.services.nudge_follow import nudge_follow as follow
 from workflows.services.webhook_deliver import deliveries_send
 from workflows.services.webhook_gather import ledger_gather
 from workflows.services.webhook_keep import deliveries_trim
-from workflows.webhooks.targets import webhook_private_hosts
+from workflows.webhooks.configured import webhook_private_hosts
 
 
 @shared_task

@@ -5,7 +5,7 @@ import smtplib
 from django.core.mail import EmailMessage, get_connection
 
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
-from attempts.adapters.targets import email_target
+from attempts.adapters.configured import email_target
 
 
 class EmailAdapter:

@@ -4,12 +4,12 @@ import json
 from functools import cache
 
 import redis
-from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
+from governance.configured import valkey_url
 
 STREAM = "holdpoint:events:"
 RETRYABLE_ANSWERS = ("LOADING", "READONLY", "BUSY", "OOM", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
@@ -45,7 +45,7 @@ def answer_code(error: ResponseError) -> str:
 def stream_client() -> "redis.Redis":
     """Its own client: the library's silent repetition of a command is switched off."""
     return redis.Redis.from_url(
-        settings.REDIS_URL,
+        valkey_url(),
         socket_timeout=5,
         socket_connect_timeout=2,
         decode_responses=True,

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.adapters.configured import http_private_hosts, http_target
 from attempts.adapters.signature import signature_headers
-from attempts.adapters.targets import http_private_hosts, http_target
 from governance.guard import AddressRefused, Wire, guarded_client, url_check
 from reasoncodes.trace import trace_or_new
 

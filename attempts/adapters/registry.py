@@ -22,8 +22,3 @@ def effect_in_force(*, adapter: str, effect: str) -> str:
     known = ADAPTERS.get(adapter)
     declared = (effect, known.effect if known else "once")
     return max(declared, key=lambda name: STRICTNESS.get(name, 2)) if set(declared) <= set(STRICTNESS) else "once"
-
-
-def claim_allowed(*, adapter: str, effect: str) -> bool:
-    """Whether a contract with this adapter may declare this effect."""
-    return effect_in_force(adapter=adapter, effect=effect) == effect

@@ -11,15 +11,14 @@ from datetime import datetime
 from hashlib import sha256
 from uuid import UUID
 
-from django.conf import settings
+from governance.configured import secret_keys
 
 PURPOSE = "holdpoint.http-adapter.v1"
 
 
 def derived_keys(purpose: str) -> list[bytes]:
     """Of the secret that is in force first."""
-    secrets = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return [hmac.new(secret.encode(), purpose.encode(), sha256).digest() for secret in secrets]
+    return [hmac.new(secret.encode(), purpose.encode(), sha256).digest() for secret in secret_keys()]
 
 
 def secret_text(key: bytes) -> str:

@@ -8,7 +8,7 @@ from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from attempts.adapters.base import Call, Outcome, failure, success, unknown
-from attempts.adapters.targets import slack_channel, slack_connection
+from attempts.adapters.configured import slack_channel, slack_connection
 
 NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
 

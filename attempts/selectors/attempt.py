@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from attempts.models import Attempt, AttemptTransition, Receipt, Review
+from attempts.models import Attempt, Receipt, Review
 from attempts.states import AttemptState
 from governance.models import EnforcementDecision, LedgerEntry
 from governance.selectors import decision_get, tenant_get
@@ -64,10 +64,6 @@ def attempt_lock(*, attempt_id: UUID) -> Attempt:
 
 def attempt_review(*, attempt: Attempt) -> Review | None:
     return Review.objects.filter(attempt=attempt).first()
-
-
-def attempt_transitions(*, attempt: Attempt) -> QuerySet[AttemptTransition]:
-    return AttemptTransition.objects.filter(attempt=attempt).order_by("id")
 
 
 def attempt_receipts(*, attempt: Attempt) -> QuerySet[Receipt]:

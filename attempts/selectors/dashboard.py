@@ -27,7 +27,6 @@ class Holds:
     by_age: list[tuple[str, int]]
     total: int
     oldest: datetime | None
-    next_expiry: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,9 @@ def holds_by_age(*, at: datetime) -> Holds:
         within = Q(requested_at__gt=at - age) if age else Q()
         counts[f"age_{number}"] = Count("id", filter=within & ~younger)
         younger = within
-    found = rows.aggregate(all=Count("id"), oldest=Min("requested_at"), next=Min("expires_at"), **counts)
+    found = rows.aggregate(all=Count("id"), oldest=Min("requested_at"), **counts)
     by_age = [(words, found[f"age_{number}"]) for number, (words, _) in enumerate(AGES)]
-    return Holds(by_age, found["all"], found["oldest"], found["next"])
+    return Holds(by_age, found["all"], found["oldest"])
 
 
 def quarantine_by_category() -> list[tuple[str, int]]:

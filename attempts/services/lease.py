@@ -93,10 +93,12 @@ def attempt_lease(
     selection: Selection,
     limit: int = 1,
     seconds: float | None = LEASE_SECONDS,
+    tell: bool = True,
 ) -> Leases:
     """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart.
 
-    `seconds` None: a lease without an end, for a holder whose end something else sees to."""
+    `seconds` None: a lease without an end, for a holder whose end something else sees to. `tell` false: handlers
+    do not hear of a refusal, because the caller is the one they would tell."""
     leases, rechecks = Leases(), Rechecks()
     with transaction.atomic():
         gate_pass()
@@ -106,7 +108,7 @@ def attempt_lease(
         for attempt in attempts:
             checked = rechecks.of(attempt)
             if checked.go is not Go.SEND:
-                refusal_apply(attempt, checked, actor=actor, at=at)
+                refusal_apply(attempt, checked, actor=actor, at=at, tell=tell)
                 leases.refused.append((attempt.id, checked))
                 continue
             if checked.chain is None:

@@ -15,16 +15,17 @@ from reasoncodes.actors import Actor
 LOOK_AGAIN_SECONDS = 15
 
 
-def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime) -> None:
-    """`attempt` is locked and leased by this transaction. HOLD writes no record: nothing has changed."""
+def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
+    """`attempt` is locked and leased by this transaction. HOLD writes no record: nothing has changed. `tell` is
+    `transition_apply`'s."""
     _undo(attempt)
     match checked.go:
         case Go.DONE if checked.receipt is not None:
-            _complete_from(attempt, checked.receipt, actor=actor, at=at)
+            _complete_from(attempt, checked.receipt, actor=actor, at=at, tell=tell)
         case Go.DENY if attempt.tries == 0:
-            transition_apply(attempt, "deny", actor=actor, at=at, reason_code=checked.reason_code)
+            transition_apply(attempt, "deny", actor=actor, at=at, tell=tell, reason_code=checked.reason_code)
         case Go.DENY:
-            _set_apart(attempt, checked, actor=actor, at=at)
+            _set_apart(attempt, checked, actor=actor, at=at, tell=tell)
         case Go.UNRESOLVED:
             quarantine_open(
                 attempt,
@@ -33,6 +34,7 @@ def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datet
                 category=QuarantineCategory.OUTCOME_UNKNOWN,
                 reason_code="outcome_unknown",
                 payload={"trigger": "intent_without_receipt"},
+                tell=tell,
             )
         case _:
             pass
@@ -53,7 +55,7 @@ def _undo(attempt: Attempt) -> None:
         )
 
 
-def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: datetime) -> None:
+def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: datetime, tell: bool) -> None:
     """It has happened already: the earlier result is this attempt's result, and nothing is sent."""
     receipt = Receipt(
         attempt=attempt,
@@ -65,10 +67,10 @@ def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: date
     )
     insert_together([receipt])
     payload = {"receipt": str(receipt.id), "cached_from": str(earlier.id)}
-    transition_apply(attempt, "complete", actor=actor, at=at, payload=payload)
+    transition_apply(attempt, "complete", actor=actor, at=at, tell=tell, payload=payload)
 
 
-def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime) -> None:
+def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
     """It ran before and may not run again: denial is for what never ran."""
     quarantine_open(
         attempt,
@@ -77,4 +79,5 @@ def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime
         category=category_for(documents_of(attempt), "recheck_refused_after_lease"),
         reason_code="adapter_failed",
         payload={"trigger": "recheck_refused_after_lease", "refused": checked.reason_code},
+        tell=tell,
     )

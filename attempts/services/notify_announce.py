@@ -10,7 +10,7 @@ from attempts.models import Notification, NotificationRoute, Review
 from attempts.selectors.notify import mail_modes, organizations_told, people_to_mail, routes_for
 from attempts.selectors.review import Held, database_now
 from attempts.selectors.review_people import ReminderPeople
-from attempts.services.each_due import each_due
+from attempts.services.review_due import each_review_due
 from attempts.states import DeliveryState, MailMode, NotifyChannel, NotifyKind, ReviewStatus
 from reasoncodes.tenancy import every_tenant
 
@@ -23,7 +23,12 @@ def reviews_announce(*, at: datetime) -> int:
         waiting = Review.objects.filter(status=ReviewStatus.REQUESTED, announced_at=None)
         told = organizations_told()
     return sum(
-        each_due(waiting.filter(organization_id=organization_id), "requested_at", lambda held: _announce(held, at))
+        each_review_due(
+            waiting.filter(organization_id=organization_id),
+            "requested_at",
+            lambda held: _announce(held, at),
+            tick="reviews_announce",
+        )
         for organization_id in told
     )
 

@@ -31,8 +31,10 @@ def quarantine_open(
     category: QuarantineCategory,
     reason_code: str,
     payload: Mapping[str, Any],
+    tell: bool = True,
 ) -> QuarantineCase:
-    """For an attempt that is stored and locked. Places in caps are given back with the move."""
+    """For an attempt that is stored and locked. Its slots are released with the move. `tell` as in
+    `transition_apply`."""
     rules = documents_of(attempt)["failure_quarantine"]
     case = QuarantineCase(
         organization_id=attempt.organization_id,
@@ -44,6 +46,6 @@ def quarantine_open(
         opened_at=at,
     )
     recorded = {"case": str(case.id), "category": category.value, **payload}
-    transition_apply(attempt, "quarantine", actor=actor, at=at, payload=recorded, reason_code=reason_code)
+    transition_apply(attempt, "quarantine", actor=actor, at=at, tell=tell, payload=recorded, reason_code=reason_code)
     case.save(force_insert=True)
     return case

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection
 
 from attempts.models import Attempt
 from attempts.queue_rules import FairRound, Share
@@ -20,7 +19,6 @@ from attempts.states import SlotScope
 from governance.insert import insert_together
 from reasoncodes.actors import CLOCK
 
-log = structlog.get_logger("holdpoint.ticks")
 LOOK_AHEAD = 20
 MOST_PER_TICK = 200
 TIMED_OUT = """
@@ -123,14 +121,7 @@ def _shares(lines: dict[UUID, deque[Waiting]]) -> dict[UUID, Share]:
 
 def _tried(one: Waiting, full: Full) -> bool:
     """One that cannot be handled is passed by; it must not keep the others waiting."""
-    try:
-        with transaction.atomic():
-            return _place(one, full)
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception as error:
-        log.error("tick_row_failed", tick="queue_hand_out", row_id=str(one.attempt_id), error=type(error).__name__)
-        return False
+    return each_due([one.attempt_id], lambda _: _place(one, full), tick="queue_hand_out") == 1
 
 
 def _place(one: Waiting, full: Full) -> bool:

@@ -10,8 +10,8 @@ from attempts.doorbell import ring
 from attempts.models import Review
 from attempts.selectors.review import Held, database_now
 from attempts.selectors.review_people import reminder_people
-from attempts.services.each_due import each_due
 from attempts.services.notify_announce import reminder_rows
+from attempts.services.review_due import each_review_due
 from attempts.services.review_end import record_review, review_end_expired
 from attempts.states import AttemptState, ReviewStatus
 from reasoncodes.actors import CLOCK
@@ -23,13 +23,13 @@ SEND = "attempts.tasks.review.review_reminder_send"
 def reviews_expire(*, at: datetime) -> int:
     """`at` only chooses whom to look at; the database's clock decides, under the lock. Returns how many ended."""
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, expires_at__lte=at)
-    return each_due(due, "expires_at", _expire)
+    return each_review_due(due, "expires_at", _expire, tick="reviews_expire")
 
 
 def reviews_remind(*, at: datetime) -> int:
     """Once per review. One without a time to remind at is not reminded of."""
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, reminded_at=None, remind_at__lte=at)
-    return each_due(due, "remind_at", lambda held: _remind(held, at))
+    return each_review_due(due, "remind_at", lambda held: _remind(held, at), tick="reviews_remind")
 
 
 def _expire(held: Held) -> bool:

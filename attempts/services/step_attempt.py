@@ -1,6 +1,7 @@
 """The governed attempt behind a workflow step: sent with its intent, and settled when the module has answered.
 
-The engine calls these in its own transaction. The call is a row in the outbox, so intent and call commit together;
+The engine calls these in its own transaction, so none of them tells its handlers (`tell=False`): it would get a signal
+about its own move. The call is a row in the outbox, so intent and call commit together;
 what comes back is an event, which is why such an attempt has a lease without an end: the step's timeout is its end.
 """
 
@@ -43,7 +44,8 @@ New = tuple[Attempt, DispatchIntent]
 
 
 class Result(StrEnum):
-    SUCCEEDED = "succeeded"
+    """How a try ended that did not succeed; `step_succeed` is for the others."""
+
     FAILED = "failed"
     RETRY = "retry"
     UNKNOWN = "unknown"
@@ -59,7 +61,7 @@ def step_dispatch(*, attempt_id: UUID, actor: Actor, at: datetime, hasten: bool 
         waiting = Attempt.objects.filter(id=attempt_id, state=AttemptState.APPROVED, next_eligible_at__gt=Now())
         waiting.update(next_eligible_at=Now())
     chosen = Selection("origin_step IS NOT NULL").only("id = %(attempt)s", attempt=attempt_id)
-    return attempt_lease(actor=actor, at=at, owner=OWNER, selection=chosen, seconds=None)
+    return attempt_lease(actor=actor, at=at, owner=OWNER, selection=chosen, seconds=None, tell=False)
 
 
 def step_settle(
@@ -69,7 +71,6 @@ def step_settle(
     actor: Actor,
     at: datetime,
     reason_code: str = "",
-    response: dict[str, Any] | None = None,
     due_at: datetime | None = None,
 ) -> Attempt:
     """Ends the attempt, or schedules its next try. One that has ended already stays as it is."""
@@ -78,19 +79,19 @@ def step_settle(
         return attempt
     if result is Result.WITHDRAWN and attempt.lease_token == 0:
         review_cancel(attempt=attempt, actor=actor, at=at, reason_code="cancelled_by_caller")
-        transition_apply(attempt, "deny", actor=actor, at=at, reason_code="cancelled_by_caller")
+        transition_apply(attempt, "deny", actor=actor, at=at, tell=False, reason_code="cancelled_by_caller")
     elif result is Result.UNKNOWN:
         _set_apart(attempt, QuarantineCategory.OUTCOME_UNKNOWN, "outcome_unknown", actor=actor, at=at)
     elif result is Result.WITHDRAWN:  # between two tries: the last one has failed, and there will be no other
         _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at)
     else:
-        _answered(attempt, result, reason_code, response or {}, due_at, actor=actor, at=at)
+        _failed(attempt, result, reason_code, due_at, actor=actor, at=at)
     return attempt
 
 
 def step_succeed(*, attempt_id: UUID, pending: Pending, new: New | None, actor: Actor, at: datetime) -> None:
-    """`step_settle` of a success, with what the caller writes together. `new` is the attempt and its intent if they are
-    among it. One that has ended already stays as it is."""
+    """With what the caller writes together. `new` is the attempt and its intent if they are among it.
+    One that has ended already stays as it is."""
     attempt, intent_id = (new[0], new[1].id) if new else _held(attempt_id)
     if attempt.state not in {AttemptState.APPROVED, AttemptState.REVIEW_REQUIRED}:
         return
@@ -117,32 +118,22 @@ def _held(attempt_id: UUID) -> tuple[Attempt, UUID | None]:
     return attempt, rows[0][0]
 
 
-def _answered(
-    attempt: Attempt,
-    result: Result,
-    reason_code: str,
-    response: dict[str, Any],
-    due_at: datetime | None,
-    *,
-    actor: Actor,
-    at: datetime,
+def _failed(
+    attempt: Attempt, result: Result, reason_code: str, due_at: datetime | None, *, actor: Actor, at: datetime
 ) -> None:
-    succeeded = result is Result.SUCCEEDED
     receipt = Receipt(
         attempt=attempt,
         intent=DispatchIntent.objects.filter(attempt_id=attempt.id, fence=attempt.lease_token).first(),
-        outcome=ReceiptOutcome.SUCCESS if succeeded else ReceiptOutcome.FAILURE,
-        category="" if succeeded else _category(attempt),
+        outcome=ReceiptOutcome.FAILURE,
+        category=_category(attempt),
         retryable=result is Result.RETRY,
-        reason_code="" if succeeded else reason_code or "adapter_failed",
-        response_metadata=response,
+        reason_code=reason_code or "adapter_failed",
+        response_metadata={},
         at=at,
     )
     insert_together([receipt])
     payload = {"receipt": str(receipt.id), "fence": attempt.lease_token}
-    if succeeded:
-        transition_apply(attempt, "complete", actor=actor, at=at, payload=payload)
-    elif due_at is not None:
+    if due_at is not None:
         retry_schedule(attempt, due_at=due_at, actor=actor, at=at, payload=payload, reason_code=receipt.reason_code)
     else:
         _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at, **payload)
@@ -162,4 +153,5 @@ def _set_apart(
         category=category,
         reason_code=reason_code,
         payload={"fence": attempt.lease_token, **payload},
+        tell=False,
     )

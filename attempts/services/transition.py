@@ -67,21 +67,24 @@ def _consequences(attempt: Attempt, at: datetime) -> None:
         attempt.queued_until = None
 
 
-def transition_apply(attempt: Attempt, verb: str, *, actor: Actor, at: datetime, **kwargs: Any) -> None:
-    """For an attempt that is stored and locked."""
+def transition_apply(
+    attempt: Attempt, verb: str, *, actor: Actor, at: datetime, tell: bool = True, **kwargs: Any
+) -> None:
+    """For an attempt that is stored and locked. `tell` false: the caller is the one that handlers would tell."""
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     attempt.save(update_fields=[*STATE_FIELDS])
     insert_together([row], [entry])
     announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
-    attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
+    if tell:
+        attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 
 
 def transition_join(
     attempt: Attempt, verb: str, pending: Pending, *, actor: Actor, at: datetime, **kwargs: Any
 ) -> None:
-    """As `transition_apply`, with what its caller writes together."""
+    """As `transition_apply`, with what its caller writes together. Handlers are not told: the caller is the engine."""
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     is_new = pending.holds(attempt)
     pending.change(attempt, STATE_FIELDS)
@@ -90,7 +93,6 @@ def transition_join(
         announce(attempt.id)
     if attempt.state in FINAL_STATES and not is_new:
         pending.remove(Slot, "attempt_id", attempt.id)
-    attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 
 
 def entry_build(

@@ -7,8 +7,8 @@ from reasoncodes.actors import SYSTEM
 from workflows.models import WebhookEndpoint
 from workflows.selectors.webhook import endpoint_list, secrets_live
 from workflows.services.webhook_endpoint import endpoint_create, endpoint_enable
+from workflows.webhooks.configured import demo_webhook, webhook_private_hosts
 from workflows.webhooks.secrets import secret_of
-from workflows.webhooks.targets import demo_webhook, webhook_private_hosts
 
 NAME = "Demo receiver"
 

@@ -15,7 +15,6 @@ from governance.conditions.errors import (
     MissingPathError,
 )
 from governance.conditions.parser import parse
-from governance.conditions.printer import format_expression
 from governance.conditions.scope import EvaluationScope
 
 __all__ = [
@@ -30,6 +29,5 @@ __all__ = [
     "Expression",
     "MissingPathError",
     "compile_condition",
-    "format_expression",
     "parse",
 ]

@@ -9,7 +9,6 @@ from governance.enforcement.shape import request_problems
 from governance.enforcement.storage import (
     approval_document,
     decision_document,
-    decision_from_document,
     environment_sha256,
     request_sha256,
     results_from_document,
@@ -30,7 +29,6 @@ __all__ = [
     "approval_document",
     "boundary_findings",
     "decision_document",
-    "decision_from_document",
     "environment_sha256",
     "evaluate",
     "request_problems",

@@ -38,20 +38,6 @@ def buckets_document(buckets: Iterable[Bucket]) -> list[dict[str, Any]]:
     return [{"tier": bucket.tier, "approvals_required": bucket.approvals_required} for bucket in buckets]
 
 
-def decision_from_document(document: Mapping[str, Any]) -> Decision:
-    """The inverse of `decision_document`."""
-    approval = document["approval"]
-    return Decision(
-        verdict=Verdict(document["verdict"]),
-        reason_code=document["reason_code"],
-        results=results_from_document(document["results"]),
-        approval=Approval.of(**approval) if approval else None,
-        rule_id=document["rule_id"],
-        retry_after=document["retry_after"],
-        failures=dict(document["failures"]),
-    )
-
-
 def results_from_document(results: Iterable[Mapping[str, Any]]) -> tuple[EvaluatorResult, ...]:
     return tuple(
         EvaluatorResult(

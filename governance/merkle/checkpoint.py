@@ -47,18 +47,6 @@ def verifier_key(name: str, key: Ed25519PublicKey) -> str:
     return f"{name}+{key_id(name, key).hex()}+{b64encode(ED25519 + public_bytes(key)).decode()}"
 
 
-def verifier_key_read(text: str) -> tuple[str, Ed25519PublicKey]:
-    try:
-        name, given, encoded = text.strip().split("+", 2)
-        raw = base64_read(encoded)
-        key = Ed25519PublicKey.from_public_bytes(raw[1:])
-    except (ValueError, Base64Error) as error:
-        raise CheckpointInvalid("not a verifier key") from error
-    if raw[:1] != ED25519 or key_id(name, key).hex() != given:
-        raise CheckpointInvalid("the verifier key does not fit its own id")
-    return name, key
-
-
 def base64_read(text: str) -> bytes:
     """Only as it would be written: the unused bits of the last character must not make two texts of one value."""
     value = b64decode(text, validate=True)

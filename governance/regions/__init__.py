@@ -4,7 +4,7 @@ database."""
 from .errors import ProfilesInvalidError, RegionError, RegionUnsetError, UnknownRegionError
 from .load import load_profiles, parse_profiles
 from .merge import EffectiveProfile, merge, tighten
-from .placement import failover_allows, residency_allows
+from .placement import residency_allows
 from .profile import Profile, ProfileSet
 from .retention import retention_until, years_later
 from .terms import Terms
@@ -18,7 +18,6 @@ __all__ = [
     "RegionUnsetError",
     "Terms",
     "UnknownRegionError",
-    "failover_allows",
     "load_profiles",
     "merge",
     "parse_profiles",

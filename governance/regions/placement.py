@@ -1,4 +1,4 @@
-"""May records under these profiles be kept, or a standby run, in a given region? If in doubt, no."""
+"""May records under these profiles be kept in a given region? If in doubt, no."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ def residency_allows(effective: EffectiveProfile, *, deployment_region: str) -> 
     """
     level = effective.terms.residency
     return all(_suits(member, place=deployment_region, level=level) for member in effective.members)
-
-
-def failover_allows(effective: EffectiveProfile, *, target_region: str) -> bool:
-    """Whether a standby or replica may run there: every region must list it, and it must satisfy residency
-    too."""
-    listed = target_region in effective.terms.failover_regions
-    return listed and residency_allows(effective, deployment_region=target_region)
 
 
 def _suits(member: Profile, *, place: str, level: str) -> bool:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from governance.documents import AREAS
 from governance.models import (
     Contract,
     ContractDocument,
@@ -128,7 +127,3 @@ def id_floor(at: datetime) -> UUID:
 def id_moment(id_: UUID) -> datetime:
     """When a UUIDv7 was made."""
     return datetime.fromtimestamp((id_.int >> 80) / 1000, tz=UTC)
-
-
-def owner_group_of(area: str) -> str:
-    return next(entry.owner_group for entry in AREAS if entry.name == area)

@@ -87,10 +87,6 @@ def erasure_list() -> QuerySet[ErasureOrder]:
     return rows.annotate(orderer_name=person_of("ordered_by_ref"))
 
 
-def erasure_get(*, order_id: UUID) -> ErasureOrder:
-    return erasure_list().filter(id=order_id).first() or tenant_get(ErasureOrder, order_id)
-
-
 def erasure_items(*, order_id: UUID, state: str | None = None) -> QuerySet[ErasureItem]:
     rows = ErasureItem.objects.filter(order_id=order_id).order_by("id")
     return rows if state is None else rows.filter(state=state)

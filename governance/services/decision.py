@@ -11,8 +11,6 @@ from uuid import UUID
 from governance.canonical import canonical_sha256
 from governance.enforcement import Decision, Environment, decision_document, evaluate, storable_request
 from governance.enforcement.frames import AS_FRAMED, frame
-from governance.insert import insert_together
-from governance.ledger.append import ledger_entry_build
 from governance.models import EnforcementDecision
 from governance.models.decision import moment_text
 from governance.regions import RegionError, load_profiles, merge, tighten, years_later
@@ -20,10 +18,7 @@ from governance.rows import new_row
 from governance.selectors import Credential, IntakeFacts, SnapshotBroken, snapshot_load
 from governance.selectors.retention import erased_by
 from governance.services.snapshot import frame_sha256, snapshot_ensure
-from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
-
-ACTION_OF = {"allow": "decision.allowed", "needs_approval": "decision.held", "deny": "decision.denied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +130,6 @@ def _stored(computed: Computed, results: list[Any], *, at: datetime) -> dict[str
         "results": AS_FRAMED,
         "frame_sha256": bytes.fromhex(sha256),
     }
-
-
-def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
-    """In the caller's transaction: a decision about something that is no attempt, and its ledger entry."""
-    row, contract = decision_row(computed=computed, at=at), computed.intake.contract
-    entry = ledger_entry_build(
-        action=ACTION_OF[row.verdict],
-        organization_id=row.organization_id,
-        subject_type="decision",
-        subject_id=row.id,
-        actor=actor,
-        at=at,
-        payload={
-            "contract": f"{contract.slug}/{contract.version}",
-            "rule": row.rule_id,
-            "request_sha256": row.request_sha256,
-            "environment_sha256": row.environment_sha256,
-        },
-        reason_code=row.reason_code,
-    )
-    insert_together([row], [entry])
-    return row
 
 
 @dataclass(frozen=True, slots=True)

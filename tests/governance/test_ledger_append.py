@@ -11,12 +11,13 @@ from django.db import DatabaseError, connection, transaction
 
 from governance.errors import LedgerOutsideTransaction, RecordImmutable
 from governance.ledger.append import ledger_append
-from governance.ledger.entry import EntryHeader, entry_hash, payload_hash
+from governance.ledger.entry import payload_hash
 from governance.models import LedgerEntry
 from governance.models.append_only import append_only_tables
 from reasoncodes.actors import CLOCK, SYSTEM
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
+from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 

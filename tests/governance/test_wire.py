@@ -29,6 +29,14 @@ class Mixed(str, Enum):  # noqa: UP042  # the kind whose str() is its name
     BLUE = "blue"
 
 
+@pytest.fixture(params=[False, True], ids=["wire", "plain"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """The wire, and the ordinary cursors that HOLDPOINT_PLAIN_CURSORS puts in its place, whatever is set outside."""
+    plain: bool = request.param
+    monkeypatch.setitem(connection.settings_dict, "PLAIN_CURSORS", plain)
+    return plain
+
+
 @pytest.fixture
 def bare(transactional_db: None) -> Iterator[psycopg.Connection[Any]]:
     """Django's own connection, outside a transaction."""
@@ -60,6 +68,7 @@ VALUES: tuple[tuple[str, Any, Any], ...] = (
 )
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("prepare", [True, False])
 def test_every_kind_of_value_comes_out_as_it_went_in(db: None, prepare: bool) -> None:
     for kind, value, expected in VALUES:
@@ -76,6 +85,7 @@ def test_what_the_protocol_cannot_hold_is_refused_and_not_cut_off() -> None:
         ready([object()])
 
 
+@pytest.mark.usefixtures("way")
 def test_a_transaction_begins_with_its_first_statement_and_ends_as_ever(bare: Any) -> None:
     fetch("SELECT 1", ())
     assert bare.info.transaction_status == TransactionStatus.IDLE
@@ -92,6 +102,7 @@ def test_a_transaction_begins_with_its_first_statement_and_ends_as_ever(bare: An
     assert bare.info.transaction_status == TransactionStatus.IDLE
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("inside", [True, False])
 def test_the_statement_before_has_a_snapshot_of_its_own(bare: Any, inside: bool) -> None:
     """What commits while the first one waits is seen by the second: the gate needs nothing less."""
@@ -126,13 +137,17 @@ def _while_waiting(other: Any, watch: Any, wanted: int, inside: bool) -> Any:
         thread.join()
 
 
+@pytest.mark.usefixtures("way")
 def test_the_gate_is_held_until_the_transaction_ends(bare: Any) -> None:
     with transaction.atomic():
         assert fetch(HELD, (), first=PASS) == [(1,)]
         assert fetch(HELD, ()) == [(1,)]
     assert fetch(HELD, ()) == [(0,)]
+    assert fetch(HELD, (), first=PASS) == [(1,)], "also in the transaction that the two are by themselves"
+    assert fetch(HELD, ()) == [(0,)]
 
 
+@pytest.mark.usefixtures("way")
 def test_after_an_error_the_transaction_is_broken_and_the_connection_is_not(bare: Any) -> None:
     for first in ("", PASS, "SELECT 1/0"):
         with pytest.raises(DataError), transaction.atomic():
@@ -145,6 +160,8 @@ def test_after_an_error_the_transaction_is_broken_and_the_connection_is_not(bare
 def test_a_connection_that_was_interrupted_half_way_is_not_used_again(
     bare: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The wire's own business: ordinary cursors leave it to psycopg."""
+    monkeypatch.setitem(connection.settings_dict, "PLAIN_CURSORS", False)
     for first in ("", PASS):
         connection.ensure_connection()
         held = connection.connection
@@ -164,6 +181,7 @@ def _interrupted(monkeypatch: pytest.MonkeyPatch, kind: Any, first: str) -> None
         fetch("SELECT 7", (), first=first)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_server_that_ends_the_connection_is_an_operational_error(bare: Any) -> None:
     with pytest.raises(OperationalError):
         fetch("SELECT pg_terminate_backend(pg_backend_pid())", (), first=PASS)
@@ -171,6 +189,7 @@ def test_a_server_that_ends_the_connection_is_an_operational_error(bare: Any) ->
     assert fetch("SELECT 7", ()) == [(7,)]
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_connection_that_was_closed_inside_a_transaction_is_replaced_after_it(bare: Any, counted: bool) -> None:
     """As ORM queries do: Django keeps the mark of the broken transaction until a new connection is made."""

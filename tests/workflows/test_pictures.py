@@ -8,7 +8,7 @@ from tests.cast import Cast
 from tests.workflows.run_support import in_status
 from tests.workflows.running import Running
 from workflows.models import WorkflowStep
-from workflows.pictures import picture_styles, step_picture
+from workflows.pictures import step_picture
 from workflows.starters.starters import starter
 
 
@@ -21,13 +21,6 @@ def test_a_definition_has_a_picture_by_tag() -> None:
     drawn = shown('{% workflow_picture document "Triage" %}', document=starter("ai_only"))
     assert '<svg xmlns="http://www.w3.org/2000/svg" class="wf-graph"' in drawn
     assert "Triage" in drawn
-
-
-@pytest.mark.unit
-def test_the_styles_can_be_taken_along() -> None:
-    styles = picture_styles()
-    assert "--state-good:" in styles
-    assert ".wf-status-completed" in styles
 
 
 def test_the_picture_of_a_run_has_its_states_and_the_way_it_took(cast: Cast) -> None:

@@ -15,7 +15,7 @@ from workflows.models import WebhookDelivery, WebhookEndpoint
 from workflows.services import webhook_endpoint as endpoints
 from workflows.services.webhook_redeliver import delivery_redeliver, failed_redeliver
 from workflows.states import DeliveryState
-from workflows.webhooks.targets import webhook_private_hosts
+from workflows.webhooks.configured import webhook_private_hosts
 
 Data = dict[str, Any]
 

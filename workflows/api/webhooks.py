@@ -17,7 +17,7 @@ from workflows.api import webhook_shapes as shapes
 from workflows.selectors.webhook import attempts_of, delivery_get, delivery_list, endpoint_get, endpoint_list
 from workflows.services import webhook_endpoint as endpoints
 from workflows.services.webhook_redeliver import delivery_redeliver, failed_redeliver
-from workflows.webhooks.targets import webhook_private_hosts
+from workflows.webhooks.configured import webhook_private_hosts
 
 READ, READ_TOO = ApiScope.ORCHESTRATOR_READ, ApiScope.GOVERNANCE_READ
 MANAGE, ACT, WRITE_TOO = ApiScope.ORCHESTRATOR_PUBLISH, ApiScope.ORCHESTRATOR_INTERVENE, ApiScope.GOVERNANCE_WRITE

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+SUCCEEDED = "succeeded"
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -57,7 +59,6 @@ class Settle:
     step: UUID
     result: str
     reason_code: str = ""
-    output: dict[str, Any] | None = None
 
 
 Effect = Ask | Send | Emit | OpenReview | EndReview | Settle

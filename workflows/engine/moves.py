@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from workflows.definitions.document import TERMINAL
-from workflows.engine.effects import Ask, Emit, EndReview, OpenReview, Settle
+from workflows.engine.effects import SUCCEEDED, Ask, Emit, EndReview, OpenReview, Settle
 from workflows.engine.run import CannotDecide, Run
 from workflows.engine.state import StepState, correlation
 from workflows.kinds.base import Answer
@@ -105,7 +105,7 @@ def finish(run: Run, step: StepState, answer: Answer, at: datetime) -> None:
     if output_problems(run.kind(step.step_id), answer.output):
         drifted(run, step, at)
         return
-    settle(run, step, "succeeded", output=answer.output)
+    settle(run, step, SUCCEEDED)
     step.output = answer.output
     run.state.context[step.step_id] = answer.output
     leave(run, step, answer.outcome, at)
@@ -119,10 +119,10 @@ def drifted(run: Run, step: StepState, at: datetime) -> None:
     halt(run, at, reason_code=DRIFTED, step_id=step.step_id)
 
 
-def settle(run: Run, step: StepState, result: str, *, reason_code: str = "", output: Any = None) -> None:
+def settle(run: Run, step: StepState, result: str, *, reason_code: str = "") -> None:
     """What becomes of the governed attempt behind the step, if there is one."""
     if run.kind(step.step_id).is_governed and run.state.mode == Mode.ACTIVE:
-        run.effects.append(Settle(step.id, result, reason_code, output))
+        run.effects.append(Settle(step.id, result, reason_code))
 
 
 def leave(run: Run, step: StepState, outcome: str, at: datetime) -> None:

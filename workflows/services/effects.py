@@ -14,12 +14,11 @@ from governance.rows import new_row
 from reasoncodes.actors import Actor
 from reasoncodes.ids import uuid7
 from reasoncodes.trace import current_trace
-from workflows.engine.effects import Effect, Emit, EndReview, OpenReview, Send, Settle
+from workflows.engine.effects import SUCCEEDED, Effect, Emit, EndReview, OpenReview, Send, Settle
 from workflows.engine.run import Run
 from workflows.events.catalogue import event_type
 from workflows.events.envelope import build_envelope
 from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance, WorkflowStep
-from workflows.services.nudge import quietly
 from workflows.services.outbox import relay_ring
 
 
@@ -83,31 +82,29 @@ def successes_join(
 ) -> None:
     """The attempts that ended well: in the one statement that writes the advance."""
     attempts = {row.id: row.governed_attempt for row in rows}
-    with quietly():
-        for effect in run.effects:
-            attempt_id = attempts[effect.step] if _is_success(effect) else None
-            if attempt_id is not None:
-                new = opened.get(attempt_id)
-                step_succeed(attempt_id=attempt_id, pending=pending, new=new, actor=actor, at=at)
+    for effect in run.effects:
+        attempt_id = attempts[effect.step] if _is_success(effect) else None
+        if attempt_id is not None:
+            new = opened.get(attempt_id)
+            step_succeed(attempt_id=attempt_id, pending=pending, new=new, actor=actor, at=at)
 
 
 def _is_success(effect: Effect) -> TypeGuard[Settle]:
-    return isinstance(effect, Settle) and effect.result == Result.SUCCEEDED
+    return isinstance(effect, Settle) and effect.result == SUCCEEDED
 
 
 def effects_apply(
     instance: WorkflowInstance, run: Run, rows: Sequence[WorkflowStep], *, actor: Actor, at: datetime
 ) -> None:
-    """After the rows are written. The engine's own moves below do not come back to it as news."""
+    """After the rows are written."""
     by_id = {row.id: row for row in rows}
-    with quietly():
-        for effect in run.effects:
-            if isinstance(effect, OpenReview):
-                _review(instance, effect, by_id[effect.step], actor=actor, at=at)
-            elif isinstance(effect, EndReview):
-                human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
-            elif isinstance(effect, Settle) and not _is_success(effect):
-                _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
+    for effect in run.effects:
+        if isinstance(effect, OpenReview):
+            _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+        elif isinstance(effect, EndReview):
+            human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
+        elif isinstance(effect, Settle) and not _is_success(effect):
+            _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
 
 
 def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:

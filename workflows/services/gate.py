@@ -19,7 +19,6 @@ from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState
 from workflows.kinds.registry import kind
 from workflows.models import WorkflowInstance
-from workflows.services.nudge import quietly
 
 # Refusals that pass by themselves; nothing was sent, so asking again is no repetition of anything.
 PASSING = frozenset({"rate_limited", "concurrency_limit", "throttle_unavailable"})
@@ -120,10 +119,9 @@ class StepGate:
     def _dispatch(self, ask: Ask, attempt_id: UUID) -> GateAnswered:
         """Lease and intent with the outbox row in one commit."""
         self.attempts[ask.step] = attempt_id
-        with quietly():
-            leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at)
-            if not leases.granted and not leases.refused:
-                leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at, hasten=True)
+        leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at)
+        if not leases.granted and not leases.refused:
+            leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at, hasten=True)
         if leases.granted:
             self.sent += 1
             return self._answer(ask, "allow")

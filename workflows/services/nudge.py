@@ -1,8 +1,5 @@
 """What people and rules below decided about a step, put down in their transaction and taken up in the engine's."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,17 +13,6 @@ from workflows.models import Nudge
 
 TASK = "workflows.tasks.nudge_follow"
 PATIENCE = timedelta(seconds=5)
-_quiet: ContextVar[bool] = ContextVar("workflows_quiet", default=False)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """While the engine itself moves attempts and reviews: it need not be told what it is doing."""
-    token = _quiet.set(True)
-    try:
-        yield
-    finally:
-        _quiet.reset(token)
 
 
 def attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
@@ -48,8 +34,6 @@ def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None,
 
 
 def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
-    if _quiet.get():
-        return
     nudge = Nudge(
         organization_id=organization_id,
         step=step,

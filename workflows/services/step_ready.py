@@ -15,7 +15,6 @@ from workflows.models import WorkflowStep
 from workflows.selectors.instance import instance_lock
 from workflows.services.advance import instance_advance
 from workflows.services.happening import gate_answered, retry_due
-from workflows.services.nudge import quietly
 from workflows.services.nudge_follow import current_try
 from workflows.states import StepStatus
 
@@ -44,8 +43,7 @@ def step_ready(*, attempt_id: UUID, at: datetime, region: str) -> None:
 
 def _dispatch(step: WorkflowStep, attempt_id: UUID, at: datetime) -> GateAnswered | None:
     """None: not yet; it stays held and the next ring tries again."""
-    with quietly():
-        leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=at)
+    leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=at)
     if leases.granted:
         return GateAnswered(at, step.id, "allow")
     if not leases.refused or leases.refused[0][1].go is Go.HOLD:

@@ -20,7 +20,7 @@ from attempts.adapters.email import EmailAdapter
 from attempts.adapters.event import STREAM, EventAdapter, stream_client
 from attempts.adapters.external import ExternalAdapter
 from attempts.adapters.http import READ_LIMIT_BYTES, HttpAdapter
-from attempts.adapters.registry import ADAPTERS, claim_allowed, effect_in_force
+from attempts.adapters.registry import ADAPTERS, effect_in_force
 from attempts.adapters.slack import SlackAdapter
 from attempts.response_boundary import outside_boundary
 from governance.states import AdapterName
@@ -75,7 +75,7 @@ def test_there_is_one_adapter_for_each_name_that_a_contract_may_use() -> None:
     ],
 )
 def test_a_contract_may_claim_no_more_than_its_adapter_can_prove(adapter: str, effect: str, allowed: bool) -> None:
-    assert claim_allowed(adapter=adapter, effect=effect) is allowed
+    assert (effect_in_force(adapter=adapter, effect=effect) == effect) is allowed
 
 
 def test_what_nobody_knows_is_once() -> None:

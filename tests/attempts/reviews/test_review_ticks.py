@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from attempts.models import Attempt, Review, Slot
 from attempts.selectors.review import database_now
-from attempts.services import each_due
+from attempts.services import review_due
 from attempts.services.review_tick import reviews_expire, reviews_remind
 from attempts.tasks import review as tasks
 from governance.models import LedgerEntry, User
@@ -71,7 +71,7 @@ def test_a_bad_row_does_not_stop_the_others(clinic: Clinic) -> None:
 
 
 def test_bad_rows_do_not_fill_the_batch_for_ever(clinic: Clinic, monkeypatch: Any) -> None:
-    monkeypatch.setattr(each_due, "BATCH", 2)
+    monkeypatch.setattr(review_due, "BATCH", 2)
     reviews = [clinic.hold() for _ in range(7)]
     for number, review in enumerate(reviews):
         set_deadline(review, seconds=-100 + number)
@@ -82,7 +82,7 @@ def test_bad_rows_do_not_fill_the_batch_for_ever(clinic: Clinic, monkeypatch: An
 
 
 def test_rows_with_the_same_deadline_are_all_seen_across_pages(clinic: Clinic, monkeypatch: Any) -> None:
-    monkeypatch.setattr(each_due, "BATCH", 2)
+    monkeypatch.setattr(review_due, "BATCH", 2)
     reviews = [clinic.hold() for _ in range(5)]
     with every_tenant():
         Review.objects.update(expires_at=database_now() - timedelta(seconds=1))

@@ -1,17 +1,22 @@
 """Set-up for the console's tests: everybody who might knock, and recorded decisions to look at."""
 
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from governance.models import Contract, User
+from governance.insert import insert_together
+from governance.ledger.append import ledger_entry_build
+from governance.models import Contract, EnforcementDecision, User
 from governance.selectors import credential_for_secret, intake_facts
-from governance.services.decision import decision_compute, decision_record
+from governance.services.decision import Computed, decision_compute, decision_row
+from reasoncodes.actors import Actor
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 
+ACTION_OF = {"allow": "decision.allowed", "needs_approval": "decision.held", "deny": "decision.denied"}
 OK_THROTTLE = {"status": "ok", "exceeded": None, "retry_after": 0}
 OK_CONCURRENCY = {"status": "ok", "busy": None, "when_busy": "deny", "retry_after": 0}
 
@@ -35,6 +40,28 @@ def browser(cast: Cast, who: str) -> Client:
 
 def page(model: str, *rest: Any) -> str:
     return "/".join(["/admin/governance", model, *map(str, rest), ""])
+
+
+def decision_record(*, computed: Computed, actor: Actor, at: datetime) -> EnforcementDecision:
+    """In the caller's transaction: a decision about something that is no attempt, and its ledger entry."""
+    row, contract = decision_row(computed=computed, at=at), computed.intake.contract
+    entry = ledger_entry_build(
+        action=ACTION_OF[row.verdict],
+        organization_id=row.organization_id,
+        subject_type="decision",
+        subject_id=row.id,
+        actor=actor,
+        at=at,
+        payload={
+            "contract": f"{contract.slug}/{contract.version}",
+            "rule": row.rule_id,
+            "request_sha256": row.request_sha256,
+            "environment_sha256": row.environment_sha256,
+        },
+        reason_code=row.reason_code,
+    )
+    insert_together([row], [entry])
+    return row
 
 
 def make_decisions(cast: Cast, contract: Contract, *, count: int = 1, risk_tier: str = "low") -> list[Any]:

@@ -12,12 +12,12 @@ from governance.conditions import (
     ConditionError,
     ConditionLimitError,
     compile_condition,
-    format_expression,
     parse,
 )
 from governance.conditions import condition as condition_module
 from governance.conditions.ast import Negation, Path
 from governance.conditions.limits import MAX_CACHED_CONDITIONS
+from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import SCOPE, evaluate
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,8 @@
 
 import pytest
 
-from governance.conditions import ConditionSyntaxError, MissingPathError, format_expression, parse
+from governance.conditions import ConditionSyntaxError, MissingPathError, parse
+from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import evaluate
 
 pytestmark = pytest.mark.unit

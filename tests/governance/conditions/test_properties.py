@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from governance.conditions import ConditionError, compile_condition, format_expression, parse
+from governance.conditions import ConditionError, compile_condition, parse
 from governance.conditions.ast import Expression
+from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import (
     SCOPE,
     boolean_expressions,

@@ -7,7 +7,7 @@ import pytest
 from governance.conditions import compile_condition
 from governance.conditions.ast import NumberLiteral, Path, StringLiteral
 from governance.conditions.errors import ConditionError
-from governance.conditions.printer import format_expression
+from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import SCOPE
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,6 @@ from governance.enforcement import (
     Environment,
     Verdict,
     decision_document,
-    decision_from_document,
     environment_sha256,
     evaluate,
     request_sha256,
@@ -93,7 +92,6 @@ def test_what_is_stored_and_read_back_decides_the_same(changes: dict[str, Any], 
 def test_a_decision_survives_its_document(changes: dict[str, Any], worse: dict[str, Any]) -> None:
     decision = evaluate(changed(request(), changes), environment(worse))
     document = json.loads(json.dumps(decision_document(decision)))
-    assert decision_from_document(document) == decision
     assert results_from_document(document["results"]) == decision.results
     assert canonical_bytes(document) == as_bytes(decision)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.ledger.entry import EntryHeader, EntryText, entry_hash, entry_hash_of_text
+from governance.ledger.entry import EntryText, entry_hash_of_text
+from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 
 pytestmark = pytest.mark.unit
 NAMES = ("action", "subject_type", "actor_kind", "actor_ref", "reason_code", "request_id", "trace_id")

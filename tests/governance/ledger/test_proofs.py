@@ -9,8 +9,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from governance.ledger.append import ledger_append
-from governance.merkle import checkpoint_verify, consistency_verify, inclusion_verify, leaf_hash
-from governance.merkle.checkpoint import verifier_key_read
+from governance.merkle import checkpoint_verify, leaf_hash
 from governance.models import LedgerEntry, LedgerKey
 from governance.tasks import ledger_seal as seal_task
 from reasoncodes.actors import SYSTEM
@@ -18,6 +17,7 @@ from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.record import verify
 from tests.governance.ledger.sealing import seal_all
+from tests.governance.merkle.proofs import consistency_verify, inclusion_verify, verifier_key_read
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

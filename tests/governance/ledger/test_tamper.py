@@ -17,13 +17,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import connection
 
-from governance.ledger.entry import EntryHeader, entry_hash
 from governance.ledger.keys import SealingKey
 from governance.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
 from governance.merkle.checkpoint import public_bytes
 from governance.models import LedgerCheckpoint, LedgerEntry, LedgerKey, LedgerLeaf
 from reasoncodes.tenancy import every_tenant
 from tests.cast import Cast
+from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 from tests.governance.ledger.record import append, head, sealed, tampered, verify, witness_in, witnessed
 from tests.governance.ledger.sealing import KEY, seal_all
 

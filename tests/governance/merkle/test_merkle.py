@@ -11,21 +11,19 @@ from hypothesis import strategies as st
 from governance.merkle import (
     EMPTY_ROOT,
     Checkpoint,
-    ProofInvalid,
     checkpoint_sign,
     checkpoint_verify,
     consistency_proof,
-    consistency_verify,
     extend,
     frontier_root,
     inclusion_proof,
-    inclusion_verify,
     leaf_hash,
     node_hash,
     verifier_key,
 )
-from governance.merkle.checkpoint import CheckpointInvalid, verifier_key_read
+from governance.merkle.checkpoint import CheckpointInvalid
 from governance.merkle.tree import frontier_nodes
+from tests.governance.merkle.proofs import ProofInvalid, consistency_verify, inclusion_verify, verifier_key_read
 
 pytestmark = pytest.mark.unit
 

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from governance.configured import demo_allowed
+
 
 def http_target(route: str) -> str:
     """The URL for a route; the demo's target when none is set and the demo is allowed; otherwise nothing."""
@@ -33,7 +35,7 @@ def slack_connection() -> tuple[str, str]:
 
 
 def _demo_target() -> str:
-    return str(getattr(settings, "HOLDPOINT_DEMO_TARGET", "")) if settings.DEMO_ALLOWED else ""
+    return str(getattr(settings, "HOLDPOINT_DEMO_TARGET", "")) if demo_allowed() else ""
 
 
 def _mapping(name: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from governance.configured import demo_allowed
+
 
 def webhook_private_hosts() -> frozenset[str]:
     """`host` or `host:port`. A list of its own: an organization's operator chooses a webhook's URL, and what the
@@ -13,7 +15,7 @@ def webhook_private_hosts() -> frozenset[str]:
 
 
 def demo_webhook() -> str:
-    return str(getattr(settings, "HOLDPOINT_DEMO_WEBHOOK", "")) if settings.DEMO_ALLOWED else ""
+    return str(getattr(settings, "HOLDPOINT_DEMO_WEBHOOK", "")) if demo_allowed() else ""
 
 
 def _demo_host() -> set[str]:
