@@ -64,7 +64,7 @@ def test_a_run_shows_where_it_stands_and_how_it_got_there(running: Running, alic
     for part in (
         "Waits for ai-review. The run continues with ai_review.completed.",
         "The case was created",
-        "consent.check.completed came in for consent_gate, try 1",
+        "consent.check.completed arrived for consent_gate, try 1",
         "consent_gate completed on_pass",
         "Attempt for ai_review opened",
         "missing_types",
