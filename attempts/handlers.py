@@ -28,7 +28,8 @@ _review_ended: list[ReviewEnded] = []
 
 
 def on_attempt_moved(handler: AttemptMoved) -> AttemptMoved:
-    """Called for every later move of an attempt that a workflow step opened; its intake answers the step itself."""
+    """Called for every later move of an attempt that a workflow step opened, except where the mover said `tell=False`
+    because it is the engine itself. Its intake answers the step."""
     if handler not in _attempt_moved:
         _attempt_moved.append(handler)
     return handler

@@ -1,5 +1,7 @@
 """Prepared statements, for the few queries that every request makes: PostgreSQL parses and plans them once per
-connection, and nothing is quoted into them. They see the same transaction, errors and wrappers as any other query."""
+connection, and nothing is quoted into them. They see the same transaction, errors and wrappers as any other query.
+
+With HOLDPOINT_PLAIN_CURSORS they go by psycopg's ordinary cursors and are parsed each time."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The only place that writes a review's status: how it ends, with its ledger entry. The caller holds the locks."""
+"""The only place that changes a review's status: how it ends, with its ledger entry. The caller holds the locks."""
 
 from collections.abc import Mapping
 from datetime import datetime

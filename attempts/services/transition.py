@@ -1,4 +1,4 @@
-"""The only place that writes an attempt's state: the move, its AttemptTransition and its ledger entry, together."""
+"""The only place that changes an attempt's state: the move, its AttemptTransition and its ledger entry, together."""
 
 from collections.abc import Mapping
 from datetime import datetime

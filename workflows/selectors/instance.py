@@ -1,4 +1,4 @@
-"""Reading instances, their steps, their log; and the one way to lock one."""
+"""Reading instances, their steps, their log; and locking one by its id (an event locks its own in `instance_held`)."""
 
 from uuid import UUID
 

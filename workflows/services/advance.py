@@ -1,6 +1,8 @@
 """The shell: reads an instance under its lock, lets the engine decide, and writes all of it in one go.
 
-Every change of an instance or a step is made here and nowhere else.
+The state of an instance and its steps changes here and nowhere else; `instance_start` inserts an instance that has to
+queue. Beside the state, `intervene` and `supersede` write why a run was cancelled and which one replaced it, and count
+the event they emit; erasure empties what a run holds.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """The whole page."""
 
-from html import escape
 from pathlib import Path
 
 from governance.evidence.report import sections
+from governance.evidence.report.markup import text
 from governance.evidence.report.told import Told
 
 STYLE = Path(__file__).with_name("report.css").read_text()
@@ -30,14 +30,14 @@ NOTE = (
 
 
 def report_html(told: Told) -> str:
-    title = escape(f"Evidence: {told.material.subject.title}")
+    title = text(f"Evidence: {told.material.subject.title}")
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en">',
             "<head>",
             '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{text(POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
             f"<title>{title}</title>",
