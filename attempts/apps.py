@@ -7,12 +7,12 @@ class AttemptsConfig(AppConfig):
     name = "attempts"
 
     def ready(self) -> None:
-        from attempts.selectors.evidence import AttemptCollector
-        from attempts.selectors.retention import ATTEMPT, LEFT_OUT, export_tables
-        from governance.collectors import register_collector
-        from governance.ledger.actions import register_actions
-        from governance.states import EvidenceKind
-        from governance.subjects import register_export, register_kind
+        from attempts.lifecycle.selectors.evidence import AttemptCollector
+        from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, export_tables
+        from governance.evidence.hooks import register_collector
+        from governance.evidence.states import EvidenceKind
+        from governance.ledger.rules.actions import register_actions
+        from governance.retention.hooks import register_export, register_kind
 
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)

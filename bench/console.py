@@ -52,11 +52,13 @@ def run() -> dict[str, Any]:
 def fill(demo: dict[str, Any]) -> dict[str, Any]:
     from django.test import Client
 
-    from attempts.models import Attempt
+    from attempts.lifecycle.models import Attempt
     from bench.console_rows import MOMENT, analyze, copy_reviews, copy_rows
-    from governance.models import EnforcementDecision, LedgerEntry
-    from reasoncodes.tenancy import every_tenant
-    from workflows.models import OutboxEvent, WorkflowEvent, WorkflowInstance
+    from governance.enforcement.models import EnforcementDecision
+    from governance.ledger.models import LedgerEntry
+    from reasoncodes.base.tenancy import every_tenant
+    from workflows.events.models import OutboxEvent, WorkflowEvent
+    from workflows.runs.models import WorkflowInstance
 
     key = demo["keys"]["caller"]
     headers = {"authorization": f"Bearer {key}", "idempotency-key": f"bench-{time.time_ns()}"}
@@ -139,7 +141,7 @@ def measured(who: str, path: str) -> dict[str, Any]:
     from django.db import connection
     from django.test import Client
 
-    from governance.models import User
+    from governance.people.models import User
 
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(User.objects.get(username=who))

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from governance.canonical import canonical_bytes, canonical_sha256
-from governance.documents import default_documents
-from governance.enforcement import Environment, Verdict, decision_document, evaluate
-from governance.regions import load_profiles, merge, tighten
+from governance.contracts.rules.documents import default_documents
+from governance.enforcement.rules import Environment, Verdict, decision_document, evaluate
+from governance.ledger.rules.entry import canonical_bytes, canonical_sha256
+from governance.regions.rules import load_profiles, merge, tighten
 
 RULES = 50
 ROUNDS = 5_000

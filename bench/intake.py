@@ -128,7 +128,7 @@ def python(environment: dict[str, str], *arguments: str) -> str:
 def start(environment: dict[str, str], port: int) -> "subprocess.Popen[bytes]":
     gunicorn = Path(sys.executable).parent / "gunicorn"
     server = subprocess.Popen(
-        [str(gunicorn), "-c", "config/gunicorn.py", "--no-control-socket", "config.wsgi:application"],
+        [str(gunicorn), "-c", "config/server/gunicorn.py", "--no-control-socket", "config.wsgi:application"],
         env=environment | {"HOLDPOINT_BIND": f"127.0.0.1:{port}"},
         cwd=ROOT,
         stdout=subprocess.DEVNULL,

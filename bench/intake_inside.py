@@ -15,9 +15,9 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from attempts.adapters.base import Call, Outcome, success  # noqa: E402
-from attempts.adapters.registry import ADAPTERS  # noqa: E402
-from attempts.services.dispatch import attempt_dispatch  # noqa: E402
+from attempts.execution.adapters.base import Call, Outcome, success  # noqa: E402
+from attempts.execution.adapters.registry import ADAPTERS  # noqa: E402
+from attempts.execution.services.dispatch import attempt_dispatch  # noqa: E402
 
 ACTIVE = 20
 

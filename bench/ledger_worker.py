@@ -9,13 +9,13 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from governance.insert import insert_together
-from governance.ledger.append import ledger_entry_build
-from governance.ledger.configured import sealing_key
-from governance.services.seal import ledger_seal_all
-from reasoncodes.actors import SYSTEM
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.services import ledger_entry_build
+from governance.sealing.configured import sealing_key
+from governance.sealing.services.seal import ledger_seal_all
+from governance.sql.insert import insert_together
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 
 
 def append_once(number: int) -> None:

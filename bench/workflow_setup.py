@@ -12,8 +12,8 @@ def main() -> None:
     from django.utils import timezone
 
     from bench.workflow_flows import FLOWS
-    from governance.models import Organization
-    from reasoncodes.tenancy import every_tenant
+    from governance.tenancy.models import Organization
+    from reasoncodes.base.tenancy import every_tenant
 
     with every_tenant():
         organization = Organization.objects.get(slug="demo")
@@ -25,16 +25,16 @@ def main() -> None:
 
 
 def publish(organization, flow, document, at):  # type: ignore[no-untyped-def]
-    from governance.documents import AREAS
-    from governance.models import ServiceAccount, User
-    from governance.selectors import contract_documents
-    from governance.services.contract import contract_change, contract_open
-    from governance.services.organization import product_create
-    from governance.services.readiness import readiness_decide
-    from governance.states import ReadinessVerdict
-    from reasoncodes.actors import SYSTEM, Actor, ActorKind
-    from workflows.services.definition_create import definition_create
-    from workflows.services.definition_publish import definition_publish
+    from governance.contracts.rules.documents import AREAS
+    from governance.contracts.selectors import contract_documents
+    from governance.contracts.services.contracts import contract_change, contract_open
+    from governance.contracts.services.readiness import readiness_decide
+    from governance.contracts.states import ReadinessVerdict
+    from governance.people.models import ServiceAccount, User
+    from governance.tenancy.services import product_create
+    from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+    from workflows.definitions.services.create import definition_create
+    from workflows.definitions.services.publish import definition_publish
 
     def person(username: str) -> Actor:
         return Actor(ActorKind.PERSON, User.objects.get(username=username).id, frozenset({organization.id}))

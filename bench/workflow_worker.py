@@ -48,7 +48,7 @@ def profiled(driver: "Driver") -> str:
 
 class Driver:
     def __init__(self, task: dict[str, Any]) -> None:
-        from reasoncodes.actors import Actor, ActorKind
+        from reasoncodes.base.actors import Actor, ActorKind
 
         self.task = task
         organizations, scopes = frozenset({UUID(task["organization"])}), frozenset({"orchestrator:write"})
@@ -86,8 +86,8 @@ class Driver:
     def send(self, envelope: dict[str, Any]) -> Any:
         from django.utils import timezone
 
-        from reasoncodes.tenancy import tenant_scope
-        from workflows.services.event_receive import event_receive
+        from reasoncodes.base.tenancy import tenant_scope
+        from workflows.events.services.receive import event_receive
 
         with tenant_scope({UUID(envelope["org_id"])}):
             return event_receive(envelope=envelope, actor=self.actor, at=timezone.now(), region=REGION)

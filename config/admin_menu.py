@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse_lazy
 
-from governance.admin.base import console_actor
+from governance.console.admin.base import console_actor
 
 # Of each list its name, icon and model.
 SECTIONS: dict[str, list[tuple[str, str, str]]] = {

@@ -46,10 +46,10 @@ def server_url(*, variable: str, key: str) -> str:
 def database_settings(url: str) -> dict[str, Any]:
     """Django's settings of the database at `url`; each thread keeps its connection."""
     found: dict[str, Any] = env.db_url_config(url, engine="config.postgresql")
-    # psycopg itself prepares nothing, and so never discards all that is prepared: governance.wire keeps its own.
+    # psycopg itself prepares nothing, and so never discards all that is prepared: governance.sql.wire keeps its own.
     usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": None}
     options = usual | found.get("OPTIONS", {})
-    plain = env.bool("HOLDPOINT_PLAIN_CURSORS", default=False)  # read by governance.statement
+    plain = env.bool("HOLDPOINT_PLAIN_CURSORS", default=False)  # read by governance.sql.statements
     return found | {"ATOMIC_REQUESTS": False, "CONN_MAX_AGE": 600, "OPTIONS": options, "PLAIN_CURSORS": plain}
 
 

@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.env import env
 from config.logs import report_exceptions_to
-from reasoncodes.trace import current_trace
+from reasoncodes.base.trace import current_trace
 
 KEPT = ("event_id", "timestamp", "platform", "level", "release", "environment", "sdk")
 FRAME = ("filename", "module", "function", "lineno", "in_app")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from governance.valkey import valkey
+from governance.outside.valkey import valkey
 
 KEY = "holdpoint:heartbeat"
 

@@ -11,13 +11,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
-from governance.selectors import sealer_lag
-from governance.selectors.epoch import ledger_denial
-from governance.selectors.witness import witness_standing
-from governance.witnesses import witnesses_configured
-from reasoncodes.tenancy import every_tenant
-from workflows.selectors.stream import ways
-from workflows.streams import group_standings
+from governance.sealing.configured import witnesses_configured
+from governance.sealing.selectors.tree import sealer_lag
+from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
+from reasoncodes.base.tenancy import every_tenant
+from workflows.events.adapters.streams import group_standings
+from workflows.events.selectors import ways
 
 GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 MOST_GROUPS = 500

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from config.database_role import refuse_powerful_roles
-from governance.deny_mode import ledger_guard
+from governance.sealing.tasks import ledger_guard
 
 log = structlog.get_logger("holdpoint.startup")
 

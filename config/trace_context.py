@@ -7,8 +7,7 @@ from typing import Any
 import structlog
 from celery.signals import before_task_publish, task_postrun, task_prerun
 
-from reasoncodes.spans import span_finished
-from reasoncodes.trace import bind_trace, clear_trace, current_trace, read_trace
+from reasoncodes.base.trace import bind_trace, clear_trace, current_trace, read_trace, span_finished
 
 HEADER = "holdpoint_trace"
 _began_ns: ContextVar[int] = ContextVar("holdpoint_task_began", default=0)

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
 
 from config.env import env
-from reasoncodes.spans import FinishedSpan, collect_spans, span
+from reasoncodes.base.trace import FinishedSpan, collect_spans, span
 
 log = structlog.get_logger("holdpoint.tracing")
 # Routes, names and codes. A value of the database, an address or a text of somebody's is none of them.

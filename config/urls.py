@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from attempts.web.slack import SlackCallbackView
+from attempts.notify.web.slack import SlackCallbackView
 from config.console.overview import overview_figures
 from config.console.search import search
 from config.console.start import start, start_step
@@ -13,7 +13,7 @@ from config.web.health import health, health_ready
 from config.web.landing import landing
 from config.web.metrics import metrics
 from config.web.problem_pages import problem_index, problem_page
-from governance.web.accounts.views import ConsoleSignIn
+from governance.people.web.views import ConsoleSignIn
 
 handler400 = bad_request
 handler404 = not_found
@@ -27,15 +27,15 @@ urlpatterns = [
     path("admin/start/", admin.site.admin_view(start), name="console_start"),
     path("admin/start/<slug:step>/", admin.site.admin_view(start_step), name="console_start_step"),
     path("admin/", admin.site.urls),
-    path("accounts/", include("governance.web.accounts.urls")),
-    path("review/", include("attempts.web.urls")),
+    path("accounts/", include("governance.people.web.urls")),
+    path("review/", include("attempts.web_urls")),
     path("integrations/slack/<uuid:workspace_id>", SlackCallbackView.as_view(), name="slack_callback"),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
-    path("api/v1/", include("reasoncodes.api.urls")),
-    path("api/v1/", include("governance.api.urls")),
-    path("api/v1/", include("attempts.api.urls")),
-    path("api/v1/", include("workflows.api.urls")),
+    path("api/v1/", include("reasoncodes.urls")),
+    path("api/v1/", include("governance.urls")),
+    path("api/v1/", include("attempts.urls")),
+    path("api/v1/", include("workflows.urls")),
     path("health", health, name="health"),
     path("health/ready", health_ready, name="health_ready"),
     path("metrics", metrics, name="metrics"),

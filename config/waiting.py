@@ -8,13 +8,13 @@ from django.db import Error
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from redis.exceptions import RedisError
 
-from attempts.selectors.dashboard import holds_by_age, quarantine_by_category, quarantine_escalated
-from attempts.selectors.notify import notifications_late
+from attempts.lifecycle.selectors.overview import holds_by_age, quarantine_by_category, quarantine_escalated
+from attempts.notify.selectors import notifications_late
 from config.heartbeat import heartbeat_age
-from governance.selectors.console import shutdowns_covering
-from reasoncodes.tenancy import every_tenant
-from workflows.selectors.dashboard import events_unmatched
-from workflows.selectors.webhook import endpoints_disabled
+from governance.console.selectors.pages import shutdowns_covering
+from reasoncodes.base.tenancy import every_tenant
+from workflows.runs.selectors.console import events_unmatched
+from workflows.webhooks.selectors import endpoints_disabled
 
 log = structlog.get_logger("holdpoint.metrics")
 NO_HEARTBEAT_SECONDS = 3600.0  # it is kept for an hour

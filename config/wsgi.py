@@ -4,7 +4,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from config.unread_body import UnreadBodyGuard
+from config.server.unread_body import UnreadBodyGuard
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.production")
 

@@ -12,15 +12,15 @@ class GovernanceConfig(AppConfig):
     verbose_name = "Governance"
 
     def ready(self) -> None:
-        from governance.ledger.append import ledger_append
-        from governance.ledger.usage import reason_code_usage_count
-        from governance.selectors.subjects import LEFT_OUT, PERSON, export_tables
-        from governance.services.deletion import deletion_finish
-        from governance.services.erasure import on_erased, on_erasure_finished
-        from governance.services.evidence_erase import evidence_erase
-        from governance.services.note import text_check
-        from governance.subjects import register_export, register_kind
-        from reasoncodes.registry import register_recorder, register_text_check, register_usage_counter
+        from governance.boundary.services import text_check
+        from governance.evidence.services.bundles import evidence_erase
+        from governance.ledger.selectors import reason_code_usage_count
+        from governance.ledger.services import ledger_append
+        from governance.retention.hooks import register_export, register_kind
+        from governance.retention.selectors.subjects import LEFT_OUT, PERSON, export_tables
+        from governance.retention.services.deletion import deletion_finish
+        from governance.retention.services.erasure import on_erased, on_erasure_finished
+        from reasoncodes.base.registry import register_recorder, register_text_check, register_usage_counter
 
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
@@ -33,6 +33,6 @@ class GovernanceConfig(AppConfig):
 
 
 def adopt_region_profiles(**_: Any) -> None:
-    from governance.services.region_profile import region_profiles_adopt
+    from governance.regions.services import region_profiles_adopt
 
     region_profiles_adopt(at=timezone.now())

@@ -15,6 +15,6 @@ class ReasonCodesConfig(AppConfig):
 
 
 def seed_system_codes(**_: Any) -> None:
-    from reasoncodes.services.system_codes import system_codes_synchronise
+    from reasoncodes.services import system_codes_synchronise
 
     system_codes_synchronise()

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from reasoncodes.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.registry import usage_counter
 from reasoncodes.models import ReasonCode
-from reasoncodes.registry import usage_counter
 
 USAGE_LIMIT = 1000
 

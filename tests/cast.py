@@ -10,12 +10,13 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance.models import Organization, RoleGroup, User
-from governance.roles import ApiScope
-from governance.services.api_key import api_key_issue
-from governance.services.role import person_role_give
-from reasoncodes.actors import SYSTEM, Actor, ActorKind
-from reasoncodes.tenancy import every_tenant
+from governance.people.models import User
+from governance.people.rules.roles import ApiScope
+from governance.people.services.accounts import api_key_issue
+from governance.people.services.people import person_role_give
+from governance.tenancy.models import Organization, RoleGroup
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.base.tenancy import every_tenant
 from tests.factories import OrganizationFactory, PersonFactory, ServiceAccountFactory
 
 

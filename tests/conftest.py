@@ -10,7 +10,7 @@ from django.test import TransactionTestCase
 from time_machine import travel
 from xdist.scheduler import LoadScopeScheduling
 
-from reasoncodes.tenancy import leave_scope
+from reasoncodes.base.tenancy import leave_scope
 from tests.cast import Cast
 from tests.emptying import empty_database, remember_pristine
 

@@ -7,12 +7,13 @@ import factory
 from django.db.models import Model
 from django.utils import timezone
 
-from governance.models import Organization, Product, ServiceAccount, User
-from governance.services.organization import organization_create, product_create
-from governance.services.person import person_create
-from governance.services.service_account import service_account_create
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.people.models import ServiceAccount, User
+from governance.people.services.accounts import service_account_create
+from governance.people.services.people import person_create
+from governance.tenancy.models import Organization, Product
+from governance.tenancy.services import organization_create, product_create
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 
 SERVICES: dict[type[Model], Callable[..., Model]] = {
     Organization: organization_create,

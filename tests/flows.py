@@ -25,9 +25,9 @@ from typing import Any
 
 from celery import current_app
 
-from attempts.models import Attempt
-from governance.models import LedgerLeaf
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from governance.sealing.models import LedgerLeaf
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, documents
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
@@ -37,7 +37,7 @@ from tests.workflows.running import ANSWERS, Running
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACED = ("config", "reasoncodes", "governance", "attempts", "workflows")
-BOXES = ("governance/boundary/", "governance/enforcement/")
+BOXES = ("governance/boundary/rules/", "governance/enforcement/rules/")
 # Words of the domain; then what speaks SQL and Valkey (but for the one place that writes rows); then who is asking.
 GROUND = re.compile(
     r"^(config|reasoncodes)/|/(states|errors|\w+_errors|metrics|crash_points)\.py"

@@ -6,15 +6,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from governance.documents import AREAS
-from governance.insert import insert_together
-from governance.ledger.append import actor_reference, ledger_entry_build
-from governance.models import Contract, ContractDocument, Policy, ReadinessDecision
-from governance.services.contract import contract_create, contract_open
-from governance.services.policy import policy_create, policy_publish
-from governance.services.readiness import readiness_decide
-from governance.states import ReadinessVerdict
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
+from governance.contracts.rules.documents import AREAS
+from governance.contracts.services.contracts import contract_create, contract_open
+from governance.contracts.services.readiness import readiness_decide
+from governance.contracts.states import ReadinessVerdict
+from governance.ledger.services import actor_reference, ledger_entry_build
+from governance.policies.models import Policy
+from governance.policies.services import policy_create, policy_publish
+from governance.sql.insert import insert_together
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 # Lately: what was done then and is asked about now has not run out.

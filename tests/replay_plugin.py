@@ -29,12 +29,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def forget_the_database() -> None:
-    from governance.selectors import snapshot_load
-    from governance.services import decision, snapshot
+    from governance.enforcement import services as decision
+    from governance.enforcement import services as snapshot
+    from governance.enforcement.models import snapshot_load
 
     snapshot_load.cache_clear()
     decision._region.cache_clear()
-    snapshot._stored.clear()
+    snapshot._known_here.clear()
 
 
 def may_ask_the_database() -> bool:
@@ -48,10 +49,10 @@ def may_ask_the_database() -> bool:
 
 def replay_decisions() -> list[str]:
     """Every decision that the test recorded, read back with its snapshots."""
-    from governance.models import EnforcementDecision
-    from governance.selectors import decisions_newest_first, snapshot_load
-    from governance.services.decision import decision_replay
-    from reasoncodes.tenancy import every_tenant
+    from governance.enforcement.models import EnforcementDecision, snapshot_load
+    from governance.enforcement.selectors.decisions import decisions_newest_first
+    from governance.enforcement.services import decision_replay
+    from reasoncodes.base.tenancy import every_tenant
 
     with every_tenant():
         if not EnforcementDecision.objects.exists():
@@ -63,9 +64,9 @@ def replay_decisions() -> list[str]:
 
 def replay_instances() -> list[str]:
     """Every run that the test began, however far it came."""
-    from reasoncodes.tenancy import every_tenant
-    from workflows.models import WorkflowInstance
-    from workflows.services.replay import instance_replay
+    from reasoncodes.base.tenancy import every_tenant
+    from workflows.runs.models import WorkflowInstance
+    from workflows.runs.services.replay import instance_replay
 
     with every_tenant():
         replays = [instance_replay(instance=row) for row in WorkflowInstance.objects.all()]

@@ -17,23 +17,22 @@ class WorkflowsConfig(AppConfig):
     verbose_name = "Workflows"
 
     def ready(self) -> None:
-        from attempts.handlers import on_attempt_moved, on_review_ended, on_step_ready
-        from attempts.web.panels import register_panel
-        from governance.collectors import register_collector
-        from governance.ledger.actions import register_actions
-        from governance.services.erasure import on_erased
-        from governance.states import EvidenceKind
-        from governance.subjects import register_export, register_kind
+        from attempts.lifecycle.hooks import on_attempt_moved, on_review_ended, on_step_ready
+        from attempts.reviews.web.panels import register_panel
+        from governance.evidence.hooks import register_collector
+        from governance.evidence.states import EvidenceKind
+        from governance.ledger.rules.actions import register_actions
+        from governance.retention.hooks import register_export, register_kind
+        from governance.retention.services.erasure import on_erased
+        from workflows.events.services.outbox import on_published
         from workflows.kinds.registry import discover
-        from workflows.ledger import ACTIONS
-        from workflows.selectors.evidence import InstanceCollector
-        from workflows.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
-        from workflows.services.nudge import attempt_moved, review_ended
-        from workflows.services.outbox import on_published
-        from workflows.services.step_ready import step_ready
-        from workflows.services.webhook_gather import outbox_told
-        from workflows.services.webhook_keep import deliveries_erase
-        from workflows.web.review_panel import case_panel
+        from workflows.runs.rules import ACTIONS
+        from workflows.runs.selectors.evidence import InstanceCollector
+        from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
+        from workflows.runs.services.signal import attempt_moved, review_ended
+        from workflows.runs.services.signal_follow import step_ready
+        from workflows.runs.web import case_panel
+        from workflows.webhooks.services.gather import deliveries_erase, outbox_told
 
         def ready_now(attempt_id: UUID, at: datetime) -> None:
             step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
@@ -56,6 +55,6 @@ class WorkflowsConfig(AppConfig):
 
 
 def adopt_templates(**_: Any) -> None:
-    from workflows.services.template_adopt import templates_adopt
+    from workflows.definitions.services.create import templates_adopt
 
     templates_adopt(at=timezone.now())

@@ -5,8 +5,11 @@ import django_fsm
 from django.conf import settings
 from django.db import migrations, models
 
-import attempts.states
-import reasoncodes.ids
+import attempts.execution.states
+import attempts.lifecycle.states
+import attempts.quarantine.states
+import attempts.reviews.states
+import reasoncodes.base.ids
 
 
 class Migration(migrations.Migration):
@@ -23,7 +26,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("workflow_slug", models.CharField(max_length=63)),
                 ("contract_version", models.PositiveIntegerField()),
@@ -142,7 +147,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("from_state", models.CharField(max_length=24)),
                 ("to_state", models.CharField(max_length=24)),
@@ -169,7 +176,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("tier", models.CharField(max_length=63)),
                 ("starts_at", models.DateTimeField()),
@@ -202,7 +211,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("number", models.PositiveSmallIntegerField(help_text="1 for the first call of this attempt.")),
                 ("fence", models.PositiveIntegerField(help_text="The lease token under which it was written.")),
@@ -234,7 +245,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("scope", models.CharField(help_text="tenant, contract:<slug>, or caller:<id>", max_length=80)),
                 ("key", models.CharField(max_length=200)),
@@ -281,7 +294,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("category", models.CharField(max_length=24)),
                 ("reason_code", models.CharField(max_length=64)),
@@ -329,7 +344,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("outcome", models.CharField(max_length=8)),
                 ("late", models.BooleanField(default=False)),
@@ -370,7 +387,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("tier", models.CharField(max_length=63)),
                 ("approvals_required", models.PositiveSmallIntegerField()),
@@ -416,7 +435,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "voter_ref",
@@ -459,7 +480,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("scope", models.CharField(max_length=10)),
                 ("subject", models.CharField(help_text="SHA-256 of what is capped.", max_length=64)),
@@ -526,13 +549,13 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            attempts.states.AttemptState["RECEIVED"],
-                            attempts.states.AttemptState["DEDUPLICATED"],
-                            attempts.states.AttemptState["PREFLIGHT_DENIED"],
-                            attempts.states.AttemptState["REVIEW_REQUIRED"],
-                            attempts.states.AttemptState["APPROVED"],
-                            attempts.states.AttemptState["COMPLETED"],
-                            attempts.states.AttemptState["QUARANTINED"],
+                            attempts.lifecycle.states.AttemptState["RECEIVED"],
+                            attempts.lifecycle.states.AttemptState["DEDUPLICATED"],
+                            attempts.lifecycle.states.AttemptState["PREFLIGHT_DENIED"],
+                            attempts.lifecycle.states.AttemptState["REVIEW_REQUIRED"],
+                            attempts.lifecycle.states.AttemptState["APPROVED"],
+                            attempts.lifecycle.states.AttemptState["COMPLETED"],
+                            attempts.lifecycle.states.AttemptState["QUARANTINED"],
                         ],
                     )
                 ),
@@ -546,9 +569,9 @@ class Migration(migrations.Migration):
                     (
                         "runtime_mode__in",
                         [
-                            attempts.states.RuntimeMode["ACTIVE"],
-                            attempts.states.RuntimeMode["CLIENT_DRIVEN"],
-                            attempts.states.RuntimeMode["SHADOW"],
+                            attempts.lifecycle.states.RuntimeMode["ACTIVE"],
+                            attempts.lifecycle.states.RuntimeMode["CLIENT_DRIVEN"],
+                            attempts.lifecycle.states.RuntimeMode["SHADOW"],
                         ],
                     )
                 ),
@@ -620,12 +643,12 @@ class Migration(migrations.Migration):
                     (
                         "category__in",
                         [
-                            attempts.states.QuarantineCategory["OUTCOME_UNKNOWN"],
-                            attempts.states.QuarantineCategory["ADAPTER_FAILURE"],
-                            attempts.states.QuarantineCategory["TIMEOUT"],
-                            attempts.states.QuarantineCategory["INVALID_RESPONSE"],
-                            attempts.states.QuarantineCategory["POLICY_CHANGED"],
-                            attempts.states.QuarantineCategory["LEASE_LOST"],
+                            attempts.quarantine.states.QuarantineCategory["OUTCOME_UNKNOWN"],
+                            attempts.quarantine.states.QuarantineCategory["ADAPTER_FAILURE"],
+                            attempts.quarantine.states.QuarantineCategory["TIMEOUT"],
+                            attempts.quarantine.states.QuarantineCategory["INVALID_RESPONSE"],
+                            attempts.quarantine.states.QuarantineCategory["POLICY_CHANGED"],
+                            attempts.quarantine.states.QuarantineCategory["LEASE_LOST"],
                         ],
                     )
                 ),
@@ -638,7 +661,11 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     (
                         "finding__in",
-                        ["", attempts.states.Finding["HAPPENED"], attempts.states.Finding["DID_NOT_HAPPEN"]],
+                        [
+                            "",
+                            attempts.quarantine.states.Finding["HAPPENED"],
+                            attempts.quarantine.states.Finding["DID_NOT_HAPPEN"],
+                        ],
                     )
                 ),
                 name="quarantine_known_finding",
@@ -652,10 +679,10 @@ class Migration(migrations.Migration):
                         "resolution__in",
                         [
                             "",
-                            attempts.states.Resolution["RETRY_AUTHORIZED"],
-                            attempts.states.Resolution["COMPENSATED"],
-                            attempts.states.Resolution["ACCEPTED"],
-                            attempts.states.Resolution["INCIDENT"],
+                            attempts.quarantine.states.Resolution["RETRY_AUTHORIZED"],
+                            attempts.quarantine.states.Resolution["COMPENSATED"],
+                            attempts.quarantine.states.Resolution["ACCEPTED"],
+                            attempts.quarantine.states.Resolution["INCIDENT"],
                         ],
                     )
                 ),
@@ -683,7 +710,10 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     (
                         "outcome__in",
-                        [attempts.states.ReceiptOutcome["SUCCESS"], attempts.states.ReceiptOutcome["FAILURE"]],
+                        [
+                            attempts.execution.states.ReceiptOutcome["SUCCESS"],
+                            attempts.execution.states.ReceiptOutcome["FAILURE"],
+                        ],
                     )
                 ),
                 name="receipt_known_outcome",
@@ -733,11 +763,11 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            attempts.states.ReviewStatus["REQUESTED"],
-                            attempts.states.ReviewStatus["APPROVED"],
-                            attempts.states.ReviewStatus["REJECTED"],
-                            attempts.states.ReviewStatus["EXPIRED"],
-                            attempts.states.ReviewStatus["CANCELED"],
+                            attempts.reviews.states.ReviewStatus["REQUESTED"],
+                            attempts.reviews.states.ReviewStatus["APPROVED"],
+                            attempts.reviews.states.ReviewStatus["REJECTED"],
+                            attempts.reviews.states.ReviewStatus["EXPIRED"],
+                            attempts.reviews.states.ReviewStatus["CANCELED"],
                         ],
                     )
                 ),
@@ -758,7 +788,10 @@ class Migration(migrations.Migration):
             model_name="reviewvote",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("verdict__in", [attempts.states.VoteVerdict["APPROVE"], attempts.states.VoteVerdict["REJECT"]])
+                    (
+                        "verdict__in",
+                        [attempts.reviews.states.VoteVerdict["APPROVE"], attempts.reviews.states.VoteVerdict["REJECT"]],
+                    )
                 ),
                 name="vote_known_verdict",
             ),
@@ -783,10 +816,10 @@ class Migration(migrations.Migration):
                     (
                         "scope__in",
                         [
-                            attempts.states.SlotScope["KEY"],
-                            attempts.states.SlotScope["CONTEXT"],
-                            attempts.states.SlotScope["WORKFLOW"],
-                            attempts.states.SlotScope["TENANT"],
+                            attempts.lifecycle.states.SlotScope["KEY"],
+                            attempts.lifecycle.states.SlotScope["CONTEXT"],
+                            attempts.lifecycle.states.SlotScope["WORKFLOW"],
+                            attempts.lifecycle.states.SlotScope["TENANT"],
                         ],
                     )
                 ),

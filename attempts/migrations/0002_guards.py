@@ -2,9 +2,8 @@
 
 from django.db import migrations
 
-from attempts.states import ATTEMPT_MOVES
-from governance.models.append_only import protect_table
-from governance.models.state_machine import legal_moves_only
+from attempts.lifecycle.states import ATTEMPT_MOVES
+from governance.sql.guards import legal_moves_only, protect_table
 
 FROZEN = [
     "organization_id",

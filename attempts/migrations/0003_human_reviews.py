@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import attempts.states
+import attempts.reviews.states
 
 
 class Migration(migrations.Migration):
@@ -113,13 +113,13 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            attempts.states.ReviewStatus["REQUESTED"],
-                            attempts.states.ReviewStatus["APPROVED"],
-                            attempts.states.ReviewStatus["REJECTED"],
-                            attempts.states.ReviewStatus["CONFIRMED"],
-                            attempts.states.ReviewStatus["OVERRIDDEN"],
-                            attempts.states.ReviewStatus["EXPIRED"],
-                            attempts.states.ReviewStatus["CANCELED"],
+                            attempts.reviews.states.ReviewStatus["REQUESTED"],
+                            attempts.reviews.states.ReviewStatus["APPROVED"],
+                            attempts.reviews.states.ReviewStatus["REJECTED"],
+                            attempts.reviews.states.ReviewStatus["CONFIRMED"],
+                            attempts.reviews.states.ReviewStatus["OVERRIDDEN"],
+                            attempts.reviews.states.ReviewStatus["EXPIRED"],
+                            attempts.reviews.states.ReviewStatus["CANCELED"],
                         ],
                     )
                 ),
@@ -155,11 +155,11 @@ class Migration(migrations.Migration):
                     (
                         "verdict__in",
                         [
-                            attempts.states.VoteVerdict["APPROVE"],
-                            attempts.states.VoteVerdict["REJECT"],
-                            attempts.states.VoteVerdict["CONFIRM"],
-                            attempts.states.VoteVerdict["OVERRIDE"],
-                            attempts.states.VoteVerdict["DECLINE"],
+                            attempts.reviews.states.VoteVerdict["APPROVE"],
+                            attempts.reviews.states.VoteVerdict["REJECT"],
+                            attempts.reviews.states.VoteVerdict["CONFIRM"],
+                            attempts.reviews.states.VoteVerdict["OVERRIDE"],
+                            attempts.reviews.states.VoteVerdict["DECLINE"],
                         ],
                     )
                 ),

@@ -3,8 +3,8 @@
 import django.contrib.postgres.indexes
 from django.db import migrations, models
 
-from attempts.states import ATTEMPT_MOVES
-from governance.models.erasable import door, erasable, erasable_machine
+from attempts.lifecycle.states import ATTEMPT_MOVES
+from governance.sql.erasable import door, erasable, erasable_machine
 
 BEFORE = [
     "organization_id",

@@ -4,8 +4,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import attempts.states
-import reasoncodes.ids
+import attempts.notify.states
+import reasoncodes.base.ids
 
 
 class Migration(migrations.Migration):
@@ -28,7 +28,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("chat_user", models.CharField(help_text="The chat's id of the account.", max_length=32)),
                 ("linked_at", models.DateTimeField()),
@@ -43,7 +45,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("sha256", models.CharField(max_length=64, unique=True)),
                 ("expires_at", models.DateTimeField()),
@@ -54,7 +58,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("name", models.CharField(max_length=80)),
                 (
@@ -95,7 +101,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("kind", models.CharField(max_length=10)),
                 ("digest", models.BooleanField(default=False)),
@@ -122,7 +130,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("channel", models.CharField(max_length=8)),
                 ("contract_slug", models.CharField(blank=True, max_length=63)),
@@ -210,10 +220,10 @@ class Migration(migrations.Migration):
                     (
                         "mode__in",
                         [
-                            attempts.states.MailMode["ROUTE"],
-                            attempts.states.MailMode["EACH"],
-                            attempts.states.MailMode["DIGEST"],
-                            attempts.states.MailMode["OFF"],
+                            attempts.notify.states.MailMode["ROUTE"],
+                            attempts.notify.states.MailMode["EACH"],
+                            attempts.notify.states.MailMode["DIGEST"],
+                            attempts.notify.states.MailMode["OFF"],
                         ],
                     )
                 ),
@@ -283,7 +293,10 @@ class Migration(migrations.Migration):
             model_name="chatworkspace",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("state__in", [attempts.states.RouteState["ACTIVE"], attempts.states.RouteState["DISABLED"]])
+                    (
+                        "state__in",
+                        [attempts.notify.states.RouteState["ACTIVE"], attempts.notify.states.RouteState["DISABLED"]],
+                    )
                 ),
                 name="chat_workspace_known_state",
             ),
@@ -304,7 +317,10 @@ class Migration(migrations.Migration):
             model_name="notificationroute",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("state__in", [attempts.states.RouteState["ACTIVE"], attempts.states.RouteState["DISABLED"]])
+                    (
+                        "state__in",
+                        [attempts.notify.states.RouteState["ACTIVE"], attempts.notify.states.RouteState["DISABLED"]],
+                    )
                 ),
                 name="route_known_state",
             ),
@@ -375,11 +391,11 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            attempts.states.DeliveryState["PENDING"],
-                            attempts.states.DeliveryState["SENT"],
-                            attempts.states.DeliveryState["FAILED"],
-                            attempts.states.DeliveryState["DROPPED"],
-                            attempts.states.DeliveryState["STOPPED"],
+                            attempts.notify.states.DeliveryState["PENDING"],
+                            attempts.notify.states.DeliveryState["SENT"],
+                            attempts.notify.states.DeliveryState["FAILED"],
+                            attempts.notify.states.DeliveryState["DROPPED"],
+                            attempts.notify.states.DeliveryState["STOPPED"],
                         ],
                     )
                 ),
@@ -393,10 +409,10 @@ class Migration(migrations.Migration):
                     (
                         "kind__in",
                         [
-                            attempts.states.NotifyKind["CARD"],
-                            attempts.states.NotifyKind["MAIL"],
-                            attempts.states.NotifyKind["REMINDER"],
-                            attempts.states.NotifyKind["ESCALATION"],
+                            attempts.notify.states.NotifyKind["CARD"],
+                            attempts.notify.states.NotifyKind["MAIL"],
+                            attempts.notify.states.NotifyKind["REMINDER"],
+                            attempts.notify.states.NotifyKind["ESCALATION"],
                         ],
                     )
                 ),

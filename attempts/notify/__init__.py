@@ -1,1 +1,0 @@
-"""Messages to people: their words, and the ways out. Knows no row and no rule; services hand in plain facts."""

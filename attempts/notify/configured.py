@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from attempts.adapters.configured import http_private_hosts
+from attempts.execution.configured import http_private_hosts
 
 SLACK = "https://slack.com/api/"
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from attempts.intake_body import BODY_SCHEMA
+from attempts.intake.rules import BODY_SCHEMA
 from config.api.problems import CONTENT_TYPE
-from governance.roles import ApiScope
+from governance.people.rules.roles import ApiScope
 
 PATH = "/api/v1/execution/{workflow_slug}/{contract_version}/attempts"
 PROBLEM = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

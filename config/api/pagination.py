@@ -6,7 +6,7 @@ from uuid import UUID
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
-from reasoncodes.errors import FieldError, InvalidInput
+from reasoncodes.base.errors import FieldError, InvalidInput
 
 
 class CursorPages(CursorPagination):

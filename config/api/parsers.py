@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework.parsers import BaseParser
 
-from reasoncodes.json_body import BODY_LIMIT_BYTES, check_depth, check_length, parse_json
+from reasoncodes.base.json_body import BODY_LIMIT_BYTES, check_depth, check_length, parse_json
 
 __all__ = ["LimitedJsonParser", "check_depth", "parse_json"]
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from governance.errors import RuleBroken
-from governance.services.violation import violation_record
-from reasoncodes.errors import (
+from governance.violations.errors import RuleBroken
+from governance.violations.services import violation_record
+from reasoncodes.base.errors import (
     PROBLEMS,
     BodyTooLarge,
     CredentialMissing,
@@ -27,9 +27,9 @@ from reasoncodes.errors import (
     RecordUnavailable,
     ScopeMissing,
     UnsupportedMediaType,
+    problem_document,
 )
-from reasoncodes.problem import problem_document
-from reasoncodes.trace import current_trace
+from reasoncodes.base.trace import current_trace
 
 log = structlog.get_logger("holdpoint.api")
 CONTENT_TYPE = "application/problem+json"

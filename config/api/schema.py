@@ -9,7 +9,7 @@ from rest_framework.fields import DecimalField, JSONField
 from rest_framework.settings import api_settings
 
 from config.api.problems import CONTENT_TYPE, known_problems
-from governance.roles import PERMISSION_FOR_SCOPE
+from governance.people.rules.roles import PERMISSION_FOR_SCOPE
 
 COMMON = {
     "400": "The request does not have the expected shape.",
@@ -40,7 +40,7 @@ ORGANIZATION = OpenApiParameter(
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "governance.api.authentication.ApiKeyAuthentication"
+    target_class = "governance.people.api.ApiKeyAuthentication"
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "governance.api.authentication.SessionAuthentication"
+    target_class = "governance.people.api.SessionAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:

@@ -13,27 +13,28 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
-from attempts.selectors.dashboard import (
+from attempts.lifecycle.selectors.overview import (
     denials_lately,
     holds_by_age,
     quarantine_by_category,
     quarantine_escalated,
 )
-from governance.admin.base import console_actor
-from governance.admin.charts import Series, bars, columns
-from governance.roles import AUDIT, VIEW
-from governance.selectors import organizations_where, sealer_lag, violation_list
-from governance.selectors.console import (
+from governance.console.admin.base import console_actor
+from governance.console.admin.charts import Series, bars, columns
+from governance.console.selectors.pages import (
     COUNT_LIMIT,
     areas_waiting,
     contracts_by_state,
     roles_of,
     shutdowns_covering,
 )
-from governance.selectors.dashboard import intake_by_verdict
-from workflows.selectors.dashboard import events_unmatched, halts_by_reason, outbox_waiting
-from workflows.selectors.run_console import runs_by_status
-from workflows.selectors.webhook import endpoints_in_trouble
+from governance.enforcement.selectors.decisions import intake_by_verdict
+from governance.people.rules.roles import AUDIT, VIEW
+from governance.people.selectors import organizations_where
+from governance.sealing.selectors.tree import sealer_lag
+from governance.violations.selectors import violation_list
+from workflows.runs.selectors.console import events_unmatched, halts_by_reason, outbox_waiting, runs_by_status
+from workflows.webhooks.selectors import endpoints_in_trouble
 
 VERDICTS = (
     Series("allow", "allowed", "good"),

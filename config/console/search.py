@@ -12,17 +12,17 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from attempts.selectors.search import attempts_by_key, attempts_by_trace
-from governance.admin.base import ConsoleAdmin
-from governance.selectors.lists import uuid_or_none
-from governance.selectors.search import (
+from attempts.lifecycle.selectors.attempts import attempts_by_key, attempts_by_trace
+from governance.console.admin.base import ConsoleAdmin
+from governance.console.selectors.lists import (
     accounts_by_slug,
     contracts_by_slug,
     keys_by_prefix,
     organizations_by_slug,
     policies_by_slug,
+    uuid_or_none,
 )
-from workflows.selectors.search import (
+from workflows.runs.selectors.console import (
     definitions_by_slug,
     events_by_correlation,
     events_by_event_id,

@@ -17,20 +17,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from attempts.selectors.first_run import Asked, asked
+from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, PersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, steps
-from governance.admin.base import console_actor
-from governance.models import Organization
-from governance.roles import ApiScope
-from governance.selectors.first_run import SetUp, organizations_newest, set_up
-from governance.selectors.lists import uuid_or_none
-from governance.services.api_key import api_key_issue
-from governance.services.service_account import service_account_create
-from governance.services.starter import contract_from_starter, person_with_roles
-from governance.starters import attempt_example, curl_line, starter
-from reasoncodes.actors import Actor
-from reasoncodes.errors import DomainError, WrongState
+from governance.console.admin.base import console_actor
+from governance.console.selectors.lists import uuid_or_none
+from governance.contracts.rules.starters import attempt_example, curl_line, starter
+from governance.contracts.selectors import SetUp, organizations_newest, set_up
+from governance.contracts.services.starter import contract_from_starter, person_with_roles
+from governance.people.rules.roles import ApiScope
+from governance.people.services.accounts import api_key_issue, service_account_create
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import DomainError, WrongState
 
 KEY_DAYS = 1
 

@@ -11,9 +11,9 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from governance.documents import OWNER_GROUPS
-from governance.models import User
-from governance.starters import REVIEWER, STARTERS
+from governance.contracts.rules.documents import OWNER_GROUPS
+from governance.contracts.rules.starters import REVIEWER, STARTERS
+from governance.people.models import User
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 ROLE_SETS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from attempts.selectors.first_run import Asked
-from governance.selectors.first_run import TEN, SetUp
+from attempts.lifecycle.selectors.overview import Asked
+from governance.contracts.selectors import TEN, SetUp
 
 REVIEW_PAGES = "/review/"
 

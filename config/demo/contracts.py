@@ -4,14 +4,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from governance.documents import AREAS, default_documents
-from governance.models import Contract, Organization, Policy, User
-from governance.services.contract import contract_create, contract_open
-from governance.services.policy import policy_create, policy_publish
-from governance.services.readiness import readiness_decide
-from governance.starters import HOLD, METADATA
-from governance.states import ContractState, PolicyState, ReadinessVerdict
-from reasoncodes.actors import Actor, ActorKind
+from governance.contracts.models import Contract
+from governance.contracts.rules.documents import AREAS, default_documents
+from governance.contracts.rules.starters import HOLD, METADATA
+from governance.contracts.services.contracts import contract_create, contract_open
+from governance.contracts.services.readiness import readiness_decide
+from governance.contracts.states import ContractState, ReadinessVerdict
+from governance.people.models import User
+from governance.policies.models import Policy
+from governance.policies.services import policy_create, policy_publish
+from governance.policies.states import PolicyState
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor, ActorKind
 
 POLICIES: dict[str, list[dict[str, Any]]] = {
     "demo-allow": [{"id": "allow", "when": "true", "verdict": "allow", "description": "Everything passes."}],

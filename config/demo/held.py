@@ -7,14 +7,14 @@ from uuid import uuid4
 
 from django.conf import settings
 
-from attempts.models import Review
-from attempts.services.intake import attempt_create
-from attempts.services.intake_door import Intake, intake_knock, intake_pass
-from attempts.states import ReviewStatus
-from governance.models import Organization
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
-from reasoncodes.trace import trace_or_new
+from attempts.intake.services.door import Intake, intake_knock, intake_pass
+from attempts.intake.services.intake import attempt_create
+from attempts.reviews.models import Review
+from attempts.reviews.states import ReviewStatus
+from governance.tenancy.models import Organization
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.trace import trace_or_new
 
 PREFIX = "demo-held-"
 # contract, operation, target, risk, fields written

@@ -7,14 +7,14 @@ from datetime import datetime
 from django.contrib.auth.hashers import make_password
 
 from config.demo.secrets import DemoSecrets
-from governance.documents import OWNER_GROUPS
-from governance.models import Organization, ServiceAccount, User
-from governance.roles import AUDITOR, OPERATOR, ApiScope
-from governance.services.organization import organization_create, product_create
-from governance.services.person import person_create
-from governance.services.role import person_role_give
-from governance.services.service_account import service_account_create
-from reasoncodes.actors import SYSTEM
+from governance.contracts.rules.documents import OWNER_GROUPS
+from governance.people.models import ServiceAccount, User
+from governance.people.rules.roles import AUDITOR, OPERATOR, ApiScope
+from governance.people.services.accounts import service_account_create
+from governance.people.services.people import person_create, person_role_give
+from governance.tenancy.models import Organization
+from governance.tenancy.services import organization_create, product_create
+from reasoncodes.base.actors import SYSTEM
 
 PEOPLE: dict[str, tuple[str, ...]] = {
     "operator": (OPERATOR,),

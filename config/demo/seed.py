@@ -13,12 +13,13 @@ from config.demo.secrets import DemoSecrets
 from config.demo.webhook import webhook_ensure
 from config.demo.workflows import definitions_ensure, event_example
 from config.env import runtime
-from governance.models import ApiKey, Organization
-from governance.selectors import credential_for_secret
-from governance.services.api_key import api_key_issue, api_key_revoke
-from governance.starters import attempt_example
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.rules.starters import attempt_example
+from governance.people.models import ApiKey
+from governance.people.selectors import credential_for_secret
+from governance.people.services.accounts import api_key_issue, api_key_revoke
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 
 LOCK = 0x484F4C44  # two demos at once would each make what the other is making
 

@@ -2,13 +2,12 @@
 
 from datetime import datetime
 
-from governance.models import Organization
-from reasoncodes.actors import SYSTEM
-from workflows.models import WebhookEndpoint
-from workflows.selectors.webhook import endpoint_list, secrets_live
-from workflows.services.webhook_endpoint import endpoint_create, endpoint_enable
-from workflows.webhooks.configured import demo_webhook, webhook_private_hosts
-from workflows.webhooks.secrets import secret_of
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from workflows.webhooks.configured import demo_webhook, secret_of, webhook_private_hosts
+from workflows.webhooks.models import WebhookEndpoint
+from workflows.webhooks.selectors import endpoint_list, secrets_live
+from workflows.webhooks.services.endpoints import endpoint_create, endpoint_enable
 
 NAME = "Demo receiver"
 

@@ -4,19 +4,20 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from governance.documents import AREAS
-from governance.models import Organization, Product, User
-from governance.selectors import contract_documents
-from governance.services.contract import contract_change, contract_open
-from governance.services.organization import product_create
-from governance.services.readiness import readiness_decide
-from governance.states import ReadinessVerdict
-from reasoncodes.actors import SYSTEM, Actor, ActorKind
-from workflows.models import WorkflowDefinition
-from workflows.selectors.definition import template_list
-from workflows.services.definition_create import definition_clone
-from workflows.services.definition_publish import Published, definition_publish
-from workflows.starters.starters import NAMES
+from governance.contracts.rules.documents import AREAS
+from governance.contracts.selectors import contract_documents
+from governance.contracts.services.contracts import contract_change, contract_open
+from governance.contracts.services.readiness import readiness_decide
+from governance.contracts.states import ReadinessVerdict
+from governance.people.models import User
+from governance.tenancy.models import Organization, Product
+from governance.tenancy.services import product_create
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.starters.starters import NAMES
+from workflows.definitions.selectors import template_list
+from workflows.definitions.services.create import definition_clone
+from workflows.definitions.services.publish import Published, definition_publish
 
 EXAMPLE = "ai_with_confidence_escalation"
 PER_MINUTE = 1_000_000

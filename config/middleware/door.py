@@ -14,7 +14,7 @@ from django.urls import ResolverMatch, resolve, reverse
 
 from config.api.problems import as_domain_error, problem_response
 from config.middleware.database import drop_stale_connection
-from reasoncodes.tenancy import leave_scope
+from reasoncodes.base.tenancy import leave_scope
 
 DOOR = re.compile(r"/api/v1/execution/([^/\x00]+)/([^/\x00]+)/attempts")
 

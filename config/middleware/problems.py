@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 from config.api.problems import CONTENT_TYPE, as_domain_error, problem_response
-from reasoncodes.errors import DomainError, MethodNotAllowed, NotFound, RecordUnavailable
+from reasoncodes.base.errors import DomainError, MethodNotAllowed, NotFound, RecordUnavailable
 
 
 class ProblemMiddleware:

@@ -7,9 +7,8 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 
 from config.metrics import HTTP_REQUESTS, HTTP_SECONDS
-from governance.boundary import inspect_reference
-from reasoncodes.spans import span_finished, spans_collected
-from reasoncodes.trace import TraceContext, bind_trace, clear_trace, read_trace
+from governance.boundary.rules import inspect_reference
+from reasoncodes.base.trace import TraceContext, bind_trace, clear_trace, read_trace, span_finished, spans_collected
 
 log = structlog.get_logger("holdpoint.http")
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}

@@ -63,7 +63,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.middleware.people.PeopleMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "governance.web.tenancy.TenantScopeMiddleware",
+    "governance.tenancy.web.TenantScopeMiddleware",
     "config.middleware.problems.ProblemMiddleware",
 ]
 
@@ -128,10 +128,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API has its own li
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "governance.api.authentication.ApiKeyAuthentication",
-        "governance.api.authentication.SessionAuthentication",
+        "governance.people.api.ApiKeyAuthentication",
+        "governance.people.api.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["governance.api.permissions.ScopeRequired"],
+    "DEFAULT_PERMISSION_CLASSES": ["governance.people.api.ScopeRequired"],
     "DEFAULT_PARSER_CLASSES": ["config.api.parsers.LimitedJsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "config.api.pagination.CursorPages",
@@ -221,7 +221,7 @@ LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
 LEDGER_KEY_CREATE = False
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
-# Who else keeps the signed heads; see governance/witnesses/configured.py.
+# Who else keeps the signed heads; see governance/sealing/configured.py.
 LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)

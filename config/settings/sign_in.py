@@ -15,7 +15,7 @@ APPS = [
 
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/review/"
-ACCOUNT_ADAPTER = "governance.web.accounts.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "governance.people.web.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -23,12 +23,12 @@ ACCOUNT_EMAIL_NOTIFICATIONS = False
 ACCOUNT_SESSION_REMEMBER = True  # as long as SESSION_COOKIE_AGE says
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
-ACCOUNT_FORMS = {"login": "governance.web.accounts.forms.SignInForm"}
+ACCOUNT_FORMS = {"login": "governance.people.web.forms.SignInForm"}
 # Guessing is axes' matter, because its count is in the database and so the same in every process. These are far above.
 ACCOUNT_RATE_LIMITS = {"login": "300/m/ip", "login_failed": "120/m/ip,60/300s/key", "reauthenticate": "60/m/user"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env.int("HOLDPOINT_TRUSTED_PROXIES", default=0)
 
-MFA_ADAPTER = "governance.web.accounts.adapter.SecondFactorAdapter"
+MFA_ADAPTER = "governance.people.web.accounts.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Holdpoint"
@@ -36,8 +36,8 @@ MFA_TOTP_TOLERANCE = 1
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_RATE_LIMITS = {"webauthn_login": "300/m/ip"}
 MFA_FORMS = {
-    "authenticate": "governance.web.accounts.forms.CodeForm",
-    "reauthenticate": "governance.web.accounts.forms.CodeAgainForm",
+    "authenticate": "governance.people.web.forms.CodeForm",
+    "reauthenticate": "governance.people.web.forms.CodeAgainForm",
 }
 
 AXES_FAILURE_LIMIT = 5
@@ -49,7 +49,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
-AXES_CLIENT_IP_CALLABLE = "governance.web.accounts.adapter.client_ip"
+AXES_CLIENT_IP_CALLABLE = "governance.people.web.accounts.client_ip"
 AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credential", "csrfmiddlewaretoken", "ip_address"]
 
 # Its middleware runs inside ours (config.middleware.people), which the check does not see.

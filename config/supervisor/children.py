@@ -35,7 +35,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     ),
     "consumer": ("manage.py", "consume_events"),
     # Without the control socket: it would sit in the home folder, one for all stacks of this account.
-    "web": ("gunicorn", "--config", "config/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
+    "web": ("gunicorn", "--config", "config/server/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
 }
 MODULES: Sequence[str] = ("manage.py", "simulate_modules")
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from config.api.problems import as_domain_error, problem_response
-from reasoncodes.errors import DomainError, InternalError, InvalidInput, NotFound
+from reasoncodes.base.errors import DomainError, InternalError, InvalidInput, NotFound
 
 
 def _answer(request: HttpRequest, error: DomainError) -> HttpResponse:

@@ -14,15 +14,13 @@ from django.views.decorators.http import require_safe
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
-from governance.selectors import sealer_lag
-from governance.selectors.epoch import ledger_denial
-from governance.selectors.ledger_tree import oldest_writer
-from governance.selectors.retention import requests_overdue
-from governance.selectors.witness import witness_standing
-from governance.valkey import valkey
-from governance.witnesses import witnesses_configured
-from reasoncodes.tenancy import every_tenant
-from workflows.selectors.stream import inbound_trouble
+from governance.outside.valkey import valkey
+from governance.retention.selectors.retention import requests_overdue
+from governance.sealing.configured import witnesses_configured
+from governance.sealing.selectors.tree import oldest_writer, sealer_lag
+from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
+from reasoncodes.base.tenancy import every_tenant
+from workflows.events.selectors import inbound_trouble
 
 log = structlog.get_logger("holdpoint.health")
 

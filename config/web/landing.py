@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from config.console.start_steps import REVIEW_PAGES
 from config.demo.secrets import DemoSecrets
-from governance.starters import attempt_example, curl_line
+from governance.contracts.rules.starters import attempt_example, curl_line
 
 LOOPBACK = {"127.0.0.1", "::1", ""}
 PEOPLE = {

@@ -12,9 +12,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from config.api.problems import problem_response
 from config.metrics import render_metrics, render_overdue
 from config.waiting import render_waiting
-from governance.selectors.retention import requests_overdue
-from reasoncodes.errors import CredentialMissing
-from reasoncodes.tenancy import every_tenant
+from governance.retention.selectors.retention import requests_overdue
+from reasoncodes.base.errors import CredentialMissing
+from reasoncodes.base.tenancy import every_tenant
 
 
 @require_safe

@@ -1,1 +1,0 @@
-"""The record: one append function, one registry of actions. Sealing comes on top, after commit."""

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from governance.models.append_only import REFUSE_FUNCTION, protect_table
+from governance.sql.guards import REFUSE_FUNCTION, protect_table
 
 
 class Migration(migrations.Migration):

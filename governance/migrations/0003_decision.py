@@ -5,8 +5,11 @@ import django_fsm
 from django.conf import settings
 from django.db import migrations, models
 
-import governance.states
-import reasoncodes.ids
+import governance.contracts.states
+import governance.policies.states
+import governance.shutdown.states
+import governance.violations.states
+import reasoncodes.base.ids
 
 
 class Migration(migrations.Migration):
@@ -33,7 +36,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("slug", models.CharField(help_text="Part of the address that callers use.", max_length=63)),
                 ("version", models.PositiveIntegerField(default=1)),
@@ -42,7 +47,7 @@ class Migration(migrations.Migration):
                     "effect",
                     models.CharField(
                         choices=[("none", "none"), ("idempotent", "idempotent"), ("once", "once")],
-                        default=governance.states.Effect["ONCE"],
+                        default=governance.contracts.states.Effect["ONCE"],
                         help_text="`once` is never retried automatically.",
                         max_length=12,
                     ),
@@ -51,7 +56,7 @@ class Migration(migrations.Migration):
                     "risk_tier",
                     models.CharField(
                         choices=[("low", "low"), ("medium", "medium"), ("high", "high")],
-                        default=governance.states.RiskTier["HIGH"],
+                        default=governance.contracts.states.RiskTier["HIGH"],
                         max_length=8,
                     ),
                 ),
@@ -65,7 +70,7 @@ class Migration(migrations.Migration):
                             ("slack", "slack"),
                             ("external", "external"),
                         ],
-                        default=governance.states.AdapterName["EXTERNAL"],
+                        default=governance.contracts.states.AdapterName["EXTERNAL"],
                         max_length=12,
                     ),
                 ),
@@ -114,7 +119,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "area",
@@ -193,7 +200,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("verdict", models.CharField(max_length=16)),
                 ("reason_code", models.CharField(blank=True, max_length=64)),
@@ -235,7 +244,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("kind", models.CharField(max_length=24)),
                 ("actor_kind", models.CharField(max_length=8)),
@@ -264,7 +275,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("text", models.CharField(max_length=280)),
                 ("salt", models.BinaryField(max_length=16)),
@@ -286,7 +299,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("slug", models.CharField(max_length=63)),
                 ("version", models.PositiveIntegerField(default=1)),
@@ -334,7 +349,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "area",
@@ -397,7 +414,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("code", models.CharField(max_length=8)),
                 ("name", models.CharField(max_length=80)),
@@ -417,7 +436,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "scope",
@@ -508,10 +529,10 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            governance.states.ContractState["DRAFT"],
-                            governance.states.ContractState["OPEN"],
-                            governance.states.ContractState["SUSPENDED"],
-                            governance.states.ContractState["RETIRED"],
+                            governance.contracts.states.ContractState["DRAFT"],
+                            governance.contracts.states.ContractState["OPEN"],
+                            governance.contracts.states.ContractState["SUSPENDED"],
+                            governance.contracts.states.ContractState["RETIRED"],
                         ],
                     )
                 ),
@@ -525,9 +546,9 @@ class Migration(migrations.Migration):
                     (
                         "effect__in",
                         [
-                            governance.states.Effect["NONE"],
-                            governance.states.Effect["IDEMPOTENT"],
-                            governance.states.Effect["ONCE"],
+                            governance.contracts.states.Effect["NONE"],
+                            governance.contracts.states.Effect["IDEMPOTENT"],
+                            governance.contracts.states.Effect["ONCE"],
                         ],
                     )
                 ),
@@ -541,9 +562,9 @@ class Migration(migrations.Migration):
                     (
                         "risk_tier__in",
                         [
-                            governance.states.RiskTier["LOW"],
-                            governance.states.RiskTier["MEDIUM"],
-                            governance.states.RiskTier["HIGH"],
+                            governance.contracts.states.RiskTier["LOW"],
+                            governance.contracts.states.RiskTier["MEDIUM"],
+                            governance.contracts.states.RiskTier["HIGH"],
                         ],
                     )
                 ),
@@ -557,11 +578,11 @@ class Migration(migrations.Migration):
                     (
                         "adapter__in",
                         [
-                            governance.states.AdapterName["EVENT"],
-                            governance.states.AdapterName["HTTP"],
-                            governance.states.AdapterName["EMAIL"],
-                            governance.states.AdapterName["SLACK"],
-                            governance.states.AdapterName["EXTERNAL"],
+                            governance.contracts.states.AdapterName["EVENT"],
+                            governance.contracts.states.AdapterName["HTTP"],
+                            governance.contracts.states.AdapterName["EMAIL"],
+                            governance.contracts.states.AdapterName["SLACK"],
+                            governance.contracts.states.AdapterName["EXTERNAL"],
                         ],
                     )
                 ),
@@ -646,12 +667,12 @@ class Migration(migrations.Migration):
                     (
                         "kind__in",
                         [
-                            governance.states.ViolationKind["CROSS_TENANT"],
-                            governance.states.ViolationKind["RECORD_MUTATION"],
-                            governance.states.ViolationKind["UNAUTHORIZED_DECISION"],
-                            governance.states.ViolationKind["OWN_WORK_APPROVED"],
-                            governance.states.ViolationKind["STALE_LEASE"],
-                            governance.states.ViolationKind["SECOND_PERSON_MISSING"],
+                            governance.violations.states.ViolationKind["CROSS_TENANT"],
+                            governance.violations.states.ViolationKind["RECORD_MUTATION"],
+                            governance.violations.states.ViolationKind["UNAUTHORIZED_DECISION"],
+                            governance.violations.states.ViolationKind["OWN_WORK_APPROVED"],
+                            governance.violations.states.ViolationKind["STALE_LEASE"],
+                            governance.violations.states.ViolationKind["SECOND_PERSON_MISSING"],
                         ],
                     )
                 ),
@@ -683,9 +704,9 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            governance.states.PolicyState["DRAFT"],
-                            governance.states.PolicyState["ACTIVE"],
-                            governance.states.PolicyState["ARCHIVED"],
+                            governance.policies.states.PolicyState["DRAFT"],
+                            governance.policies.states.PolicyState["ACTIVE"],
+                            governance.policies.states.PolicyState["ARCHIVED"],
                         ],
                     )
                 ),
@@ -714,9 +735,9 @@ class Migration(migrations.Migration):
                     (
                         "verdict__in",
                         [
-                            governance.states.ReadinessVerdict["APPROVE"],
-                            governance.states.ReadinessVerdict["REJECT"],
-                            governance.states.ReadinessVerdict["REVOKE"],
+                            governance.contracts.states.ReadinessVerdict["APPROVE"],
+                            governance.contracts.states.ReadinessVerdict["REJECT"],
+                            governance.contracts.states.ReadinessVerdict["REVOKE"],
                         ],
                     )
                 ),
@@ -743,11 +764,11 @@ class Migration(migrations.Migration):
                     (
                         "scope__in",
                         [
-                            governance.states.ShutdownScope["GLOBAL"],
-                            governance.states.ShutdownScope["ORGANIZATION"],
-                            governance.states.ShutdownScope["CONTRACT"],
-                            governance.states.ShutdownScope["CONNECTOR"],
-                            governance.states.ShutdownScope["REGION"],
+                            governance.shutdown.states.ShutdownScope["GLOBAL"],
+                            governance.shutdown.states.ShutdownScope["ORGANIZATION"],
+                            governance.shutdown.states.ShutdownScope["CONTRACT"],
+                            governance.shutdown.states.ShutdownScope["CONNECTOR"],
+                            governance.shutdown.states.ShutdownScope["REGION"],
                         ],
                     )
                 ),
@@ -760,7 +781,10 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     (
                         "state__in",
-                        [governance.states.ShutdownState["ENGAGED"], governance.states.ShutdownState["RELEASED"]],
+                        [
+                            governance.shutdown.states.ShutdownState["ENGAGED"],
+                            governance.shutdown.states.ShutdownState["RELEASED"],
+                        ],
                     )
                 ),
                 name="shutdown_known_state",

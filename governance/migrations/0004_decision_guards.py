@@ -2,9 +2,10 @@
 
 from django.db import migrations
 
-from governance.models.append_only import protect_table
-from governance.models.state_machine import legal_moves_only
-from governance.states import CONTRACT_MOVES, POLICY_MOVES, SHUTDOWN_MOVES
+from governance.contracts.states import CONTRACT_MOVES
+from governance.policies.states import POLICY_MOVES
+from governance.shutdown.states import SHUTDOWN_MOVES
+from governance.sql.guards import legal_moves_only, protect_table
 
 DOCUMENT_GUARD = """
 CREATE FUNCTION governance_contractdocument_guard() RETURNS trigger LANGUAGE plpgsql AS $$

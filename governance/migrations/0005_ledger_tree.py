@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import reasoncodes.ids
+import reasoncodes.base.ids
 
 
 class Migration(migrations.Migration):
@@ -46,7 +46,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("size", models.BigIntegerField(unique=True)),
                 ("root", models.BinaryField(max_length=32)),

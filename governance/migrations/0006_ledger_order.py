@@ -6,7 +6,7 @@ entries below it in order of (txid, id) can never be overtaken by a late commit,
 
 from django.db import migrations
 
-from governance.models.append_only import protect_table
+from governance.sql.guards import protect_table
 
 TREE = ["governance_ledgerleaf", "governance_ledgernode", "governance_ledgercheckpoint", "governance_ledgerkey"]
 

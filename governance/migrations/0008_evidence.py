@@ -5,10 +5,10 @@ import django.contrib.postgres.indexes
 import django.db.models.deletion
 from django.db import migrations, models
 
-import governance.states
-import reasoncodes.ids
-from governance.models.state_machine import legal_moves_only
-from governance.states import EVIDENCE_MOVES
+import governance.evidence.states
+import reasoncodes.base.ids
+from governance.evidence.states import EVIDENCE_MOVES
+from governance.sql.guards import legal_moves_only
 
 # A finished bundle's row repeats what the ledger says about it; it cannot be made to say something else.
 FINISHED = """
@@ -41,7 +41,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("subject_kind", models.CharField(max_length=8)),
                 ("subject_id", models.UUIDField()),
@@ -124,11 +126,11 @@ class Migration(migrations.Migration):
                             (
                                 "state__in",
                                 [
-                                    governance.states.EvidenceState["REQUESTED"],
-                                    governance.states.EvidenceState["BUILDING"],
-                                    governance.states.EvidenceState["READY"],
-                                    governance.states.EvidenceState["FAILED"],
-                                    governance.states.EvidenceState["ERASED"],
+                                    governance.evidence.states.EvidenceState["REQUESTED"],
+                                    governance.evidence.states.EvidenceState["BUILDING"],
+                                    governance.evidence.states.EvidenceState["READY"],
+                                    governance.evidence.states.EvidenceState["FAILED"],
+                                    governance.evidence.states.EvidenceState["ERASED"],
                                 ],
                             )
                         ),
@@ -138,7 +140,10 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             (
                                 "subject_kind__in",
-                                [governance.states.EvidenceKind["ATTEMPT"], governance.states.EvidenceKind["INSTANCE"]],
+                                [
+                                    governance.evidence.states.EvidenceKind["ATTEMPT"],
+                                    governance.evidence.states.EvidenceKind["INSTANCE"],
+                                ],
                             )
                         ),
                         name="evidence_known_kind",

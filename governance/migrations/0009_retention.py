@@ -5,12 +5,11 @@ import django.db.models.deletion
 import django_fsm
 from django.db import migrations, models
 
-import governance.states
-import reasoncodes.ids
-from governance.models.append_only import protect_table
-from governance.models.erasable import DROP_FUNCTIONS, FUNCTIONS, door, erasable
-from governance.models.state_machine import legal_moves_only
-from governance.states import DELETION_MOVES, EXPORT_MOVES, HOLD_MOVES, ITEM_MOVES
+import governance.retention.states
+import reasoncodes.base.ids
+from governance.retention.states import DELETION_MOVES, EXPORT_MOVES, HOLD_MOVES, ITEM_MOVES
+from governance.sql.erasable import DROP_FUNCTIONS, FUNCTIONS, door, erasable
+from governance.sql.guards import legal_moves_only, protect_table
 
 PERSON = """
 DECLARE
@@ -77,7 +76,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("kind", models.CharField(max_length=20)),
                 ("subject_id", models.UUIDField()),
@@ -153,7 +154,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("kind", models.CharField(max_length=8)),
                 ("reason_code", models.CharField(max_length=64)),
@@ -201,7 +204,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("about", models.CharField(help_text="context or person", max_length=8)),
                 ("commitment", models.CharField(help_text="Stands for the reference or the person.", max_length=64)),
@@ -266,7 +271,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "commitment",
@@ -335,7 +342,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "scope",
@@ -421,7 +430,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("reference", models.CharField(max_length=200)),
                 ("salt", models.BinaryField(max_length=32)),
@@ -452,7 +463,13 @@ class Migration(migrations.Migration):
             model_name="erasureorder",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("kind__in", [governance.states.ErasureKind["PURGE"], governance.states.ErasureKind["DELETION"]])
+                    (
+                        "kind__in",
+                        [
+                            governance.retention.states.ErasureKind["PURGE"],
+                            governance.retention.states.ErasureKind["DELETION"],
+                        ],
+                    )
                 ),
                 name="erasure_known_kind",
             ),
@@ -484,9 +501,9 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            governance.states.ItemState["WAITING"],
-                            governance.states.ItemState["DONE"],
-                            governance.states.ItemState["REFUSED"],
+                            governance.retention.states.ItemState["WAITING"],
+                            governance.retention.states.ItemState["DONE"],
+                            governance.retention.states.ItemState["REFUSED"],
                         ],
                     )
                 ),
@@ -519,10 +536,10 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            governance.states.DeletionState["REQUESTED"],
-                            governance.states.DeletionState["ACCEPTED"],
-                            governance.states.DeletionState["REFUSED"],
-                            governance.states.DeletionState["DONE"],
+                            governance.retention.states.DeletionState["REQUESTED"],
+                            governance.retention.states.DeletionState["ACCEPTED"],
+                            governance.retention.states.DeletionState["REFUSED"],
+                            governance.retention.states.DeletionState["DONE"],
                         ],
                     )
                 ),
@@ -586,10 +603,10 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            governance.states.ExportState["REQUESTED"],
-                            governance.states.ExportState["READY"],
-                            governance.states.ExportState["FAILED"],
-                            governance.states.ExportState["EXPIRED"],
+                            governance.retention.states.ExportState["REQUESTED"],
+                            governance.retention.states.ExportState["READY"],
+                            governance.retention.states.ExportState["FAILED"],
+                            governance.retention.states.ExportState["EXPIRED"],
                         ],
                     )
                 ),
@@ -628,12 +645,12 @@ class Migration(migrations.Migration):
                     (
                         "scope__in",
                         [
-                            governance.states.HoldScope["ORGANIZATION"],
-                            governance.states.HoldScope["CONTRACT"],
-                            governance.states.HoldScope["CONTEXT"],
-                            governance.states.HoldScope["ATTEMPT"],
-                            governance.states.HoldScope["RUN"],
-                            governance.states.HoldScope["PERSON"],
+                            governance.retention.states.HoldScope["ORGANIZATION"],
+                            governance.retention.states.HoldScope["CONTRACT"],
+                            governance.retention.states.HoldScope["CONTEXT"],
+                            governance.retention.states.HoldScope["ATTEMPT"],
+                            governance.retention.states.HoldScope["RUN"],
+                            governance.retention.states.HoldScope["PERSON"],
                         ],
                     )
                 ),
@@ -644,7 +661,13 @@ class Migration(migrations.Migration):
             model_name="legalhold",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("state__in", [governance.states.HoldState["ACTIVE"], governance.states.HoldState["RELEASED"]])
+                    (
+                        "state__in",
+                        [
+                            governance.retention.states.HoldState["ACTIVE"],
+                            governance.retention.states.HoldState["RELEASED"],
+                        ],
+                    )
                 ),
                 name="hold_known_state",
             ),

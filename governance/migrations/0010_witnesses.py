@@ -3,9 +3,9 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import governance.states
-import reasoncodes.ids
-from governance.models.append_only import protect_table
+import governance.sealing.states
+import reasoncodes.base.ids
+from governance.sql.guards import protect_table
 
 
 class Migration(migrations.Migration):
@@ -19,7 +19,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("asked_by_ref", models.CharField(max_length=64)),
                 ("asked_at", models.DateTimeField()),
@@ -59,7 +61,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("witness", models.CharField(max_length=120)),
                 ("size", models.BigIntegerField()),
@@ -82,9 +86,9 @@ class Migration(migrations.Migration):
                             (
                                 "result__in",
                                 [
-                                    governance.states.WitnessResult["STORED"],
-                                    governance.states.WitnessResult["FAILED"],
-                                    governance.states.WitnessResult["REFUSED"],
+                                    governance.sealing.states.WitnessResult["STORED"],
+                                    governance.sealing.states.WitnessResult["FAILED"],
+                                    governance.sealing.states.WitnessResult["REFUSED"],
                                 ],
                             )
                         ),
@@ -103,7 +107,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("actor_kind", models.CharField(max_length=8)),
                 ("actor_ref", models.CharField(blank=True, max_length=64)),
@@ -133,7 +139,13 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("door__in", [governance.states.ReadDoor["API"], governance.states.ReadDoor["CONSOLE"]])
+                            (
+                                "door__in",
+                                [
+                                    governance.sealing.states.ReadDoor["API"],
+                                    governance.sealing.states.ReadDoor["CONSOLE"],
+                                ],
+                            )
                         ),
                         name="read_access_known_door",
                     )

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import reasoncodes.ids
+import reasoncodes.base.ids
 
 
 class Migration(migrations.Migration):
@@ -18,7 +18,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("minute", models.DateTimeField()),
                 ("verdict", models.CharField(max_length=16)),
@@ -45,7 +47,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("page", models.CharField(help_text="Which list: application and model.", max_length=80)),
                 ("name", models.CharField(max_length=60)),

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from governance.selectors.console import shutdowns_covering
+from governance.console.selectors.pages import shutdowns_covering
 
 register = template.Library()
 SHOWN = 5

@@ -7,18 +7,24 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import transaction
 
-from attempts.models import Attempt, AttemptTransition, DispatchIntent, IdempotencyRecord, Review, Slot
-from attempts.services.attempt_open import Opened, attempt_open
-from governance.documents import default_documents
-from governance.models import Contract, EnforcementDecision, LedgerEntry, ServiceAccount
-from governance.pending import Pending
-from governance.services.contract import contract_suspend
-from governance.services.service_account import service_account_suspend
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.actors import SYSTEM, Actor, ActorKind
-from reasoncodes.tenancy import every_tenant
-from reasoncodes.trace import read_trace
+from attempts.execution.models import DispatchIntent
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.reviews.models import Review
+from attempts.steps.services.open import Opened, attempt_open
+from governance.contracts.models import Contract
+from governance.contracts.rules.documents import default_documents
+from governance.contracts.services.contracts import contract_suspend
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ServiceAccount
+from governance.people.services.accounts import service_account_suspend
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.sql.insert import Pending
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.trace import read_trace
 from tests.attempts.test_intake import body, post
 from tests.attempts.test_intake_races import at_once
 from tests.cast import Cast

@@ -9,15 +9,16 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
-from attempts.models import Attempt, Slot
-from attempts.services.attempt_cancel import attempt_cancel
-from attempts.services.transition import transition_apply
-from governance.models import GovernanceViolation, LedgerEntry
-from governance.services.contract import contract_suspend
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.services.follow_up import attempt_cancel
+from attempts.lifecycle.models import Attempt, Slot
+from attempts.lifecycle.services.transition import transition_apply
+from governance.contracts.services.contracts import contract_suspend
+from governance.ledger.models import LedgerEntry
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import DENY, HOLD, open_contract
@@ -177,7 +178,7 @@ def test_waiting_ends_when_the_attempt_moves_and_holds_no_connection() -> None:
 
 
 def test_the_state_field_is_protected_and_illegal_moves_are_409(cast: Cast) -> None:
-    from reasoncodes.errors import WrongState
+    from reasoncodes.base.errors import WrongState
 
     _, attempt_id = made(cast)
     with every_tenant():

@@ -53,7 +53,8 @@ class Server:
         found = [
             process
             for process in psutil.process_iter(["cmdline"])
-            if "config/gunicorn.py" in (process.info["cmdline"] or []) and str(self.port) in str(process.environ())
+            if "config/server/gunicorn.py" in (process.info["cmdline"] or [])
+            and str(self.port) in str(process.environ())
         ]
         return [process for process in found if process.ppid() in {other.pid for other in found}]
 

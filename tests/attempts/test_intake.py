@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from attempts.models import Attempt, AttemptTransition, IdempotencyRecord, Review, Slot
-from governance.documents import default_documents
-from governance.models import EnforcementDecision, LedgerEntry
-from governance.services.decision import decision_replay
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.reviews.models import Review
+from governance.contracts.rules.documents import default_documents
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.services import decision_replay
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import AT, DENY, HOLD, open_contract
 

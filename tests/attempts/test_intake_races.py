@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from attempts.intake_body import Fingerprint
-from attempts.models import Attempt, IdempotencyRecord
-from attempts.services.idempotency import KeyUse, key_look_up
-from governance.documents import default_documents
-from governance.models import LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from attempts.intake.rules import Fingerprint
+from attempts.intake.services.idempotency import KeyUse, key_look_up
+from attempts.lifecycle.models import Attempt
+from governance.contracts.rules.documents import default_documents
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from attempts.models import Attempt, QuarantineCase
-from attempts.services.quarantine_escalate import quarantine_escalate_due
-from attempts.services.transition import transition_apply
-from governance.documents import default_documents
-from governance.models import LedgerEntry
-from reasoncodes.actors import CLOCK, SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.services.resolve import quarantine_escalate_due
+from governance.contracts.rules.documents import default_documents
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.actors import CLOCK, SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract

@@ -13,16 +13,17 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from attempts.intake_body import Fingerprint
-from attempts.models import Attempt, IdempotencyRecord, Slot
-from attempts.services.idempotency import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
-from attempts.services.slots import Cap, Claim, KeyGuard, slots_reserve
-from attempts.sql_rules import RESERVATION_GATE
-from attempts.states import SlotScope
-from governance.selectors import intake_arrival
-from governance.statement import fetch
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from attempts.intake.rules import Fingerprint
+from attempts.intake.services.idempotency import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
+from attempts.lifecycle.models import Attempt, Slot
+from attempts.lifecycle.services.slots import Cap, Claim, KeyGuard, slots_reserve
+from attempts.lifecycle.sql import RESERVATION_GATE
+from attempts.lifecycle.states import SlotScope
+from governance.enforcement.selectors.arrival import intake_arrival
+from governance.sql.statements import fetch
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract

@@ -8,10 +8,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from attempts.models import Attempt, Review
-from attempts.services.lease_expire import DUE, START
+from attempts.execution.services.lease_expire import DUE, START
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
 from bench.record import record
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import HOLD, open_contract

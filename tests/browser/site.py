@@ -35,7 +35,7 @@ class Site:
 
     def shell(self, code: str) -> str:
         """For set-up that no door offers, inside `every_tenant()`: prints are returned."""
-        head = "from reasoncodes.tenancy import every_tenant\nwith every_tenant():\n"
+        head = "from reasoncodes.base.tenancy import every_tenant\nwith every_tenant():\n"
         body = "".join(f"    {line}\n" for line in code.strip().splitlines())
         return self.stack.manage("shell", "-c", head + body).strip()
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.site import PHONE, People, Site, axe
-from workflows.starters.starters import starter
+from workflows.definitions.rules.starters.starters import starter
 
 RUNS = "/admin/workflows/workflowinstance/"
 

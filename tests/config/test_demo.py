@@ -20,13 +20,14 @@ from rest_framework.test import APIClient
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from config.env import BASE_DIR
-from governance.documents import OWNER_GROUPS
-from governance.models import ApiKey, LedgerEntry, User
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.rules.documents import OWNER_GROUPS
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, User
+from reasoncodes.base.tenancy import every_tenant
 from tests.governance.support import everything_stored, row_counts
 from tests.production import minimal_environment
 from tests.worlds import kept_for_the_module
-from workflows.starters.starters import NAMES, starter
+from workflows.definitions.rules.starters.starters import NAMES, starter
 
 KEYS = {"caller", "executor", "reviewer_service", "workflows", "governance", "ledger", "admin", "other_caller"}
 PEOPLE = {"operator", "reviewer", "reviewer2", "sa_qa", "auditor", "admin"}

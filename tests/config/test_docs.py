@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attempts.states import AttemptState
-from reasoncodes.errors import PROBLEMS
+from attempts.lifecycle.states import AttemptState
+from reasoncodes.base.errors import PROBLEMS
 
 pytestmark = pytest.mark.unit
 

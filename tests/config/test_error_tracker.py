@@ -14,7 +14,7 @@ from sentry_sdk.transport import Transport
 from config import logs
 from config.api.problems import as_domain_error
 from config.error_tracker import report, tracker_options
-from reasoncodes.trace import bind_trace, clear_trace, read_trace
+from reasoncodes.base.trace import bind_trace, clear_trace, read_trace
 
 pytestmark = pytest.mark.unit
 CANARY = "zx81canary"

@@ -12,7 +12,7 @@ from django.utils import timezone
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_beat
 from config.tasks import heartbeat
-from governance.valkey import valkey
+from governance.outside.valkey import valkey
 from tests.governance.ledger.sealing import seal_all
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.api.parsers import parse_json
-from reasoncodes.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+from reasoncodes.base.errors import BodyTooDeep, BodyTooLarge, InvalidInput
+from reasoncodes.base.json_body import parse_json
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,8 @@ import structlog
 from django.db import IntegrityError, connection, transaction
 
 from config.logs import logging_settings
-from governance.models import Organization
-from reasoncodes.tenancy import every_tenant
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 SECRET = "hp_0123456789_zx81marker"

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from reasoncodes.actors import SYSTEM
-from reasoncodes.services.reason_code import reason_code_create
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.services import reason_code_create
 from tests.cast import Cast
 from tests.config.test_problems import check
 

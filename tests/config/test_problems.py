@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from reasoncodes.errors import PROBLEMS, DomainError
+from reasoncodes.base.errors import PROBLEMS, DomainError
 from tests.cast import Cast
 
 URL = "/api/v1/reason-codes"

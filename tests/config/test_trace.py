@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from config.celery import app as celery_app
 from config.logs import SHARED
-from governance.models import LedgerEntry
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
-from reasoncodes.trace import TraceContext, bind_trace, clear_trace, current_trace, read_trace
+from governance.ledger.models import LedgerEntry
+from governance.outside.valkey import valkey
+from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.trace import TraceContext, bind_trace, clear_trace, current_trace, read_trace
 from tests.cast import Cast
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -17,10 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from config.celery import app as celery_app
 from config.tracing import STATEMENTS, OtelExport, ProcessOwn, otlp_export, statement_span, watch_statements
-from governance.models import LedgerEntry
-from reasoncodes.spans import FinishedSpan, collect_spans, span
-from reasoncodes.tenancy import every_tenant
-from reasoncodes.trace import bind_trace, clear_trace, current_trace, read_trace
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.trace import FinishedSpan, bind_trace, clear_trace, collect_spans, current_trace, read_trace, span
 from tests.attempts.execution.support import ROUTE, ask, contract
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast

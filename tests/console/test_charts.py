@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.admin.charts import BOTTOM, HEIGHT, TOP, WIDTH, Series, bars, ceiling, columns
+from governance.console.admin.charts import BOTTOM, HEIGHT, TOP, WIDTH, Series, bars, ceiling, columns
 
 pytestmark = pytest.mark.unit
 SERIES = (Series("allow", "allowed", "good"), Series("deny", "denied", "bad"))

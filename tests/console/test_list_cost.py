@@ -11,12 +11,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from attempts.models import Attempt
-from governance.admin.base import ConsoleAdmin
-from governance.admin.lists import BoundedPaginator
-from governance.models import EnforcementDecision, LedgerEntry
-from governance.selectors import lists
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from governance.console.admin.base import ConsoleAdmin
+from governance.console.admin.lists import BoundedPaginator
+from governance.console.selectors import lists
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.target import CountingTarget
 from tests.attempts.test_intake import body, post
 from tests.attempts.test_tick_cost import copy_rows as copies
@@ -24,8 +25,10 @@ from tests.cast import Cast
 from tests.governed import HOLD, open_contract
 from tests.workflows.running import Running
 from tests.workflows.webhooks.support import Hooks
-from workflows.models import OutboxEvent, WebhookDelivery, WorkflowEvent, WorkflowInstance
-from workflows.selectors import run_console
+from workflows.events.models import OutboxEvent, WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors import console as run_console
+from workflows.webhooks.models import WebhookDelivery
 
 FEW, MANY = 1_500, 9_000
 WINDOW = 400

@@ -9,11 +9,12 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from attempts.models import Attempt
-from governance.admin import csv_export
-from governance.admin.base import ConsoleAdmin
-from governance.models import Product, SavedFilter
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from governance.console.admin import lists as csv_export
+from governance.console.admin.base import ConsoleAdmin
+from governance.console.models import SavedFilter
+from governance.tenancy.models import Product
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.factories import ProductFactory

@@ -5,25 +5,27 @@ from typing import Any
 from django.contrib import admin
 from django.urls import reverse
 
-from attempts.models import Attempt, IdempotencyRecord, Notification, QuarantineCase, Review
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt
+from attempts.notify.models import Notification
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
 from config.admin_menu import navigation
-from governance.admin.base import ConsoleAdmin
-from governance.admin.beat import PeriodicTaskAdmin
-from governance.models import (
-    Contract,
-    EnforcementDecision,
-    GovernanceViolation,
-    LedgerEntry,
-    Organization,
-    Product,
-    ServiceAccount,
-    User,
-)
+from governance.console.admin.base import ConsoleAdmin
+from governance.console.admin.reason_codes import PeriodicTaskAdmin
+from governance.contracts.models import Contract
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ServiceAccount, User
+from governance.tenancy.models import Organization, Product
+from governance.violations.models import GovernanceViolation
 from reasoncodes.models import ReasonCode
 from tests.cast import Cast
 from tests.governance.support import row_counts
 from tests.governed import open_contract
-from workflows.models import OutboxEvent, ParkedMessage, WebhookDelivery, WorkflowEvent, WorkflowInstance
+from workflows.events.models import OutboxEvent, ParkedMessage, WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.webhooks.models import WebhookDelivery
 
 HOT = {
     Attempt,

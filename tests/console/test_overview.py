@@ -10,12 +10,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from governance.models import EnforcementDecision, IntakeMinute
-from governance.selectors.dashboard import intake_by_verdict
-from governance.services.intake_minutes import minutes_count
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from governance.console.models import IntakeMinute
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors.decisions import intake_by_verdict
+from governance.ledger.selectors import minutes_count
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import DENY, HOLD, open_contract

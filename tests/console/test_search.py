@@ -9,15 +9,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from attempts.models import Attempt, IdempotencyRecord, Review
-from governance.models import ApiKey, EnforcementDecision, LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governance.support import row_counts
 from tests.governed import HOLD, open_contract
 from tests.workflows.running import Running
-from workflows.models import OutboxEvent, WorkflowEvent
+from workflows.events.models import OutboxEvent, WorkflowEvent
 
 SEARCH = "/admin/search/"
 TRACE = "0af7651916cd43dd8448eb211c80319c"

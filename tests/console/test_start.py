@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from attempts.models import Attempt, Review
-from governance.documents import validate_documents
-from governance.models import Contract, Organization, Policy, ServiceAccount, User
-from governance.starters import STARTERS, attempt_example, curl_line, starter, starter_documents
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from governance.contracts.models import Contract
+from governance.contracts.rules.documents import validate_documents
+from governance.contracts.rules.starters import STARTERS, attempt_example, curl_line, starter, starter_documents
+from governance.people.models import ServiceAccount, User
+from governance.policies.models import Policy
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import everything_stored, row_counts
 from tests.governance.test_console import KEY, actions

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from attempts.models import Attempt, Review
-from governance.models import LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governance.support import row_counts

@@ -21,15 +21,15 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from rest_framework.request import Request
 
-from attempts.web.answers import ANSWERS
-from governance.api.authentication import ServicePrincipal
-from governance.api.permissions import ScopeRequired
-from governance.models import Organization, User
-from governance.roles import ApiScope
-from governance.selectors import credential_for_secret
-from reasoncodes.api.conventions import ApiView
-from reasoncodes.errors import ScopeMissing
-from reasoncodes.tenancy import every_tenant, leave_scope
+from attempts.reviews.web.answers import ANSWERS
+from governance.people.api import ScopeRequired, ServicePrincipal
+from governance.people.models import User
+from governance.people.rules.roles import ApiScope
+from governance.people.selectors import credential_for_secret
+from governance.tenancy.models import Organization
+from reasoncodes.base.api import ApiView
+from reasoncodes.base.errors import ScopeMissing
+from reasoncodes.base.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.contract.world import World, undone
 

@@ -15,9 +15,10 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from config.env import BASE_DIR
-from governance.models import LedgerEntry, Organization
-from governance.roles import ApiScope
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.people.rules.roles import ApiScope
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.contract import permissions as table
 from tests.contract.permissions import (

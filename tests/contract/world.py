@@ -16,32 +16,32 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import ChatIdentity, Notification
-from attempts.services.chat_workspace import workspace_connect
-from attempts.services.executor import executor_name
-from attempts.services.lease import attempt_lease, for_executor
-from attempts.services.lease_token import lease_token_make
-from attempts.states import NotifyKind
+from attempts.execution.services.executor import executor_name
+from attempts.execution.services.lease import attempt_lease, for_executor
+from attempts.execution.services.lease_check import lease_token_make
+from attempts.notify.models import ChatIdentity, Notification
+from attempts.notify.services.chat_workspace import workspace_connect
+from attempts.notify.states import NotifyKind
 from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
-from governance.models import Organization, User
-from governance.roles import PERMISSIONS_OF_ROLE
-from governance.selectors import credential_for_secret
-from governance.selectors.epoch import epoch_mark
-from governance.services.evidence_build import evidence_build
-from governance.services.person import person_create
-from governance.services.role import person_role_give
-from governance.services.verification import verification_ask
-from governance.tasks import export_build
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant, leave_scope
+from governance.evidence.services.build import evidence_build
+from governance.people.models import User
+from governance.people.rules.roles import PERMISSIONS_OF_ROLE
+from governance.people.selectors import credential_for_secret
+from governance.people.services.people import person_create, person_role_give
+from governance.retention.tasks import export_build
+from governance.sealing.selectors.witnesses import epoch_mark
+from governance.sealing.services.verification import verification_ask
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.workflows.running import ANSWERS
 from tests.workflows.stream_support import signed
-from workflows.services.message_take import message_take
-from workflows.streams import Message
+from workflows.events.adapters.streams import Message
+from workflows.events.services.messages import message_take
 
 API = "/api/v1"
 DAY = 86_400

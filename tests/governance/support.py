@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import connection
 
-from reasoncodes.tenancy import leave_scope
+from reasoncodes.base.tenancy import leave_scope
 
 
 def tables() -> list[str]:

@@ -11,14 +11,22 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance.errors import KeyLimitReached
-from governance.models import ApiKey, LedgerEntry, Organization, ServiceAccount
-from governance.services.api_key import IssuedKey, api_key_issue, api_key_revoke, api_key_rotate
-from governance.services.organization import organization_change
-from governance.services.service_account import service_account_reinstate, service_account_suspend
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import InvalidInput, NotFound, Refused, WrongState
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from governance.ledger.models import LedgerEntry
+from governance.people.errors import KeyLimitReached
+from governance.people.models import ApiKey, ServiceAccount
+from governance.people.services.accounts import (
+    IssuedKey,
+    api_key_issue,
+    api_key_revoke,
+    api_key_rotate,
+    service_account_reinstate,
+    service_account_suspend,
+)
+from governance.tenancy.models import Organization
+from governance.tenancy.services import organization_change
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import InvalidInput, NotFound, Refused, WrongState
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from tests.cast import Cast
 from tests.factories import ServiceAccountFactory
 from tests.governance.support import everything_stored, in_parallel

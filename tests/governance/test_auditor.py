@@ -8,11 +8,13 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from governance.models import ApiKey, LedgerEntry, Organization, Product, ServiceAccount, User
-from reasoncodes.actors import SYSTEM
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, ServiceAccount, User
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.models import ReasonCode
-from reasoncodes.services.reason_code import reason_code_create
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.services import reason_code_create
 from tests.cast import Cast
 from tests.contract.permissions import patterns
 from tests.factories import ProductFactory

@@ -8,7 +8,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.canonical import _is_plain, canonical_bytes, canonical_sha256
+from governance.ledger.rules.entry import _is_plain, canonical_bytes, canonical_sha256
 
 pytestmark = pytest.mark.unit
 

@@ -13,9 +13,10 @@ from django.db import connection, transaction
 from psycopg import sql
 from rest_framework.test import APIClient
 
-from governance.models import ApiKey, LedgerEntry, ServiceAccount
-from governance.models.append_only import append_only_tables
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, ServiceAccount
+from governance.sql.guards import append_only_tables
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 FORBIDDEN = [

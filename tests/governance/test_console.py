@@ -13,13 +13,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
-from governance.admin.base import ConsoleAdmin
-from governance.models import ApiKey, LedgerEntry, Organization, Product, ServiceAccount, User
-from governance.services.api_key import api_key_issue
-from reasoncodes.actors import SYSTEM
+from governance.console.admin.base import ConsoleAdmin
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, ServiceAccount, User
+from governance.people.services.accounts import api_key_issue
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from reasoncodes.models import ReasonCode
-from reasoncodes.services.reason_code import reason_code_create, reason_code_update
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from reasoncodes.services import reason_code_create, reason_code_update
 from tests.cast import Cast
 from tests.factories import ProductFactory, ServiceAccountFactory
 from tests.governance.support import everything_stored, row_counts

@@ -3,23 +3,26 @@
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from governance.documents import AREAS
-from governance.errors import DocumentInvalid, NotAnOwner, OwnWork, ReadinessIncomplete, RecordImmutable
-from governance.models import Contract, ContractDocument, GovernanceViolation, LedgerEntry, ReadinessDecision
-from governance.selectors import readiness_board
-from governance.services.contract import (
+from governance.contracts.errors import DocumentInvalid, NotAnOwner, ReadinessIncomplete
+from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
+from governance.contracts.rules.documents import AREAS
+from governance.contracts.selectors import readiness_board
+from governance.contracts.services.contracts import (
     contract_change,
     contract_new_version,
     contract_open,
     contract_retire,
     contract_suspend,
 )
-from governance.services.readiness import readiness_decide
-from governance.services.role import person_role_take
-from governance.states import CONTRACT_MOVES, ContractState, ReadinessVerdict
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import InvalidInput, WrongState
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.services.readiness import readiness_decide
+from governance.contracts.states import CONTRACT_MOVES, ContractState, ReadinessVerdict
+from governance.ledger.models import LedgerEntry
+from governance.people.services.people import person_role_take
+from governance.violations.errors import OwnWork, RecordImmutable
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import InvalidInput, WrongState
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import AT, approve, make_contract, make_policy, open_contract
 

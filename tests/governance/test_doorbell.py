@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from governance.doorbell import RINGING, heard, ring_once
-from governance.valkey import valkey
+from governance.outside.valkey import valkey
+from governance.outside.wake_up import RINGING, heard, ring_once
 
 TASK = "tests.nobody"
 

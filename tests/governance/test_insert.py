@@ -8,15 +8,15 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from governance.errors import LedgerOutsideTransaction
-from governance.insert import Change, Gate, Removal, insert_together
-from governance.ledger.append import ledger_entry_build
-from governance.models import EnforcementDecision, LedgerEntry, Organization, Product, Snapshot
-from governance.pending import Pending
-from governance.rows import new_row
-from governance.statement import fetch
-from reasoncodes.actors import SYSTEM, ActorKind
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision, Snapshot
+from governance.ledger.errors import LedgerOutsideTransaction
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_entry_build
+from governance.sql.insert import Change, Gate, Pending, Removal, insert_together
+from governance.sql.statements import fetch, new_row
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.actors import SYSTEM, ActorKind
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

@@ -9,13 +9,14 @@ import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
-from governance.errors import LedgerOutsideTransaction, RecordImmutable
-from governance.ledger.append import ledger_append
-from governance.ledger.entry import payload_hash
-from governance.models import LedgerEntry
-from governance.models.append_only import append_only_tables
-from reasoncodes.actors import CLOCK, SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.errors import LedgerOutsideTransaction
+from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.entry import payload_hash
+from governance.ledger.services import ledger_append
+from governance.sql.guards import append_only_tables
+from governance.violations.errors import RecordImmutable
+from reasoncodes.base.actors import CLOCK, SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 

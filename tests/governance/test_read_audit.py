@@ -8,11 +8,12 @@ import pytest
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
-from governance.models import LedgerEntry, ReadAccess
-from governance.services.read_audit import read_recorded
-from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.errors import InvalidInput
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.sealing.models import ReadAccess
+from governance.sealing.services.read_audit import read_recorded
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import InvalidInput
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, contract
 from tests.attempts.reviews.support import ask as ask_review
 from tests.cast import Cast

@@ -7,13 +7,23 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 from guardian.shortcuts import assign_perm, get_group_perms
 
-from governance.models import LedgerEntry, Organization, RoleGroup, User
-from governance.roles import AUDIT, OPERATE, PERMISSION_FOR_SCOPE, PERMISSIONS_OF_ROLE, REVIEW, VIEW, ApiScope
-from governance.selectors import organizations_where
-from governance.services.role import person_role_give, person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import NotFound
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.people.rules.roles import (
+    AUDIT,
+    OPERATE,
+    PERMISSION_FOR_SCOPE,
+    PERMISSIONS_OF_ROLE,
+    REVIEW,
+    VIEW,
+    ApiScope,
+)
+from governance.people.selectors import organizations_where
+from governance.people.services.people import person_role_give, person_role_take
+from governance.tenancy.models import Organization, RoleGroup
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import NotFound
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from tests.cast import Cast
 
 CODES, LEDGER = "/api/v1/reason-codes", "/api/v1/ledger/entries"

@@ -11,12 +11,10 @@ from django.db import transaction
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from governance.keys import key_hash
-from governance.models import ApiKey, Contract, Organization, ServiceAccount, Shutdown
-from governance.selectors import credential_for_secret, intake_arrival, intake_facts
-from governance.selectors.identity import live_keys
-from governance.selectors.shutdown import shutdown_preview
-from governance.sql_rules import (
+from governance.contracts.models import Contract
+from governance.contracts.states import AdapterName, ContractState
+from governance.enforcement.selectors.arrival import intake_arrival, intake_facts
+from governance.enforcement.sql import (
     Closed,
     contract_open_sql,
     contracts_covered,
@@ -25,9 +23,16 @@ from governance.sql_rules import (
     key_not_ended_sql,
     organization_active_sql,
 )
-from governance.statement import fetch
-from governance.states import LEDGER_INCONSISTENT, AdapterName, ContractState, ShutdownScope, ShutdownState
-from reasoncodes.tenancy import every_tenant
+from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.keys import key_hash
+from governance.people.selectors import credential_for_secret, live_keys
+from governance.sealing.states import LEDGER_INCONSISTENT
+from governance.shutdown.models import Shutdown
+from governance.shutdown.selectors import shutdown_preview
+from governance.shutdown.states import ShutdownScope, ShutdownState
+from governance.sql.statements import fetch
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.properties import examples
 

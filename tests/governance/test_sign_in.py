@@ -15,9 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from config.middleware.people import PeopleMiddleware
-from governance.models import LedgerEntry, User
-from governance.services.sign_in import sign_in_reset
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.people.services.people import sign_in_reset
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 PASSWORD = "correct horse battery"

@@ -11,10 +11,11 @@ from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from governance.models import ApiKey, LedgerEntry, Organization, Product, RoleGroup, ServiceAccount
-from governance.web.tenancy import TenantScopeMiddleware
-from reasoncodes.models import ReasonCode
-from reasoncodes.tenancy import (
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, ServiceAccount
+from governance.tenancy.models import Organization, Product, RoleGroup
+from governance.tenancy.web import TenantScopeMiddleware
+from reasoncodes.base.tenancy import (
     TenantManager,
     TenantScopeMissing,
     current_scope,
@@ -22,6 +23,7 @@ from reasoncodes.tenancy import (
     every_tenant,
     tenant_scope,
 )
+from reasoncodes.models import ReasonCode
 from tests.cast import Cast
 from tests.factories import ProductFactory
 

@@ -12,10 +12,9 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from governance.gate import GATE, PASS
-from governance.parameters import as_text, ready
-from governance.statement import fetch
-from governance.wire import MOST_PREPARED, Wire
+from governance.sql.send_lock import GATE, PASS
+from governance.sql.statements import fetch
+from governance.sql.wire import MOST_PREPARED, Wire, as_text, ready
 
 AT = datetime(2026, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
 HELD = f"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = {GATE}"  # noqa: S608

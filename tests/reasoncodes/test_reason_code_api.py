@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance.models import LedgerEntry
-from reasoncodes.actors import SYSTEM
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.models import ReasonCode
-from reasoncodes.services.reason_code import reason_code_create
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.services import reason_code_create
 from tests.cast import Cast
 from tests.config.test_problems import check
 from tests.governance.support import row_counts

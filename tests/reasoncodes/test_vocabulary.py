@@ -7,16 +7,20 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from governance.models import LedgerEntry
-from governance.services.service_account import service_account_suspend
-from reasoncodes.actors import SYSTEM
+from governance.ledger.models import LedgerEntry
+from governance.people.services.accounts import service_account_suspend
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import AlreadyExists, InvalidInput, NotFound, Refused
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from reasoncodes.codes import EMITTED, SYSTEM_CODES
-from reasoncodes.errors import AlreadyExists, InvalidInput, NotFound, Refused
 from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import reason_code_require, reason_code_resolve, reason_code_usage
-from reasoncodes.services.reason_code import reason_code_create, reason_code_deactivate, reason_code_update
-from reasoncodes.services.system_codes import system_codes_synchronise
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from reasoncodes.services import (
+    reason_code_create,
+    reason_code_deactivate,
+    reason_code_update,
+    system_codes_synchronise,
+)
 from tests.cast import Cast
 from tests.factories import ServiceAccountFactory
 from tests.governance.support import in_parallel, row_counts

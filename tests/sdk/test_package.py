@@ -13,10 +13,13 @@ import pytest
 from holdpoint_client.cli.parser import build
 from holdpoint_client.results import State
 
-from attempts.states import AttemptState, QuarantineCategory, ReviewKind, ReviewStatus
+from attempts.lifecycle.states import AttemptState
+from attempts.quarantine.states import QuarantineCategory
+from attempts.reviews.states import ReviewKind, ReviewStatus
 from config.embedded.paths import PROJECT
-from governance.states import HoldScope, HoldState, ShutdownScope, ShutdownState
-from workflows.states import InstanceStatus
+from governance.retention.states import HoldScope, HoldState
+from governance.shutdown.states import ShutdownScope, ShutdownState
+from workflows.runs.states import InstanceStatus
 
 pytestmark = pytest.mark.unit
 SDK = PROJECT / "sdk"

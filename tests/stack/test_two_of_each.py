@@ -207,7 +207,7 @@ def test_production_serves_static_files_under_hashed_names_and_only_over_tls(pai
     token = minimal_environment(pair.folder)["HOLDPOINT_METRICS_TOKEN"]
     assert pair.get("/metrics").status_code == 401
     assert "holdpoint_heartbeat_age_seconds" in pair.get("/metrics", Authorization=f"Bearer {token}").text
-    asked = [sys.executable, "-m", "config.healthcheck"]
+    asked = [sys.executable, "-m", "config.server.healthcheck"]
     assert subprocess.run(asked, cwd=PROJECT, env=pair.production(), check=False).returncode == 0
     assert subprocess.run([*asked, "/nothing"], cwd=PROJECT, env=pair.production(), check=False).returncode == 1
     cookies = pair.get("/admin/login/").headers.get_list("set-cookie")

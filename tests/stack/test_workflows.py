@@ -16,7 +16,7 @@ import redis
 
 from tests.stack.homes import seasoned_stack
 from tests.stack.support import RunningStack
-from workflows.starters.starters import starter
+from workflows.definitions.rules.starters.starters import starter
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 STREAM = "holdpoint:events:"

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdpoint_client import WebhookRefused, verify_webhook
 
-from workflows.conformance.messages import Answer, Request
+from sdk.conformance.messages import Answer, Request
 
 FOREVER = 10**12
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.definition_support import document, draft, published, template
-from workflows.models import WorkflowDefinition
+from workflows.definitions.models import WorkflowDefinition
 
 INSIDE = ("operator", "auditor", "owner", "reviewer", "administrator")
 OUTSIDE = ("stranger", "nobody", "anonymous")

@@ -3,15 +3,15 @@
 from copy import deepcopy
 from typing import Any
 
-from governance.models import Product
-from reasoncodes.tenancy import every_tenant
+from governance.tenancy.models import Product
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.governed import AT, approve
-from workflows.models import WorkflowDefinition
-from workflows.services.definition_create import definition_create
-from workflows.services.definition_publish import Published, definition_publish
-from workflows.starters.starters import starter
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.services.create import definition_create
+from workflows.definitions.services.publish import Published, definition_publish
 
 URL = "/api/v1/workflow-definitions"
 

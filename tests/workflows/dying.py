@@ -8,11 +8,11 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.utils import timezone
 
-from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.tenancy import every_tenant
-from workflows.services.event_receive import event_receive
-from workflows.services.outbox import outbox_relay
-from workflows.services.timing import steps_time_out
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.tenancy import every_tenant
+from workflows.events.services.outbox import outbox_relay
+from workflows.events.services.receive import event_receive
+from workflows.runs.services.clock import steps_time_out
 
 
 def die() -> None:

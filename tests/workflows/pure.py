@@ -4,12 +4,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workflows.definitions.findings import Finding
-from workflows.definitions.validate import validate
-from workflows.events.catalogue import event_type
+from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.validate import validate
+from workflows.events.rules.catalogue import event_type
 from workflows.kinds.base import EventType, StepKind
 from workflows.kinds.registry import kinds
-from workflows.starters.starters import starter
 
 HALT_CODES = frozenset({"consent_missing", "insufficient_images", "ai_review_failed", "image_quality"})
 TIERS = frozenset({"customer_clinician", "sa_qa"})

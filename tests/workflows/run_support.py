@@ -3,10 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from governance.models import GovernanceViolation, LedgerEntry, Organization
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.tenancy.models import Organization
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.workflows.running import Running
-from workflows.models import WorkflowEvent, WorkflowInstance, WorkflowIntervention, WorkflowStep
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance, WorkflowIntervention, WorkflowStep
 
 URL = "/api/v1/workflow-instances"
 EVENTS = "/api/v1/events"

@@ -7,21 +7,24 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
-from governance.models import Contract, Policy
-from governance.services.contract import contract_open
-from governance.states import ContractState
-from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract
+from governance.contracts.services.contracts import contract_open
+from governance.contracts.states import ContractState
+from governance.policies.models import Policy
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory, ServiceAccountFactory
 from tests.governed import approve, make_policy
-from workflows.models import OutboxEvent, WorkflowDefinition, WorkflowInstance, WorkflowStep
-from workflows.selectors.instance import current_step
-from workflows.services.definition_contract import Terms
-from workflows.services.definition_create import definition_create
-from workflows.services.definition_publish import definition_publish
-from workflows.services.event_receive import Received, event_receive
-from workflows.starters.starters import starter
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.create import definition_create
+from workflows.definitions.services.publish import definition_publish
+from workflows.events.models import OutboxEvent
+from workflows.events.services.receive import Received, event_receive
+from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.run import current_step
 
 REGION = "US"
 ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -20,9 +20,9 @@ class Worker:
     def __init__(self, order: dict[str, Any]) -> None:
         from django.conf import settings
 
-        from reasoncodes.actors import Actor, ActorKind
-        from workflows.simulator.behaviour import Behaviour
-        from workflows.simulator.streams import Streams
+        from reasoncodes.base.actors import Actor, ActorKind
+        from sdk.simulator.behaviour import Behaviour
+        from sdk.simulator.streams import Streams
 
         self.order, self.left = order, order["cases"]
         self.counts: Counter[str] = Counter()
@@ -39,7 +39,7 @@ class Worker:
         self.streams.prepare()
 
     def round(self) -> None:
-        from workflows.simulator.answers import replies
+        from sdk.simulator.answers import replies
 
         entries = self.streams.read(count=100, block_ms=50)
         fresh = [entry for entry in entries if self._is_new(entry.envelope)]
@@ -62,7 +62,7 @@ class Worker:
     def send(self, envelope: dict[str, Any]) -> None:
         from django.utils import timezone
 
-        from workflows.services.event_receive import event_receive
+        from workflows.events.services.receive import event_receive
 
         received = event_receive(envelope=envelope, actor=self.actor, at=timezone.now(), region="US")
         self.counts["duplicates" if received.duplicate else received.event.outcome] += 1
@@ -87,7 +87,7 @@ class Worker:
 
 def main() -> int:
     django.setup()
-    from reasoncodes.tenancy import every_tenant
+    from reasoncodes.base.tenancy import every_tenant
 
     worker = Worker(json.loads(sys.stdin.readline()))
     with every_tenant():

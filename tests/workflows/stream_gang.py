@@ -17,8 +17,8 @@ import django
 def consume(order: dict[str, Any], stop: threading.Event) -> None:
     from django.utils import timezone
 
-    from workflows.management.event_consumer import EventConsumer
-    from workflows.streams import Inbox
+    from workflows.events.adapters.streams import Inbox
+    from workflows.events.commands import EventConsumer
 
     inbox = Inbox(consumer=f"gang-{os.getpid()}", claim_after_ms=order["claim_after_ms"])
     EventConsumer(inbox=inbox, now=timezone.now, region="US", stop=stop).run()
@@ -28,10 +28,10 @@ def relay(order: dict[str, Any], stop: threading.Event) -> None:
     """What a worker does: the relay, and the ticks that release what had to wait."""
     from django.utils import timezone
 
-    from reasoncodes.tenancy import every_tenant
-    from workflows.services.hand_out import instances_hand_out
-    from workflows.services.outbox import outbox_relay
-    from workflows.services.timing import nudges_due, step_retries_due
+    from reasoncodes.base.tenancy import every_tenant
+    from workflows.events.services.outbox import outbox_relay
+    from workflows.runs.services.clock import nudges_due, step_retries_due
+    from workflows.runs.services.dispatch import instances_hand_out
 
     ticks_at = 0.0
     with every_tenant():
@@ -102,10 +102,6 @@ class Gang:
 
 def main() -> int:
     django.setup()
-    import workflows.management.event_consumer
-    import workflows.services.hand_out
-    import workflows.services.outbox
-    import workflows.services.timing  # noqa: F401 - loaded once, before the forks
 
     gang = Gang(json.loads(sys.stdin.readline()))
     gang.run()

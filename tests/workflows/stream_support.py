@@ -10,11 +10,11 @@ from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from attempts.adapters.event import STREAM
-from governance.keys import prefix_of, stream_sign
+from attempts.execution.adapters.event import STREAM
+from governance.people.rules.keys import prefix_of, stream_sign
 from tests.workflows.running import ANSWERS
-from workflows.models import OutboxEvent, WorkflowEvent
-from workflows.streams import message_client
+from workflows.events.adapters.streams import message_client
+from workflows.events.models import OutboxEvent, WorkflowEvent
 
 Published = dict[str, list[tuple[str, str, str]]]  # event id: stream, entry id, data
 

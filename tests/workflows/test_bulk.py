@@ -9,20 +9,21 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from governance.models import ApiKey, RoleGroup
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.people.models import ApiKey
+from governance.tenancy.models import RoleGroup
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import in_parallel, row_counts
 from tests.processes import ended, start
 from tests.stack.support import wait_for
 from tests.workflows.run_support import BULK, INTERVENE, READ, entries, in_status, interventions, violations
 from tests.workflows.running import Running
-from workflows import tasks
-from workflows.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowIntervention
-from workflows.selectors.bulk import MOST
-from workflows.services.bulk_work import BATCH, bulk_work, bulks_due
-from workflows.services.replay import instance_replay
+from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowIntervention
+from workflows.runs.selectors.bulk import MOST
+from workflows.runs.services.bulk import BATCH, bulk_work, bulks_due
+from workflows.runs.services.replay import instance_replay
+from workflows.runs.tasks import bulks_resume
 
 HALT = {"action": "halt", "reason_code": "planned_maintenance", "filter": {"status": "running"}}
 
@@ -260,7 +261,7 @@ def test_an_order_that_nobody_works_on_is_taken_up_by_the_tick(running: Running)
     with every_tenant():
         assert bulks_due() == []
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
-    tasks.bulks_resume()
+    bulks_resume()
     assert running.fresh(one).status == "halted"
     with every_tenant():
         assert BulkIntervention.objects.get(id=bulk_id).finished_at is not None
@@ -302,7 +303,7 @@ def test_a_worker_killed_in_the_middle_leaves_nothing_half_done_and_the_rest_is_
     assert results(bulk_id) == [("done", "")] * 3 + [("waiting", "")] * 3
     with every_tenant():
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
-    tasks.bulks_resume()
+    bulks_resume()
     assert results(bulk_id) == [("done", "")] * 6
     assert [len(interventions(row)) for row in made] == [1] * 6
 

@@ -10,14 +10,14 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from attempts.adapters.base import Call
-from attempts.adapters.signature import signature_headers, signing_secret
+from attempts.execution.adapters.base import Call
+from attempts.execution.adapters.signature import signature_headers, signing_secret
+from sdk.conformance.messages import Form, Kit, completed, secret_bytes
+from sdk.conformance.probes import FORGERIES, changed, probes
+from sdk.conformance.report import check
 from tests.workflows import conformance_modules as modules
-from workflows.conformance.messages import Form, Kit, completed, secret_bytes
-from workflows.conformance.probes import FORGERIES, changed, probes
-from workflows.conformance.report import check
-from workflows.events.webhooks import TYPES, body_bytes, webhook_schema
 from workflows.kinds.checking import checker
+from workflows.webhooks.rules.events import TYPES, body_bytes, webhook_schema
 
 pytestmark = pytest.mark.unit
 ORGANIZATION = uuid4()

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from governance.models import LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.governance.decide.support import actions, problem, violations
 from tests.governance.support import row_counts
 from tests.workflows.definition_support import URL, document, draft, product, published, stored, template
-from workflows.models import WorkflowDefinition, WorkflowDefinitionRevision
-from workflows.states import DEFINITION_MOVES, DefinitionStatus
+from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.definitions.states import DEFINITION_MOVES, DefinitionStatus
 
 NEW = {"slug": "triage", "definition": document()}
 

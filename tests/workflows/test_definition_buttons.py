@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from governance.services.contract import contract_open
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.services.contracts import contract_open
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.governance.admin.support import browser
@@ -16,9 +16,9 @@ from tests.governance.support import row_counts
 from tests.governed import AT, approve, make_contract
 from tests.workflows.definition_console import OPERATORS, ROW_PAGES, World, exists, faulty, page
 from tests.workflows.definition_support import URL, document, draft, product, published, stored, template
-from workflows.models import WorkflowDefinition
-from workflows.services.definition_contract import contract_preview
-from workflows.services.definition_publish import definition_publish
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.services.contract import contract_preview
+from workflows.definitions.services.publish import definition_publish
 
 
 @pytest.fixture

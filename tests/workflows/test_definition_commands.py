@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from governance.models import Contract
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions
 from tests.governance.support import row_counts
 from tests.workflows.definition_support import document, product, published, stored
-from workflows.models import WorkflowDefinition
+from workflows.definitions.models import WorkflowDefinition
 
 
 @pytest.fixture

@@ -9,25 +9,32 @@ from uuid import UUID
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from governance.boundary import BoundaryPolicy, inspect_metadata
-from governance.documents import AREAS
-from governance.models import Contract, ContractDocument, LedgerEntry, Policy, Snapshot
-from governance.selectors import snapshot_load
-from governance.services.contract import contract_change, contract_create, contract_new_version, contract_open
-from governance.services.policy import policy_archive
-from governance.states import ReadinessVerdict
-from reasoncodes.errors import AlreadyExists, InvalidInput
-from reasoncodes.tenancy import every_tenant
+from governance.boundary.rules import BoundaryPolicy, inspect_metadata
+from governance.contracts.models import Contract, ContractDocument
+from governance.contracts.rules.documents import AREAS
+from governance.contracts.services.contracts import (
+    contract_change,
+    contract_create,
+    contract_new_version,
+    contract_open,
+)
+from governance.contracts.states import ReadinessVerdict
+from governance.enforcement.models import Snapshot, snapshot_load
+from governance.ledger.models import LedgerEntry
+from governance.policies.models import Policy
+from governance.policies.services import policy_archive
+from reasoncodes.base.errors import AlreadyExists, InvalidInput
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions, problem
 from tests.governance.support import row_counts
 from tests.governed import AT, approve, make_contract, make_policy
 from tests.workflows.definition_support import URL, document, draft, product, publish, published, stored
-from workflows.errors import DefinitionInvalid
+from workflows.definitions.errors import DefinitionInvalid
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.document import snapshot_document
 from workflows.kinds import registry
-from workflows.models import WorkflowDefinition
-from workflows.services.definition_contract import Terms
-from workflows.services.definition_document import snapshot_document
 
 TEN = [area.name for area in AREAS]
 

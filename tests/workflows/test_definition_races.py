@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from governance.models import Contract, LedgerEntry, Policy
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract
+from governance.ledger.models import LedgerEntry
+from governance.policies.models import Policy
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import in_parallel
 from tests.governed import approve
 from tests.workflows.definition_support import URL, document, draft, product, published, stored, template
-from workflows.models import WorkflowDefinition, WorkflowDefinitionRevision
-from workflows.selectors.definition import document_at
+from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.definitions.selectors import document_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 3

@@ -7,18 +7,18 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions, problem
 from tests.governance.support import row_counts
 from tests.governed import AT
 from tests.workflows.definition_support import URL, template
-from workflows.definitions.diff import patched
-from workflows.models import WorkflowDefinition, WorkflowDefinitionRevision
-from workflows.services import template_adopt
-from workflows.services.definition_validate import document_findings
-from workflows.services.template_adopt import templates_adopt
-from workflows.starters.starters import NAMES, starters
+from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.definitions.rules.diff import patched
+from workflows.definitions.rules.starters.starters import NAMES, starters
+from workflows.definitions.services import create as template_adopt
+from workflows.definitions.services.create import templates_adopt
+from workflows.definitions.services.document import document_findings
 
 TEMPLATES = "/api/v1/workflow-templates"
 

@@ -7,8 +7,8 @@ from rest_framework.test import APIClient
 
 from tests.cast import Cast
 from tests.governance.decide.support import problem
-from workflows.events.catalogue import event_types
-from workflows.events.webhooks import TYPES
+from workflows.events.rules.catalogue import event_types
+from workflows.webhooks.rules.events import TYPES
 
 URL = "/api/v1/event-types"
 

@@ -8,14 +8,15 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from attempts.models import Review
-from reasoncodes.tenancy import every_tenant, leave_scope
+from attempts.reviews.models import Review
+from reasoncodes.base.tenancy import every_tenant, leave_scope
 from tests.cast import Cast
 from tests.governed import HOLD
 from tests.workflows.run_support import EVENTS, READ, entries, in_status, log, steps, violations
 from tests.workflows.running import Running
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.services.replay import instance_replay
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.replay import instance_replay
 
 WRITE = "orchestrator:write"
 GRANTED = {"granted": True, "missing_types": []}

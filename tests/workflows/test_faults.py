@@ -12,18 +12,20 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from attempts.adapters.event import STREAM, stream_client
-from attempts.models import Attempt, DispatchIntent
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.adapters.event import STREAM, stream_client
+from attempts.execution.models import DispatchIntent
+from attempts.lifecycle.models import Attempt
+from governance.outside.valkey import valkey
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
 from tests.cast import Cast
 from tests.governance.support import in_parallel
 from tests.processes import ended, start
 from tests.workflows.dying import work_and_die
 from tests.workflows.world import World, ago, brief, check_record
-from workflows.models import OutboxEvent, WorkflowInstance
-from workflows.services.outbox import outbox_relay
+from workflows.events.models import OutboxEvent
+from workflows.events.services.outbox import outbox_relay
+from workflows.runs.models import WorkflowInstance
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CONSENT = ("consent.check.completed", {"granted": True, "missing_types": []})

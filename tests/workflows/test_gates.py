@@ -7,21 +7,23 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from attempts.models import Attempt, DispatchIntent, Review
-from attempts.services.queue import queue_hand_out
-from attempts.services.review_tick import reviews_expire
-from governance.models import Contract
-from governance.services.contract import contract_change, contract_open, contract_suspend
-from governance.services.shutdown import shutdown_engage, shutdown_release
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent
+from attempts.execution.services.queue import queue_hand_out
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from attempts.reviews.services.clock import reviews_expire
+from governance.contracts.models import Contract
+from governance.contracts.services.contracts import contract_change, contract_open, contract_suspend
+from governance.shutdown.services import shutdown_engage, shutdown_release
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import DENY, HOLD, approve
 from tests.workflows.running import ANSWERS
 from tests.workflows.world import World, ago, brief, check_record, people
-from workflows.contract_terms import PER_MINUTE
-from workflows.models import Nudge, WorkflowInstance, WorkflowStep
-from workflows.services.definition_read import definition_of
+from workflows.definitions.rules.contract_terms import PER_MINUTE
+from workflows.definitions.services.read import definition_of
+from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 
 pytestmark = pytest.mark.django_db
 

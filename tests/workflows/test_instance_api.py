@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.run_support import READ, URL, act, in_status, retry_waits, violations
 from tests.workflows.running import Running

@@ -9,15 +9,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser
 from tests.governance.support import row_counts
 from tests.governed import HOLD
 from tests.workflows.run_support import act, in_status, interventions, log, retry_waits
 from tests.workflows.running import Running
-from workflows.models import BulkIntervention, OutboxEvent, WorkflowEvent, WorkflowInstance
-from workflows.services.bulk_work import bulk_work
+from workflows.events.models import OutboxEvent, WorkflowEvent
+from workflows.runs.models import BulkIntervention, WorkflowInstance
+from workflows.runs.services.bulk import bulk_work
 
 INSIDE = ("operator", "auditor", "owner", "reviewer", "administrator")
 OUTSIDE = ("stranger", "nobody", "anonymous")

@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from attempts.models import Attempt, QuarantineCase, Review
-from attempts.services.human_review import human_review_decide
-from attempts.states import VoteVerdict
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
+from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.states import VoteVerdict
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.run_support import (
     ACTIONS,
@@ -28,10 +30,10 @@ from tests.workflows.run_support import (
 )
 from tests.workflows.running import Running
 from workflows.engine.interventions import LEGAL
-from workflows.models import Nudge, WorkflowInstance
-from workflows.services.nudge_follow import nudge_follow
-from workflows.services.replay import instance_replay
-from workflows.states import InstanceStatus
+from workflows.runs.models import Nudge, WorkflowInstance
+from workflows.runs.services.replay import instance_replay
+from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.states import InstanceStatus
 
 AFTER = {"halt": "halted", "cancel": "cancelled", "supersede": "cancelled", "resume": "running"}
 

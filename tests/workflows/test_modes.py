@@ -8,19 +8,20 @@ import pytest
 from django.utils import timezone
 from structlog.testing import capture_logs
 
-from attempts.models import Attempt, Review
-from governance.models import Organization
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import OrganizationFactory
 from tests.workflows.running import ANSWERS
 from tests.workflows.world import World, brief, changed, check_record, people
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.services import hand_out
-from workflows.services.definition_change import definition_archive
-from workflows.services.intervene import Order
-from workflows.services.supersede import instance_supersede
-from workflows.states import InterventionAction
+from workflows.definitions.services.change import definition_archive
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services import dispatch as hand_out
+from workflows.runs.services.intervene import Order, instance_supersede
+from workflows.runs.states import InterventionAction
 
 pytestmark = pytest.mark.django_db
 NAME = "ai_with_confidence_escalation"

@@ -6,17 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import HOLD
 from tests.workflows.run_support import READ, URL, act, in_status, retry_waits
 from tests.workflows.running import Running
-from workflows.definitions.document import read_definition
+from workflows.definitions.rules.document import read_definition
+from workflows.definitions.rules.starters.starters import starter, starters
 from workflows.engine.advisory import next_step, remaining
 from workflows.engine.state import InstanceState, StepState
 from workflows.kinds.registry import table
-from workflows.models import WorkflowInstance
-from workflows.starters.starters import starter, starters
+from workflows.runs.models import WorkflowInstance
 
 KEYS = {"type", "module", "endpoint", "payload_hint", "completion_event"}
 

@@ -3,13 +3,13 @@
 import pytest
 from django.template import Context, Template
 
-from reasoncodes.tenancy import every_tenant, tenant_scope
+from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from tests.cast import Cast
 from tests.workflows.run_support import in_status
 from tests.workflows.running import Running
-from workflows.models import WorkflowStep
-from workflows.pictures import step_picture
-from workflows.starters.starters import starter
+from workflows.definitions.rules.starters.starters import starter
+from workflows.runs.models import WorkflowStep
+from workflows.runs.selectors.pictures import step_picture
 
 
 def shown(text: str, **context: object) -> str:

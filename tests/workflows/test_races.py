@@ -11,21 +11,24 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from attempts.models import Attempt, DispatchIntent, Review
-from governance.gate import gate_shut
-from governance.services.shutdown import shutdown_engage
-from governance.states import ContractState, ShutdownScope
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from governance.contracts.states import ContractState
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.sql.send_lock import gate_shut
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
 from tests.cast import Cast
 from tests.governed import HOLD
 from tests.workflows.world import World, ago, brief, check_record, people
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.selectors.instance import instance_lock
-from workflows.services.intervene import Order
-from workflows.services.supersede import instance_supersede
-from workflows.states import InterventionAction
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.run import instance_lock
+from workflows.runs.services.intervene import Order, instance_supersede
+from workflows.runs.states import InterventionAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 4

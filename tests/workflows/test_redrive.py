@@ -5,13 +5,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import in_parallel
 from tests.workflows.run_support import EVENTS, INTERVENE, READ, entries, log, steps, violations
 from tests.workflows.running import Running
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.services.replay import instance_replay
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.replay import instance_replay
 
 GRANTED = {"granted": True, "missing_types": []}
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.world import World, ago, brief, changed
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.services.replay import instance_replay
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.replay import instance_replay
 
 pytestmark = pytest.mark.django_db
 INSTANCE = "UPDATE workflows_workflowinstance SET {} WHERE id = %s"

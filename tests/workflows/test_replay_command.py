@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.run_support import in_status, retry_waits
 from tests.workflows.running import Running
-from workflows.models import WorkflowInstance, WorkflowStep
+from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 
 def run(*arguments: str) -> str:

@@ -11,16 +11,16 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from governance.models import Product
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.tenancy.models import Product
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.properties import examples
-from workflows.models import WorkflowDefinition
-from workflows.selectors.definition import definition_active
-from workflows.selectors.start import definition_for, start_facts
-from workflows.states import DefinitionStatus
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.selectors import definition_active
+from workflows.definitions.states import DefinitionStatus
+from workflows.runs.selectors.start import definition_for, start_facts
 
 OWN_WORLD = [HealthCheck.function_scoped_fixture]  # every example undoes what it did: see `undone`
 PRODUCTS = ("one", "two", "theirs", "")
@@ -46,9 +46,9 @@ def undone() -> Iterator[None]:
 @pytest.fixture
 def products(cast: Cast) -> dict[str, Product]:
     return {
-        "one": ProductFactory(organization=cast.organization),
-        "two": ProductFactory(organization=cast.organization),
-        "theirs": ProductFactory(organization=cast.other),
+        "one": ProductFactory(organization=cast.organization),  # type: ignore[dict-item]
+        "two": ProductFactory(organization=cast.organization),  # type: ignore[dict-item]
+        "theirs": ProductFactory(organization=cast.other),  # type: ignore[dict-item]
     }
 
 

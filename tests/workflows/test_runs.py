@@ -3,15 +3,17 @@
 import pytest
 from django.utils import timezone
 
-from attempts.models import Attempt, DispatchIntent, Receipt, Review
-from attempts.services.human_review import human_review_decide
-from attempts.states import VoteVerdict
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review
+from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.states import VoteVerdict
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.running import Running
-from workflows.models import Nudge, WorkflowStep
-from workflows.services.nudge_follow import nudge_follow
-from workflows.services.replay import instance_replay
+from workflows.runs.models import Nudge, WorkflowStep
+from workflows.runs.services.replay import instance_replay
+from workflows.runs.services.signal_follow import nudge_follow
 
 pytestmark = pytest.mark.django_db
 

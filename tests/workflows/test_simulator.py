@@ -12,12 +12,12 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from governance.valkey import valkey
+from governance.outside.valkey import valkey
+from sdk.simulator.behaviour import Behaviour
+from sdk.simulator.runner import Simulator
+from sdk.simulator.streams import PREFIX, Streams
+from sdk.simulator.web import Web
 from tests.attempts.execution.target import CountingTarget
-from workflows.simulator.behaviour import Behaviour
-from workflows.simulator.runner import Simulator
-from workflows.simulator.streams import PREFIX, Streams
-from workflows.simulator.web import Web
 
 CONSENT = "consent.check.requested"
 STREAM = f"simulator-tests-{uuid4()}"  # beside the real one, which tests in other processes use

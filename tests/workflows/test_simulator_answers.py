@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from workflows.events.envelope import envelope_problems
-from workflows.simulator.answers import ANSWERS, replies
-from workflows.simulator.behaviour import MODULES, Behaviour, modules_named, requests_of
+from sdk.simulator.answers import ANSWERS, replies
+from sdk.simulator.behaviour import MODULES, Behaviour, modules_named, requests_of
+from workflows.events.rules.envelope import envelope_problems
 
 pytestmark = pytest.mark.unit
 

@@ -15,23 +15,24 @@ from django.db import connection
 from django.db.models import Count
 from django.utils import timezone
 
-from attempts.models import Review
-from attempts.services.human_review import human_review_decide
-from attempts.states import FINAL_STATES, VoteVerdict
+from attempts.lifecycle.states import FINAL_STATES
+from attempts.reviews.models import Review
+from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.states import VoteVerdict
 from bench.record import record
 from config.env import BASE_DIR
-from governance.models import Organization
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
+from governance.outside.valkey import valkey
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
+from sdk.simulator.streams import PREFIX
 from tests.cast import Cast
 from tests.workflows.running import REGION, Running
 from tests.workflows.soak_worker import STREAMS
-from workflows.models import WorkflowInstance
-from workflows.services.hand_out import instances_hand_out
-from workflows.services.outbox import outbox_relay
-from workflows.services.replay import instance_replay
-from workflows.services.timing import deadlines_pass, nudges_due, step_retries_due, steps_time_out
-from workflows.simulator.streams import PREFIX
+from workflows.events.services.outbox import outbox_relay
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.clock import deadlines_pass, nudges_due, step_retries_due, steps_time_out
+from workflows.runs.services.dispatch import instances_hand_out
+from workflows.runs.services.replay import instance_replay
 
 INSTANCES = int(os.environ.get("SOAK_INSTANCES", "10000"))
 WORKERS = 2

@@ -17,25 +17,26 @@ from django.conf import settings as django_settings
 from django.db import connection
 from django.utils import timezone
 
-from attempts.adapters.base import OutcomeKind
-from attempts.adapters.event import EventAdapter, stream_client
+from attempts.execution.adapters.base import OutcomeKind
+from attempts.execution.adapters.event import EventAdapter, stream_client
 from bench.record import record
 from config.embedded.paths import StackPaths
 from config.embedded.valkey import ValkeyServer
 from config.env import BASE_DIR
-from governance.models import Organization
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
+from governance.outside.valkey import valkey
+from governance.tenancy.models import Organization
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.test_adapters import call
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import open_contract
 from tests.workflows.running import Running
 from tests.workflows.stream_support import Player, findings, published, repetitions
-from workflows.models import OutboxEvent, ParkedMessage, WorkflowInstance
-from workflows.services.outbox import MOST_REFUSALS, outbox_relay
-from workflows.services.replay import instance_replay
-from workflows.streams import GROUP, group_standings, message_client
+from workflows.events.adapters.streams import GROUP, group_standings, message_client
+from workflows.events.models import OutboxEvent, ParkedMessage
+from workflows.events.services.outbox import MOST_REFUSALS, outbox_relay
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.replay import instance_replay
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CASES = int(os.environ.get("SOAK_STREAM_CASES", "2500"))  # four events in, and more out, for each

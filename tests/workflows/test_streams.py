@@ -13,21 +13,24 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from attempts.adapters.event import STREAM
-from governance.keys import prefix_of, stream_public_key, stream_sign, stream_signature_fits
-from governance.models import ApiKey, GovernanceViolation, LedgerEntry, ServiceAccount
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.adapters.event import STREAM
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.keys import prefix_of, stream_public_key, stream_sign, stream_signature_fits
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser
 from tests.workflows.running import REGION, Running
 from tests.workflows.stream_support import put, signed
-from workflows import streams
-from workflows.management.event_consumer import EventConsumer
-from workflows.models import OutboxEvent, ParkedMessage, WorkflowEvent, WorkflowInstance
-from workflows.services.message_take import MOST_DELIVERIES
-from workflows.services.outbox import MOST_REFUSALS, outbox_relay
-from workflows.states import ParkedWhy
-from workflows.streams import GROUP, Inbox, inbound_types, message_client, stream_of, streams_tidy
+from workflows.events.adapters import streams
+from workflows.events.adapters.streams import GROUP, Inbox, inbound_types, message_client, stream_of, streams_tidy
+from workflows.events.commands import EventConsumer
+from workflows.events.models import OutboxEvent, ParkedMessage, WorkflowEvent
+from workflows.events.services.messages import MOST_DELIVERIES
+from workflows.events.services.outbox import MOST_REFUSALS, outbox_relay
+from workflows.events.states import ParkedWhy
+from workflows.runs.models import WorkflowInstance
 
 CREATED = "case.created"
 CONSENT = "consent.check.completed"

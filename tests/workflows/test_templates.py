@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from governance.conditions import EvaluationScope, compile_condition
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.world import World, ago, check_record
-from workflows.definitions.document import TERMINAL
-from workflows.models import WorkflowInstance, WorkflowStep
-from workflows.starters.starters import starter
+from workflows.definitions.rules.document import TERMINAL
+from workflows.definitions.rules.starters.starters import starter
+from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 pytestmark = pytest.mark.django_db
 STARTERS = (

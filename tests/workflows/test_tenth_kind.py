@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from attempts.models import Attempt
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.running import Running
-from workflows.definitions.validate import validate
-from workflows.events.catalogue import event_type
+from workflows.definitions.rules.validate import validate
+from workflows.events.rules.catalogue import event_type
 from workflows.kinds.registry import kinds
 
 pytestmark = pytest.mark.django_db

@@ -10,15 +10,16 @@ from django.db import connection
 from django.utils import timezone
 
 from bench.record import record
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_tick_cost import DUE_ROWS, WAITING, copy_rows, cost
 from tests.cast import Cast
 from tests.workflows.running import REGION, Running
-from workflows.models import OutboxEvent, WorkflowStep
-from workflows.services.hand_out import LOOK_AHEAD, instances_hand_out
-from workflows.services.outbox import outbox_relay
-from workflows.services.room import has_room
-from workflows.services.timing import deadlines_pass, step_retries_due, steps_time_out
+from workflows.events.models import OutboxEvent
+from workflows.events.services.outbox import outbox_relay
+from workflows.runs.models import WorkflowStep
+from workflows.runs.services.clock import deadlines_pass, step_retries_due, steps_time_out
+from workflows.runs.services.dispatch import LOOK_AHEAD, instances_hand_out
+from workflows.runs.services.start import has_room
 
 PAST = "now() - interval '1 minute'"
 STEP, INSTANCE, OUTBOX = "workflows_workflowstep", "workflows_workflowinstance", "workflows_outboxevent"

@@ -8,13 +8,17 @@ from django.db import connection
 from django.utils import timezone
 from structlog.testing import capture_logs
 
-from attempts.models import Attempt, DispatchIntent, QuarantineCase, Review
-from attempts.services.review_tick import reviews_expire
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent
+from attempts.lifecycle.models import Attempt
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
+from attempts.reviews.services.clock import reviews_expire
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.world import World, ago, brief, changed, check_record, people
-from workflows.models import Nudge, WorkflowEvent, WorkflowInstance, WorkflowStep
-from workflows.services import timing
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
+from workflows.runs.services import clock as timing
 
 pytestmark = pytest.mark.django_db
 

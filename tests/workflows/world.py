@@ -7,24 +7,29 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
-from attempts.models import Attempt, DispatchIntent, QuarantineCase, Receipt, Review
-from attempts.services.dispatch import attempt_dispatch
-from attempts.services.human_review import human_review_decide
-from attempts.services.review_vote import review_vote
-from attempts.states import VoteVerdict
-from governance.models import LedgerEntry, Organization
-from reasoncodes.actors import Actor
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.dispatch import attempt_dispatch
+from attempts.lifecycle.models import Attempt
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
+from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.states import VoteVerdict
+from governance.ledger.models import LedgerEntry
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.tenancy import every_tenant
 from tests.workflows.running import ANSWERS, REGION, Running
-from workflows.models import Nudge, WorkflowEvent, WorkflowInstance, WorkflowStep
-from workflows.services import timing
-from workflows.services.event_receive import Received
-from workflows.services.hand_out import instances_hand_out
-from workflows.services.intervene import Order, instance_intervene
-from workflows.services.nudge_follow import nudge_follow
-from workflows.services.replay import instance_replay
-from workflows.starters.starters import starter
-from workflows.states import InterventionAction
+from workflows.definitions.rules.starters.starters import starter
+from workflows.events.models import WorkflowEvent
+from workflows.events.services.receive import Received
+from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
+from workflows.runs.services import clock as timing
+from workflows.runs.services.dispatch import instances_hand_out
+from workflows.runs.services.intervene import Order, instance_intervene
+from workflows.runs.services.replay import instance_replay
+from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.states import InterventionAction
 
 FAILED = {"reason_code": "image_quality", "retryable": True}
 BRIEF = {"name": "Brief", "start_step": "ai_review"}

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workflows.definitions.document import TERMINAL, Definition, Step
+from workflows.definitions.rules.document import TERMINAL, Definition, Step
+from workflows.definitions.states import Mode
 from workflows.engine.state import InstanceState, StepState
 from workflows.kinds.base import ROOT, Json, StepKind
 from workflows.kinds.shapes import snapshot
-from workflows.states import ENDED, InstanceStatus, Mode, StepStatus
+from workflows.runs.states import ENDED, InstanceStatus, StepStatus
 
 Kinds = Mapping[str, StepKind]
 

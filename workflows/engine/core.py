@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from workflows.definitions.document import Definition
+from workflows.definitions.rules.document import Definition
 from workflows.engine.effects import Ask
 from workflows.engine.gates import gate_answered
 from workflows.engine.inputs import (
@@ -22,8 +22,9 @@ from workflows.engine.reports import reported
 from workflows.engine.run import Run
 from workflows.engine.state import InstanceState
 from workflows.engine.timing import deadline_passed, retry_due, timed_out
+from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
-from workflows.states import EventOutcome, InstanceStatus
+from workflows.runs.states import InstanceStatus
 
 Gate = Callable[[Ask, InstanceState], GateAnswered]
 

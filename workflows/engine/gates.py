@@ -7,7 +7,8 @@ from workflows.engine.inputs import GateAnswered
 from workflows.engine.moves import answer_at_once, close, halt, is_for_our_people, set_timeout, settle
 from workflows.engine.run import Run
 from workflows.engine.state import StepState
-from workflows.states import EventOutcome, InstanceStatus, StepStatus
+from workflows.events.states import EventOutcome
+from workflows.runs.states import InstanceStatus, StepStatus
 
 SHORTEST_WAIT = 5
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from workflows.states import InterventionAction
+from workflows.runs.states import InterventionAction
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from workflows.engine.effects import Emit
 from workflows.engine.inputs import Intervened
 from workflows.engine.moves import announce, enter, halt, request, stop_current
 from workflows.engine.run import Run
-from workflows.states import InstanceStatus, InterventionAction, StepStatus
+from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
 
 # From which states each action is legal (S4 5.9); `retry_step` also while a step waits for its retry.
 LEGAL: dict[str, frozenset[str]] = {

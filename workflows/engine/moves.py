@@ -3,13 +3,14 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from workflows.definitions.document import TERMINAL
+from workflows.definitions.rules.document import TERMINAL
+from workflows.definitions.states import Mode
 from workflows.engine.effects import SUCCEEDED, Ask, Emit, EndReview, OpenReview, Settle
 from workflows.engine.run import CannotDecide, Run
 from workflows.engine.state import StepState, correlation
 from workflows.kinds.base import Answer
 from workflows.kinds.checking import output_problems
-from workflows.states import Drift, InstanceStatus, Mode, StepStatus
+from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
 DRIFTED = "output_contract_drift"
 UNDECIDED = "condition_failed"

@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from workflows.definitions.document import TERMINAL
+from workflows.definitions.rules.document import TERMINAL
+from workflows.definitions.states import Mode
 from workflows.engine.backoff import backoff
 from workflows.engine.inputs import Reported
 from workflows.engine.moves import close, drifted, fail_for_good, finish, settle
 from workflows.engine.run import Run
 from workflows.engine.state import StepState, correlation
-from workflows.states import Drift, EventOutcome, InstanceStatus, Mode, StepStatus
+from workflows.events.states import EventOutcome
+from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
 GATE_OUTCOME = "on_pass"  # kinds with this outcome are gates
 

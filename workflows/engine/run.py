@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from governance.conditions import ConditionError, EvaluationScope, compile_condition
-from workflows.definitions.document import Definition, Step
+from workflows.definitions.rules.document import Definition, Step
 from workflows.engine.effects import Effect
 from workflows.engine.state import InstanceState, StepState
+from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
-from workflows.states import Drift, EventOutcome
+from workflows.runs.states import Drift
 
 
 class CannotDecide(Exception):

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
-from workflows.states import STEP_OPEN, InstanceStatus, StepStatus
+from workflows.runs.states import STEP_OPEN, InstanceStatus, StepStatus
 
 
 @dataclass(slots=True)

@@ -4,7 +4,8 @@ from workflows.engine.inputs import DeadlinePassed, RetryDue, TimedOut
 from workflows.engine.moves import halt, request, stop_current
 from workflows.engine.run import Run
 from workflows.engine.state import StepState
-from workflows.states import ENDED, EventOutcome, InstanceStatus, StepStatus
+from workflows.events.states import EventOutcome
+from workflows.runs.states import ENDED, InstanceStatus, StepStatus
 
 
 def timed_out(run: Run, event: TimedOut) -> None:

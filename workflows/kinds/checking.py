@@ -1,6 +1,7 @@
 """Does a value fit a schema? Problems are places, rules and advice; a submitted value is never repeated (law 6).
 
-A key appears in a pointer only if the schema knows it or it is a harmless identifier (governance.boundary.pointers).
+A key appears in a pointer only if the schema knows it or it is a harmless identifier (see
+governance.boundary.rules.pointers).
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from governance.boundary.pointers import pointer_to
-from governance.boundary.schema import compile_schema, property_names
+from governance.boundary.rules.pointers import pointer_to
+from governance.boundary.rules.schema import compile_schema, property_names
 from workflows.kinds.base import Json, StepKind
 
 MAX_PROBLEMS = 50

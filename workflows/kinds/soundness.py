@@ -2,7 +2,7 @@
 
 import re
 
-from governance.boundary.schema import compile_schema
+from governance.boundary.rules.schema import compile_schema
 from workflows.kinds.base import EventType, Json, StepKind
 from workflows.kinds.shapes import CODE_PATTERN, RESERVED_EVENTS
 

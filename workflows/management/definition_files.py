@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from governance.admin.json_text import JsonTextError, parse
-from governance.models import Organization, Product
-from reasoncodes.errors import DomainError
+from governance.console.admin.forms import JsonTextError, parse
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.errors import DomainError
 
 
 def document_read(name: str) -> Any:

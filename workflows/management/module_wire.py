@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from governance.guard import AddressRefused, Wire, guarded_client, url_check
-from workflows.conformance.messages import Answer, Request
-from workflows.conformance.probes import AT_ONCE
+from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from sdk.conformance.messages import Answer, Request
+from sdk.conformance.probes import AT_ONCE
 
 READ_LIMIT_BYTES = 64 * 1024
 

@@ -4,8 +4,10 @@ import django.db.models.deletion
 import django_fsm
 from django.db import migrations, models
 
-import reasoncodes.ids
-import workflows.states
+import reasoncodes.base.ids
+import workflows.definitions.states
+import workflows.events.states
+import workflows.runs.states
 
 
 class Migration(migrations.Migration):
@@ -61,14 +63,14 @@ class Migration(migrations.Migration):
                             (
                                 "status__in",
                                 [
-                                    workflows.states.StepStatus["PENDING"],
-                                    workflows.states.StepStatus["IN_PROGRESS"],
-                                    workflows.states.StepStatus["WAITING_APPROVAL"],
-                                    workflows.states.StepStatus["COMPLETED"],
-                                    workflows.states.StepStatus["FAILED"],
-                                    workflows.states.StepStatus["TIMED_OUT"],
-                                    workflows.states.StepStatus["SKIPPED"],
-                                    workflows.states.StepStatus["CANCELLED"],
+                                    workflows.runs.states.StepStatus["PENDING"],
+                                    workflows.runs.states.StepStatus["IN_PROGRESS"],
+                                    workflows.runs.states.StepStatus["WAITING_APPROVAL"],
+                                    workflows.runs.states.StepStatus["COMPLETED"],
+                                    workflows.runs.states.StepStatus["FAILED"],
+                                    workflows.runs.states.StepStatus["TIMED_OUT"],
+                                    workflows.runs.states.StepStatus["SKIPPED"],
+                                    workflows.runs.states.StepStatus["CANCELLED"],
                                 ],
                             )
                         ),
@@ -82,7 +84,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("case_id", models.UUIDField()),
                 (
@@ -138,12 +142,12 @@ class Migration(migrations.Migration):
                             (
                                 "status__in",
                                 [
-                                    workflows.states.InstanceStatus["QUEUED"],
-                                    workflows.states.InstanceStatus["RUNNING"],
-                                    workflows.states.InstanceStatus["WAITING_APPROVAL"],
-                                    workflows.states.InstanceStatus["HALTED"],
-                                    workflows.states.InstanceStatus["COMPLETED"],
-                                    workflows.states.InstanceStatus["CANCELLED"],
+                                    workflows.runs.states.InstanceStatus["QUEUED"],
+                                    workflows.runs.states.InstanceStatus["RUNNING"],
+                                    workflows.runs.states.InstanceStatus["WAITING_APPROVAL"],
+                                    workflows.runs.states.InstanceStatus["HALTED"],
+                                    workflows.runs.states.InstanceStatus["COMPLETED"],
+                                    workflows.runs.states.InstanceStatus["CANCELLED"],
                                 ],
                             )
                         ),
@@ -151,7 +155,13 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("mode__in", [workflows.states.Mode["ACTIVE"], workflows.states.Mode["CLIENT_DRIVEN"]])
+                            (
+                                "mode__in",
+                                [
+                                    workflows.definitions.states.Mode["ACTIVE"],
+                                    workflows.definitions.states.Mode["CLIENT_DRIVEN"],
+                                ],
+                            )
                         ),
                         name="instance_known_mode",
                     ),
@@ -192,7 +202,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("action", models.CharField(max_length=12)),
                 ("reason_code", models.CharField(max_length=64)),
@@ -225,11 +237,11 @@ class Migration(migrations.Migration):
                             (
                                 "action__in",
                                 [
-                                    workflows.states.InterventionAction["RETRY_STEP"],
-                                    workflows.states.InterventionAction["CANCEL"],
-                                    workflows.states.InterventionAction["SUPERSEDE"],
-                                    workflows.states.InterventionAction["HALT"],
-                                    workflows.states.InterventionAction["RESUME"],
+                                    workflows.runs.states.InterventionAction["RETRY_STEP"],
+                                    workflows.runs.states.InterventionAction["CANCEL"],
+                                    workflows.runs.states.InterventionAction["SUPERSEDE"],
+                                    workflows.runs.states.InterventionAction["HALT"],
+                                    workflows.runs.states.InterventionAction["RESUME"],
                                 ],
                             )
                         ),
@@ -243,7 +255,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("step", models.UUIDField()),
                 ("kind", models.CharField(help_text="attempt or review", max_length=8)),
@@ -275,7 +289,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("slug", models.CharField(max_length=63)),
                 ("name", models.CharField(max_length=120)),
@@ -296,7 +312,7 @@ class Migration(migrations.Migration):
                     "default_mode",
                     models.CharField(
                         choices=[("active", "active"), ("client_driven", "client_driven")],
-                        default=workflows.states.Mode["ACTIVE"],
+                        default=workflows.definitions.states.Mode["ACTIVE"],
                         max_length=16,
                     ),
                 ),
@@ -377,9 +393,9 @@ class Migration(migrations.Migration):
                             (
                                 "status__in",
                                 [
-                                    workflows.states.DefinitionStatus["DRAFT"],
-                                    workflows.states.DefinitionStatus["ACTIVE"],
-                                    workflows.states.DefinitionStatus["ARCHIVED"],
+                                    workflows.definitions.states.DefinitionStatus["DRAFT"],
+                                    workflows.definitions.states.DefinitionStatus["ACTIVE"],
+                                    workflows.definitions.states.DefinitionStatus["ARCHIVED"],
                                 ],
                             )
                         ),
@@ -389,7 +405,10 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             (
                                 "default_mode__in",
-                                [workflows.states.Mode["ACTIVE"], workflows.states.Mode["CLIENT_DRIVEN"]],
+                                [
+                                    workflows.definitions.states.Mode["ACTIVE"],
+                                    workflows.definitions.states.Mode["CLIENT_DRIVEN"],
+                                ],
                             )
                         ),
                         name="definition_known_mode",
@@ -422,7 +441,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("number", models.PositiveIntegerField()),
                 ("changed_by_kind", models.CharField(max_length=8)),
@@ -505,7 +526,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("number", models.PositiveIntegerField(help_text="Order within the instance.", null=True)),
                 (
@@ -592,12 +615,12 @@ class Migration(migrations.Migration):
                             (
                                 "outcome__in",
                                 [
-                                    workflows.states.EventOutcome["ADVANCED"],
-                                    workflows.states.EventOutcome["STALE"],
-                                    workflows.states.EventOutcome["LATE"],
-                                    workflows.states.EventOutcome["DRIFT"],
-                                    workflows.states.EventOutcome["UNMATCHED"],
-                                    workflows.states.EventOutcome["IGNORED"],
+                                    workflows.events.states.EventOutcome["ADVANCED"],
+                                    workflows.events.states.EventOutcome["STALE"],
+                                    workflows.events.states.EventOutcome["LATE"],
+                                    workflows.events.states.EventOutcome["DRIFT"],
+                                    workflows.events.states.EventOutcome["UNMATCHED"],
+                                    workflows.events.states.EventOutcome["IGNORED"],
                                 ],
                             )
                         ),
@@ -609,9 +632,9 @@ class Migration(migrations.Migration):
                             (
                                 "drift__in",
                                 [
-                                    workflows.states.Drift["SKIPPED_GATE"],
-                                    workflows.states.Drift["WRONG_ORDER"],
-                                    workflows.states.Drift["UNREQUESTED"],
+                                    workflows.runs.states.Drift["SKIPPED_GATE"],
+                                    workflows.runs.states.Drift["WRONG_ORDER"],
+                                    workflows.runs.states.Drift["UNREQUESTED"],
                                 ],
                             ),
                             _connector="OR",
@@ -626,7 +649,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("number", models.PositiveIntegerField(default=0, help_text="Order within the instance.")),
                 ("event_type", models.CharField(max_length=80)),
@@ -673,9 +698,9 @@ class Migration(migrations.Migration):
                             (
                                 "status__in",
                                 [
-                                    workflows.states.OutboxStatus["PENDING"],
-                                    workflows.states.OutboxStatus["SENT"],
-                                    workflows.states.OutboxStatus["PARKED"],
+                                    workflows.events.states.OutboxStatus["PENDING"],
+                                    workflows.events.states.OutboxStatus["SENT"],
+                                    workflows.events.states.OutboxStatus["PARKED"],
                                 ],
                             )
                         ),
@@ -689,7 +714,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("status", models.CharField(default="waiting", max_length=8)),
                 ("problem", models.CharField(blank=True, max_length=80)),
@@ -733,7 +760,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("action", models.CharField(max_length=12)),
                 ("actor_kind", models.CharField(max_length=8)),
@@ -781,11 +810,11 @@ class Migration(migrations.Migration):
                             (
                                 "action__in",
                                 [
-                                    workflows.states.InterventionAction["RETRY_STEP"],
-                                    workflows.states.InterventionAction["CANCEL"],
-                                    workflows.states.InterventionAction["SUPERSEDE"],
-                                    workflows.states.InterventionAction["HALT"],
-                                    workflows.states.InterventionAction["RESUME"],
+                                    workflows.runs.states.InterventionAction["RETRY_STEP"],
+                                    workflows.runs.states.InterventionAction["CANCEL"],
+                                    workflows.runs.states.InterventionAction["SUPERSEDE"],
+                                    workflows.runs.states.InterventionAction["HALT"],
+                                    workflows.runs.states.InterventionAction["RESUME"],
                                 ],
                             )
                         ),

@@ -2,9 +2,9 @@
 
 from django.db import migrations
 
-from governance.models.append_only import protect_table
-from governance.models.state_machine import legal_moves_only
-from workflows.states import DEFINITION_MOVES, INSTANCE_MOVES, STEP_MOVES, STEP_OPEN
+from governance.sql.guards import legal_moves_only, protect_table
+from workflows.definitions.states import DEFINITION_MOVES
+from workflows.runs.states import INSTANCE_MOVES, STEP_MOVES, STEP_OPEN
 
 OPEN = ", ".join(f"'{status}'" for status in sorted(STEP_OPEN))
 

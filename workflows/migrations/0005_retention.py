@@ -3,8 +3,8 @@
 import django.contrib.postgres.indexes
 from django.db import migrations, models
 
-from governance.models.erasable import door, erasable, erasable_machine
-from workflows.states import INSTANCE_MOVES
+from governance.sql.erasable import door, erasable, erasable_machine
+from workflows.runs.states import INSTANCE_MOVES
 
 BEFORE = ["organization_id", "product_id", "case_id", "definition_id", "definition_sha256", "mode"]
 DOOR = """

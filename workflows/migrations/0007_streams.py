@@ -3,8 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import reasoncodes.ids
-import workflows.states
+import reasoncodes.base.ids
+import workflows.events.states
 
 
 class Migration(migrations.Migration):
@@ -19,7 +19,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("event_type", models.CharField(help_text="Of the stream that it stood in.", max_length=100)),
                 ("entry_id", models.CharField(help_text="Of the stream's entry.", max_length=48)),
@@ -107,9 +109,9 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            workflows.states.ParkedStatus["PARKED"],
-                            workflows.states.ParkedStatus["TAKEN"],
-                            workflows.states.ParkedStatus["DISMISSED"],
+                            workflows.events.states.ParkedStatus["PARKED"],
+                            workflows.events.states.ParkedStatus["TAKEN"],
+                            workflows.events.states.ParkedStatus["DISMISSED"],
                         ],
                     )
                 ),
@@ -123,14 +125,14 @@ class Migration(migrations.Migration):
                     (
                         "why__in",
                         [
-                            workflows.states.ParkedWhy["SIGNATURE"],
-                            workflows.states.ParkedWhy["SCOPE"],
-                            workflows.states.ParkedWhy["UNREADABLE"],
-                            workflows.states.ParkedWhy["WRONG_STREAM"],
-                            workflows.states.ParkedWhy["INVALID"],
-                            workflows.states.ParkedWhy["FOREIGN"],
-                            workflows.states.ParkedWhy["REFUSED"],
-                            workflows.states.ParkedWhy["DELIVERIES"],
+                            workflows.events.states.ParkedWhy["SIGNATURE"],
+                            workflows.events.states.ParkedWhy["SCOPE"],
+                            workflows.events.states.ParkedWhy["UNREADABLE"],
+                            workflows.events.states.ParkedWhy["WRONG_STREAM"],
+                            workflows.events.states.ParkedWhy["INVALID"],
+                            workflows.events.states.ParkedWhy["FOREIGN"],
+                            workflows.events.states.ParkedWhy["REFUSED"],
+                            workflows.events.states.ParkedWhy["DELIVERIES"],
                         ],
                     )
                 ),

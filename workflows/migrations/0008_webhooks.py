@@ -4,9 +4,9 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-import reasoncodes.ids
-import workflows.states
-from workflows.states import DELIVERY_MOVES
+import reasoncodes.base.ids
+import workflows.webhooks.states
+from workflows.webhooks.states import DELIVERY_MOVES
 
 MOVES = ", ".join(f"('{source}', '{target}')" for source, target in sorted(DELIVERY_MOVES))
 # What is sent stays what it was: only its end, and the erasing of its body, may change it. Old rows are deleted.
@@ -61,7 +61,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("url", models.CharField(max_length=500)),
                 ("description", models.CharField(blank=True, max_length=120)),
@@ -111,7 +113,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 (
                     "event_id",
@@ -171,7 +175,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("salt", models.BinaryField(max_length=32)),
                 ("created_at", models.DateTimeField()),
@@ -194,7 +200,9 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=reasoncodes.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
                 ),
                 ("number", models.PositiveIntegerField()),
                 ("url", models.CharField(max_length=500)),
@@ -302,9 +310,9 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            workflows.states.DeliveryState["PENDING"],
-                            workflows.states.DeliveryState["DELIVERED"],
-                            workflows.states.DeliveryState["FAILED"],
+                            workflows.webhooks.states.DeliveryState["PENDING"],
+                            workflows.webhooks.states.DeliveryState["DELIVERED"],
+                            workflows.webhooks.states.DeliveryState["FAILED"],
                         ],
                     )
                 ),

@@ -7,8 +7,8 @@ from uuid import UUID
 from django import template
 from django.utils.safestring import SafeString
 
-from workflows import pictures
-from workflows.models import WorkflowInstance
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors import pictures
 
 register = template.Library()
 

@@ -1,10 +1,14 @@
 """What settings say about webhooks, read in one place: hosts on private networks, and the demo's receiver."""
 
+from collections.abc import Iterable
+from secrets import token_bytes
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.conf import settings
 
-from governance.configured import demo_allowed
+from attempts.execution.adapters.signature import derived_keys, secret_text
+from governance.outside.configured import demo_allowed
 
 
 def webhook_private_hosts() -> frozenset[str]:
@@ -25,3 +29,25 @@ def _demo_host() -> set[str]:
     except ValueError:
         return set()
     return {f"{demo.hostname}:{port}"} if demo.hostname else set()
+
+
+PURPOSE = "holdpoint.webhook.v1"
+SALT_BYTES = 32
+
+
+def new_salt() -> bytes:
+    return token_bytes(SALT_BYTES)
+
+
+def secret_of(endpoint_id: UUID, salt: bytes) -> str:
+    """The clear text, for the one answer that shows it."""
+    return secret_text(_keys(endpoint_id, salt)[0])
+
+
+def keys_of(endpoint_id: UUID, salts: Iterable[bytes]) -> list[bytes]:
+    """Everything that signs now, the newest secret first."""
+    return [key for salt in salts for key in _keys(endpoint_id, salt)]
+
+
+def _keys(endpoint_id: UUID, salt: bytes) -> list[bytes]:
+    return derived_keys(f"{PURPOSE}:{endpoint_id}:{bytes(salt).hex()}")

@@ -18,8 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from config.startup import serving
-from workflows.management.event_consumer import EventConsumer
-from workflows.streams import Inbox
+from workflows.events.adapters.streams import Inbox
+from workflows.events.commands import EventConsumer
 
 log = structlog.get_logger("holdpoint.consumer")
 CLAIM_AFTER_SECONDS = 15.0

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from psycopg import sql
 
 from config.env import env
-from governance.models.append_only import append_only_tables
-from governance.subjects import erasing_doors
+from governance.retention.hooks import erasing_doors
+from governance.sql.guards import append_only_tables
 
 
 class Command(BaseCommand):

@@ -7,13 +7,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from governance.models import Organization, ServiceAccount
-from governance.roles import ApiScope
-from governance.services.api_key import api_key_issue
-from governance.services.service_account import service_account_create
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from governance.people.models import ServiceAccount
+from governance.people.rules.roles import ApiScope
+from governance.people.services.accounts import api_key_issue, service_account_create
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 
 
 class Command(BaseCommand):

@@ -7,13 +7,12 @@ from django.contrib.sessions.models import Session
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from governance.deny_mode import ledger_guard
-from governance.ledger.configured import known_keys
-from governance.services.epoch import epoch_begin
-from governance.witnesses import witnesses_configured
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from governance.sealing.configured import known_keys, witnesses_configured
+from governance.sealing.services.epoch import epoch_begin
+from governance.sealing.tasks import ledger_guard
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 
 
 class Command(BaseCommand):

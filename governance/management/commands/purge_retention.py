@@ -8,15 +8,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from rich.progress import Progress
 
-from governance.models import ErasureOrder
-from governance.roles import OPERATE
-from governance.selectors.identity import organization_by_slug, organizations_where, user_by_name
-from governance.selectors.retention import erasure_progress
-from governance.services.erasure import erasure_work
-from governance.services.purge import Preview, purge_order, purge_preview
-from reasoncodes.actors import SYSTEM, Actor, ActorKind
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from governance.people.rules.roles import OPERATE
+from governance.people.selectors import organization_by_slug, organizations_where, user_by_name
+from governance.retention.models import ErasureOrder
+from governance.retention.selectors.retention import erasure_progress
+from governance.retention.services.erasure import Preview, erasure_work, purge_order, purge_preview
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 
 WORDS = {
     "legal_hold": "under a legal hold",

@@ -7,10 +7,10 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import track
 
-from governance.models import EnforcementDecision
-from governance.selectors import decisions_newest_first
-from governance.services.decision import decision_replay
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors.decisions import decisions_newest_first
+from governance.enforcement.services import decision_replay
+from reasoncodes.base.tenancy import every_tenant
 
 
 class Command(BaseCommand):

@@ -9,10 +9,10 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import Progress
 
-from governance.selectors import policy_get
-from governance.services.simulation import Change, Tally, policy_simulate
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from governance.policies.selectors import policy_get
+from governance.policies.services import Change, Tally, policy_simulate
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 
 
 class Command(BaseCommand):

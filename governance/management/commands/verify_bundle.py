@@ -13,10 +13,10 @@ from django.core.files.storage import storages
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from governance.selectors.evidence import bundle_get
-from governance.services.evidence_open import data_verify, evidence_open
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from governance.evidence.selectors import bundle_get
+from governance.evidence.services.bundles import data_verify, evidence_open
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 
 

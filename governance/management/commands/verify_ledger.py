@@ -8,10 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import Progress
 
-from governance.ledger.configured import known_keys
-from governance.services.ledger_verify import Verified, ledger_verify
-from governance.witnesses import witnesses_configured
-from reasoncodes.tenancy import every_tenant
+from governance.sealing.configured import known_keys, witnesses_configured
+from governance.sealing.services.verify import Verified, ledger_verify
+from reasoncodes.base.tenancy import every_tenant
 
 
 class Command(BaseCommand):

@@ -5,11 +5,13 @@ from uuid import UUID
 
 from django.db import connection
 
-from attempts.models import Attempt
-from governance.documents import default_documents
-from governance.models import Contract, LedgerEntry, Organization
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from governance.contracts.models import Contract
+from governance.contracts.rules.documents import default_documents
+from governance.ledger.models import LedgerEntry
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import open_contract
 

@@ -15,15 +15,15 @@ from uuid import UUID
 import pytest
 from django.core import mail
 
-from attempts.adapters.base import Call, OutcomeKind
-from attempts.adapters.email import EmailAdapter
-from attempts.adapters.event import STREAM, EventAdapter, stream_client
-from attempts.adapters.external import ExternalAdapter
-from attempts.adapters.http import READ_LIMIT_BYTES, HttpAdapter
-from attempts.adapters.registry import ADAPTERS, effect_in_force
-from attempts.adapters.slack import SlackAdapter
-from attempts.response_boundary import outside_boundary
-from governance.states import AdapterName
+from attempts.execution.adapters.base import Call, OutcomeKind
+from attempts.execution.adapters.email import EmailAdapter
+from attempts.execution.adapters.event import STREAM, EventAdapter, stream_client
+from attempts.execution.adapters.external import ExternalAdapter
+from attempts.execution.adapters.http import READ_LIMIT_BYTES, HttpAdapter
+from attempts.execution.adapters.registry import ADAPTERS, effect_in_force
+from attempts.execution.adapters.slack import SlackAdapter
+from attempts.execution.rules.response import outside_boundary
+from governance.contracts.states import AdapterName
 from tests.attempts.execution.target import CountingTarget
 
 ROUTE = "clinic/close-case"

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from attempts.adapters.signature import signing_secret
-from attempts.models import DispatchIntent, QuarantineCase, Receipt, Slot
-from attempts.services.dispatch import attempt_dispatch
-from attempts.services.lease import attempt_lease, for_worker
-from attempts.services.lease_expire import leases_expire
-from governance.models import Contract
-from governance.services.contract import contract_retire, contract_suspend
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.adapters.signature import signing_secret
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.dispatch import attempt_dispatch
+from attempts.execution.services.lease import attempt_lease, for_worker
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.lifecycle.models import Slot
+from attempts.quarantine.models import QuarantineCase
+from governance.contracts.models import Contract
+from governance.contracts.services.contracts import contract_retire, contract_suspend
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
     asked,
@@ -142,7 +144,7 @@ def test_a_refusal_by_the_receiver_is_final_even_where_retries_are_safe(
 def test_an_answer_that_never_comes_is_an_unknown_outcome_whatever_the_effect(
     cast: Cast, caller: Any, target: CountingTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attempts.services.dispatch.CALL_SECONDS", 3)
+    monkeypatch.setattr("attempts.execution.services.dispatch.CALL_SECONDS", 3)
     contract(cast, effect="idempotent")
     target.hold = True
     found = asked(caller)

@@ -7,8 +7,8 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection
 from structlog.testing import capture_logs
 
+from attempts.lifecycle.services.due import each_due
 from attempts.metrics import TICK_ROWS_FAILED
-from attempts.services.due import each_due
 
 ROWS = [uuid4() for _ in range(4)]
 

@@ -5,10 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from attempts.models import DispatchIntent, QuarantineCase, Receipt, Slot
-from attempts.services.lease_expire import leases_expire
-from governance.models import GovernanceViolation
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.lifecycle.models import Slot
+from attempts.quarantine.models import QuarantineCase
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
     asked,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.guard import AddressRefused, checked_address, is_public, url_check
+from governance.outside.http import AddressRefused, checked_address, is_public, url_check
 
 pytestmark = pytest.mark.unit
 INWARD = [

@@ -10,15 +10,17 @@ from django.db import connection, transaction
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from attempts.models import Attempt, DispatchIntent, QuarantineCase, Receipt, Slot
-from attempts.services.dispatch import attempt_dispatch
-from attempts.services.lease_expire import leases_expire
-from attempts.services.queue import queue_hand_out
-from attempts.services.slots import slots_release
-from governance.gate import gate_shut
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.dispatch import attempt_dispatch
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.execution.services.queue import queue_hand_out
+from attempts.lifecycle.models import Attempt, Slot
+from attempts.lifecycle.services.slots import slots_release
+from attempts.quarantine.models import QuarantineCase
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.sql.send_lock import gate_shut
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, attempt, change, contract, lease_runs_out
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast

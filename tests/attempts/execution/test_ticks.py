@@ -9,20 +9,21 @@ from celery import current_app
 from django.db import connection, transaction
 from django.utils import timezone
 
-from attempts.models import Attempt, AttemptTransition, QuarantineCase, Slot
-from attempts.services import queue, retry
-from attempts.services.lease import attempt_lease, for_worker
-from attempts.services.lease_expire import leases_expire
-from attempts.services.queue import queue_hand_out
-from attempts.services.queue_enter import queue_if_placeless
-from attempts.services.retry import retries_due
-from attempts.services.slots import slots_release
-from attempts.services.transition import transition_apply
-from attempts.tasks import execution
-from governance.insert import insert_together
-from governance.models import LedgerEntry, Organization
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.execution import tasks as execution
+from attempts.execution.services import queue, retry
+from attempts.execution.services.lease import attempt_lease, for_worker
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.execution.services.queue import queue_hand_out
+from attempts.execution.services.retry import retries_due
+from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.lifecycle.services.slots import slots_release
+from attempts.lifecycle.services.transition import queue_if_placeless, transition_apply
+from attempts.quarantine.models import QuarantineCase
+from governance.ledger.models import LedgerEntry
+from governance.sql.insert import insert_together
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
     ask,
@@ -132,7 +133,7 @@ def test_a_poisoned_row_does_not_stop_the_others(cast: Cast, caller: Any) -> Non
 def test_more_poisoned_rows_than_a_page_still_let_the_rest_pass(
     cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attempts.services.lease_expire.PAGE", 1)
+    monkeypatch.setattr("attempts.execution.services.lease_expire.PAGE", 1)
     test_a_poisoned_row_does_not_stop_the_others(cast, caller)
 
 

@@ -10,12 +10,14 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from attempts.models import DispatchIntent, QuarantineCase, Receipt, Slot
-from attempts.services.dispatch import attempt_dispatch
-from attempts.services.lease_expire import leases_expire
-from attempts.services.quarantine_resolve import Order, quarantine_authorize_retry
-from governance.models import GovernanceViolation
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.dispatch import attempt_dispatch
+from attempts.execution.services.lease_expire import leases_expire
+from attempts.lifecycle.models import Slot
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.services.resolve import Order, quarantine_authorize_retry
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, contract, lease_runs_out
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast

@@ -9,16 +9,17 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from attempts.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute, Review
 from attempts.notify.configured import public_url
-from attempts.services.chat_workspace import workspace_connect
-from attempts.services.notify_announce import reviews_announce
-from attempts.services.notify_refresh import cards_refresh
-from attempts.services.notify_route import route_create
-from attempts.services.notify_send import notifications_send
-from attempts.states import NotifyChannel
-from governance.models import User
-from reasoncodes.tenancy import every_tenant
+from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
+from attempts.notify.services.announce import reviews_announce
+from attempts.notify.services.cards import cards_refresh
+from attempts.notify.services.chat_workspace import workspace_connect
+from attempts.notify.services.routes import route_create
+from attempts.notify.services.send import notifications_send
+from attempts.notify.states import NotifyChannel
+from attempts.reviews.models import Review
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.stand_in import (
     CHANNEL,
     SECRET,

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from django.test import Client
 from slack_sdk.signature import SignatureVerifier
 
-from attempts.notify.signature import slack_signature
+from attempts.notify.rules.delivery import slack_signature
 
 TEAM, CHANNEL, TOKEN, SECRET = "T0CLINIC1", "C0REVIEWS", "xoxb-test-token-0001", "signing-secret-0001"
 

@@ -8,13 +8,16 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from attempts.models import Attempt, ChatIdentity, ChatWorkspace, Review
-from attempts.notify.cards import APPROVE, OPEN, REJECT
-from attempts.services.chat_workspace import workspace_connect, workspace_disable
-from governance.models import LedgerEntry, User
-from governance.services.role import person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.notify.models import ChatIdentity, ChatWorkspace
+from attempts.notify.rules.cards import APPROVE, OPEN, REJECT
+from attempts.notify.services.chat_workspace import workspace_connect, workspace_disable
+from attempts.reviews.models import Review
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.people.services.people import person_role_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import BOSS, RITA, SAM, Chat, rows
 from tests.attempts.notify.stand_in import SECRET, TEAM, call_back, click, deliver, signed, submit
 from tests.attempts.reviews.support import (

@@ -13,17 +13,19 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from attempts.models import Attempt, Review
-from attempts.notify.cards import card, escaped
-from attempts.notify.facts import ReviewFacts
-from attempts.notify.letters import letter
-from attempts.services.attempt_cancel import attempt_cancel
-from attempts.services.review_tick import reviews_remind
-from attempts.states import NotifyChannel, NotifyKind, ReviewKind, ReviewStatus
-from governance.documents import default_documents
-from governance.models import User
-from governance.states import RiskTier
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.services.follow_up import attempt_cancel
+from attempts.lifecycle.models import Attempt
+from attempts.notify.rules.cards import card, escaped
+from attempts.notify.rules.facts import ReviewFacts
+from attempts.notify.rules.letters import letter
+from attempts.notify.states import NotifyChannel, NotifyKind
+from attempts.reviews.models import Review
+from attempts.reviews.services.clock import reviews_remind
+from attempts.reviews.states import ReviewKind, ReviewStatus
+from governance.contracts.rules.documents import default_documents
+from governance.contracts.states import RiskTier
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat
 from tests.attempts.notify.stand_in import SlackStandIn
 from tests.attempts.reviews.support import Clinic

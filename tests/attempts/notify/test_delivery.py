@@ -10,18 +10,20 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from attempts.models import ChatWorkspace, Notification, NotificationRoute, Review
-from attempts.notify.delivery import MOST_TRIES, wait_before
-from attempts.selectors.notify import notifications_late
-from attempts.services import notify_refresh, notify_send
-from attempts.services.attempt_cancel import attempt_cancel
-from attempts.services.chat_workspace import workspace_secrets_replace
-from attempts.services.notify_announce import reviews_announce
-from attempts.services.notify_route import route_enable
-from attempts.services.review_tick import reviews_expire, reviews_remind
-from attempts.tasks import notify as tasks
-from governance.models import LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.services.follow_up import attempt_cancel
+from attempts.notify import tasks
+from attempts.notify.models import ChatWorkspace, Notification, NotificationRoute
+from attempts.notify.rules.delivery import MOST_TRIES, wait_before
+from attempts.notify.selectors import notifications_late
+from attempts.notify.services import cards as notify_refresh
+from attempts.notify.services import send as notify_send
+from attempts.notify.services.announce import reviews_announce
+from attempts.notify.services.chat_workspace import workspace_secrets_replace
+from attempts.notify.services.routes import route_enable
+from attempts.reviews.models import Review
+from attempts.reviews.services.clock import reviews_expire, reviews_remind
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat, announced, due_now, rows, send, states
 from tests.attempts.notify.stand_in import CHANNEL, TOKEN
 from tests.attempts.reviews.support import Clinic, at_once, do, set_deadline

@@ -5,11 +5,12 @@ from typing import Any
 
 from django.utils import timezone
 
-from attempts.models import ChatIdentity, ChatWorkspace, NotificationRoute
-from attempts.services.chat_identity import chat_tidy
-from attempts.services.notify_route import route_disable
-from governance.models import LedgerEntry, User
-from reasoncodes.tenancy import every_tenant
+from attempts.notify.models import ChatIdentity, ChatWorkspace, NotificationRoute
+from attempts.notify.services.chat_accounts import chat_tidy
+from attempts.notify.services.routes import route_disable
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat
 from tests.attempts.notify.stand_in import CHANNEL
 from tests.cast import Cast

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from attempts.models import ChatIdentity, ChatLinkCode, ChatWorkspace
-from governance.models import LedgerEntry
-from reasoncodes.tenancy import every_tenant
+from attempts.notify.models import ChatIdentity, ChatLinkCode, ChatWorkspace
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import SAM, Chat
 from tests.attempts.reviews.support import REVIEWER
 from tests.cast import Cast

@@ -10,12 +10,12 @@ from django.core.mail.backends.locmem import EmailBackend
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import Review
-from attempts.services.mail_choice import mail_choose
-from attempts.services.notify_announce import digest_moment, reviews_announce
-from attempts.states import MailMode, NotifyChannel
-from governance.models import User
-from reasoncodes.tenancy import every_tenant
+from attempts.notify.services.announce import digest_moment, reviews_announce
+from attempts.notify.services.chat_accounts import mail_choose
+from attempts.notify.states import MailMode, NotifyChannel
+from attempts.reviews.models import Review
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat, due_now, rows, send, states
 from tests.attempts.reviews.support import do
 

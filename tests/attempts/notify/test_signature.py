@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slack_sdk.signature import SignatureVerifier
 
-from attempts.notify.signature import SKEW_SECONDS, slack_signature, slack_signature_fits
+from attempts.notify.rules.delivery import SKEW_SECONDS, slack_signature, slack_signature_fits
 
 pytestmark = pytest.mark.unit
 NOW = 1_790_000_000

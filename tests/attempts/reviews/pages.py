@@ -6,10 +6,10 @@ from uuid import uuid4
 
 from django.test import Client
 
-from attempts.models import Review
-from attempts.selectors.review import database_now
-from governance.models import User
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import database_now
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import DECLINE, REJECT, TIER
 from tests.cast import Cast
 

@@ -12,14 +12,17 @@ from uuid import uuid4
 from django.db import transaction
 from django.utils import timezone
 
-from attempts.models import Attempt, AttemptTransition, Review, ReviewVote
-from attempts.selectors.review import database_now
-from attempts.services.human_review import human_review_open
-from governance.documents import default_documents
-from governance.models import GovernanceViolation, LedgerEntry, ServiceAccount, User
-from governance.services.api_key import api_key_issue
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt, AttemptTransition
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.selectors.reviews import database_now
+from attempts.reviews.services.human_review import human_review_open
+from governance.contracts.rules.documents import default_documents
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ServiceAccount, User
+from governance.people.services.accounts import api_key_issue
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.factories import ServiceAccountFactory

@@ -7,16 +7,16 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from attempts import handlers
-from attempts.models import Review, ReviewVote
-from attempts.selectors.attempt import attempt_lock
-from attempts.services.human_review import human_review_end
-from attempts.services.review_tick import reviews_expire
-from attempts.services.transition import transition_apply
-from governance.ledger.append import person_commitment
-from governance.models import LedgerEntry
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle import hooks as handlers
+from attempts.lifecycle.selectors.attempts import attempt_lock
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.services.clock import reviews_expire
+from attempts.reviews.services.human_review import human_review_end
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import person_commitment
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     JUDGING,
     RELEASING,

@@ -7,11 +7,11 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from attempts import handlers
-from attempts.services.human_review import human_review_end
-from attempts.services.review_tick import reviews_expire
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle import hooks as handlers
+from attempts.reviews.services.clock import reviews_expire
+from attempts.reviews.services.human_review import human_review_end
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import REVIEWER, actions, ask, at_once, do, set_deadline, status_of, votes
 from tests.cast import Cast
 

@@ -6,13 +6,15 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from attempts.models import Review, ReviewVote
-from attempts.services.review_tick import reviews_remind
-from attempts.tasks import review as tasks
-from governance.models import EnforcementDecision, LedgerEntry, User
-from governance.services.role import person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews import tasks
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.services.clock import reviews_remind
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.people.services.people import person_role_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     REVIEWER,
     Clinic,

@@ -8,10 +8,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from attempts.models import Review
-from governance.models import ReadAccess
-from governance.services.contract import contract_suspend
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import Review
+from governance.contracts.services.contracts import contract_suspend
+from governance.sealing.models import ReadAccess
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, form, many_cases, page
 from tests.attempts.reviews.support import (
     REVIEWER,

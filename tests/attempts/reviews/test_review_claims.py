@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from attempts.models import Review
-from attempts.selectors.review import database_now
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import database_now
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import Clinic, actions, do, problem, set_deadline, status_of, url, violations
 from tests.cast import Cast
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from attempts.models import Delegation, Review, ReviewVote
-from attempts.selectors.review import database_now
-from governance.ledger.append import person_commitment
-from governance.models import LedgerEntry, User
-from governance.services.role import person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import Delegation, Review, ReviewVote
+from attempts.reviews.selectors.reviews import database_now
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import person_commitment
+from governance.people.models import User
+from governance.people.services.people import person_role_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import REVIEWER, Clinic, do, problem, status_of, url, violations, votes
 from tests.cast import Cast
 

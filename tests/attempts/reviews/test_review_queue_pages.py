@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from attempts.models import Review
-from attempts.selectors.review import database_now
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import database_now
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, many_cases, page, shown
 from tests.attempts.reviews.support import REVIEWER, Clinic, ask, set_deadline
 from tests.cast import Cast

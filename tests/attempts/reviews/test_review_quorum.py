@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.review_quorum import Bucket, Quorum, Voice, quorum_of
+from attempts.reviews.rules import Bucket, Quorum, Voice, quorum_of
 
 pytestmark = pytest.mark.unit
 

@@ -9,14 +9,14 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from attempts.selectors.review import review_lock
-from attempts.services.review_tick import reviews_expire
-from governance.models import Shutdown
-from governance.services.role import person_role_take
-from governance.services.shutdown import shutdown_engage, shutdown_release
-from governance.states import ShutdownScope
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.selectors.reviews import review_lock
+from attempts.reviews.services.clock import reviews_expire
+from governance.people.services.people import person_role_take
+from governance.shutdown.models import Shutdown
+from governance.shutdown.services import shutdown_engage, shutdown_release
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     REVIEWER,
     Clinic,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import REVIEWER, Clinic, do, problem, set_deadline, url
 from tests.cast import Cast
 

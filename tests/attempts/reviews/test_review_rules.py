@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.review_quorum import Bucket, Voice
-from attempts.review_rules import (
+from attempts.reviews.rules import (
     WORDS,
+    Bucket,
     Delegated,
     Exclusion,
     Facts,
     Mandate,
+    Voice,
     excluded_people,
     exclusion_of,
     helps,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from attempts.services.attempt_cancel import attempt_cancel
-from attempts.services.human_review import human_review_end
-from attempts.services.review_tick import reviews_expire
-from attempts.states import ReviewKind, ReviewStatus
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.services.follow_up import attempt_cancel
+from attempts.reviews.services.clock import reviews_expire
+from attempts.reviews.services.human_review import human_review_end
+from attempts.reviews.states import ReviewKind, ReviewStatus
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     JUDGING,
     RELEASING,

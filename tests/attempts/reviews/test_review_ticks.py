@@ -9,13 +9,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from attempts.models import Attempt, Review, Slot
-from attempts.selectors.review import database_now
-from attempts.services import review_due
-from attempts.services.review_tick import reviews_expire, reviews_remind
-from attempts.tasks import review as tasks
-from governance.models import LedgerEntry, User
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt, Slot
+from attempts.reviews import tasks
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import database_now
+from attempts.reviews.services import due as review_due
+from attempts.reviews.services.clock import reviews_expire, reviews_remind
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     Clinic,
     actions,

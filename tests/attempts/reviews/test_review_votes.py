@@ -5,15 +5,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from attempts.doorbell import DISPATCH
-from attempts.models import Attempt, Review, ReviewVote
-from governance.models import LedgerEntry, Organization
-from governance.services.contract import contract_retire, contract_suspend
-from governance.services.role import person_role_take
-from governance.services.shutdown import shutdown_engage
-from governance.states import ReadinessVerdict, ShutdownScope
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.states import DISPATCH
+from attempts.reviews.models import Review, ReviewVote
+from governance.contracts.services.contracts import contract_retire, contract_suspend
+from governance.contracts.states import ReadinessVerdict
+from governance.ledger.models import LedgerEntry
+from governance.people.services.people import person_role_take
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     REVIEWER,
     Clinic,

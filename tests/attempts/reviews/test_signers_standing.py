@@ -8,12 +8,16 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from attempts.models import Attempt, DispatchIntent, QuarantineCase, Review
-from attempts.services.transition import transition_apply
-from governance.models import LedgerEntry, User
-from governance.services.role import person_role_give, person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from attempts.execution.models import DispatchIntent
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.people.services.people import person_role_give, person_role_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract, documents, retry_becomes_due
 from tests.attempts.reviews.support import REVIEWER, Clinic, at_once, do, last_move, problem, status_of, url
 from tests.cast import Cast

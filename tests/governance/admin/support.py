@@ -7,13 +7,16 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from governance.insert import insert_together
-from governance.ledger.append import ledger_entry_build
-from governance.models import Contract, EnforcementDecision, User
-from governance.selectors import credential_for_secret, intake_facts
-from governance.services.decision import Computed, decision_compute, decision_row
-from reasoncodes.actors import Actor
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors.arrival import intake_facts
+from governance.enforcement.services import Computed, decision_compute, decision_row
+from governance.ledger.services import ledger_entry_build
+from governance.people.models import User
+from governance.people.selectors import credential_for_secret
+from governance.sql.insert import insert_together
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 ACTION_OF = {"allow": "decision.allowed", "needs_approval": "decision.held", "deny": "decision.denied"}

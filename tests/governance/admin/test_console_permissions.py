@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from governance.models import Contract, Policy, Shutdown
-from governance.services.policy import policy_create
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract
+from governance.policies.models import Policy
+from governance.policies.services import policy_create
+from governance.shutdown.models import Shutdown
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, make_decisions, page
 from tests.governance.support import row_counts

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.admin.json_text import JsonTextError, differences, marked_lines, parse, pretty
-from governance.admin.policy_diff import rules_diff
+from governance.console.admin.forms import JsonTextError, differences, marked_lines, parse, pretty
+from governance.policies.admin.policies import rules_diff
 
 pytestmark = pytest.mark.unit
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from governance.models import LedgerVerification
-from governance.services.witness_push import witness_push
-from governance.tasks import ledger_verify
-from governance.witnesses import witness_from
+from governance.sealing.configured import witness_from
+from governance.sealing.models import LedgerVerification
+from governance.sealing.services.witnesses import witness_push
+from governance.sealing.tasks import ledger_verify
 from tests.cast import Cast
 from tests.governance.admin.support import browser
 from tests.governance.ledger.record import sealed, tampered, witness_in, witnessed

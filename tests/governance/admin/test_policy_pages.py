@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from governance.models import Policy
-from governance.services.policy import policy_create
-from reasoncodes.tenancy import every_tenant
+from governance.policies.models import Policy
+from governance.policies.services import policy_create
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, make_decisions, page
 from tests.governance.support import row_counts

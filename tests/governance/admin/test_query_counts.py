@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import make_decisions, page
 from tests.governed import AT, approve, make_contract, make_policy, open_contract

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from governance.documents import AREAS, area
-from governance.models import Contract, ContractDocument, GovernanceViolation, LedgerEntry, ReadinessDecision
-from governance.selectors import readiness_board
-from governance.services.contract import contract_change, contract_new_version
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
+from governance.contracts.rules.documents import AREAS, area
+from governance.contracts.selectors import readiness_board
+from governance.contracts.services.contracts import contract_change, contract_new_version
+from governance.ledger.models import LedgerEntry
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, page
 from tests.governed import AT, approve, make_contract, open_contract

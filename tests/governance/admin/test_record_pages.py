@@ -4,9 +4,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from governance.models import RegionProfile
-from governance.services.region_profile import region_profiles_adopt
-from reasoncodes.tenancy import every_tenant
+from governance.regions.models import RegionProfile
+from governance.regions.services import region_profiles_adopt
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, make_decisions, page
 from tests.governance.support import row_counts

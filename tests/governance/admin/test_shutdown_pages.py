@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from governance.models import GovernanceViolation, Organization, Shutdown
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.tenancy import every_tenant
+from governance.shutdown.models import Shutdown
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from governance.tenancy.models import Organization
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, page
 from tests.governed import AT, open_contract

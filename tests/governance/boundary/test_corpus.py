@@ -2,8 +2,8 @@
 
 import pytest
 
-from governance.boundary import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
-from governance.boundary.detectors import DETECTORS
+from governance.boundary.rules import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
+from governance.boundary.rules.detectors import DETECTORS
 from tests.governance.boundary.corpus import ACCEPTED, REFUSED
 
 pytestmark = pytest.mark.unit

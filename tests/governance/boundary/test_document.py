@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from governance.boundary import (
+from governance.boundary.rules import (
     DEFAULT_DOCUMENT,
     BoundaryDocumentError,
     BoundaryPolicy,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from governance.boundary import BoundaryPolicy, Finding, inspect_metadata
-from governance.boundary.findings import MAX_FINDINGS, MESSAGES
+from governance.boundary.rules import BoundaryPolicy, Finding, inspect_metadata
+from governance.boundary.rules.findings import MAX_FINDINGS, MESSAGES
 
 pytestmark = pytest.mark.unit
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.boundary import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
-from governance.boundary.checksums import luhn
-from governance.boundary.detectors import DETECTORS, Subject, tripped
-from governance.boundary.findings import MESSAGES
-from governance.boundary.keys import key_facts
-from governance.boundary.text import normalise
+from governance.boundary.rules import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
+from governance.boundary.rules.checksums import luhn
+from governance.boundary.rules.detectors import DETECTORS, Subject, tripped
+from governance.boundary.rules.findings import MESSAGES
+from governance.boundary.rules.keys import key_facts
+from governance.boundary.rules.text import normalise
 from tests.governance.boundary.corpus import ACCEPTED, REFUSED
 from tests.properties import examples
 

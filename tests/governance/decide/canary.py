@@ -9,7 +9,7 @@ from typing import Any
 
 from config.logs import logging_settings
 from config.metrics import render_metrics
-from governance.valkey import valkey
+from governance.outside.valkey import valkey
 from tests.governance.support import everything_stored
 
 MARK = "zx81q"

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from governance.models import GovernanceViolation, LedgerEntry, Organization
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.tenancy.models import Organization
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 
 INTAKE = "/api/v1/execution/close-case/1/attempts"
 RATIONALE = {"rationale": "Looked at it", "evidence_ref": "doc-4711"}

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from rest_framework.test import APIClient
 
-from governance.documents import default_documents
+from governance.contracts.rules.documents import default_documents
 from tests.cast import Cast
 from tests.governance.decide.canary import TRACES, VALUES, everything_logged, places, traces_in
 from tests.governance.decide.support import INTAKE, RATIONALE

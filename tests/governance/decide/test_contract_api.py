@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from governance.documents import AREAS, default_documents
-from governance.models import Contract, ContractDocument, LedgerEntry, Note
-from reasoncodes.tenancy import every_tenant
+from governance.boundary.models import Note
+from governance.contracts.models import Contract, ContractDocument
+from governance.contracts.rules.documents import AREAS, default_documents
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions, problem, violations
 from tests.governed import approve, make_contract, make_policy, open_contract

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from governance.models import EnforcementDecision, Snapshot
-from governance.services.decision import decision_replay
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision, Snapshot
+from governance.enforcement.services import decision_replay
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import INTAKE, intake
 from tests.governance.decide.test_replay import tamper

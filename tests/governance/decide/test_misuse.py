@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from governance.documents import default_documents
-from governance.models import LedgerEntry, ServiceAccount
-from governance.services.service_account import service_account_reinstate
-from governance.throttling import STRIKES
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.rules.documents import default_documents
+from governance.ledger.models import LedgerEntry
+from governance.outside.valkey import valkey
+from governance.people.models import ServiceAccount
+from governance.people.services.accounts import service_account_reinstate
+from governance.throttles.services import STRIKES
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import INTAKE, intake, problem
 from tests.governed import open_contract

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.other_process import OtherProcess
 from tests.governance.decide.support import INTAKE, RATIONALE

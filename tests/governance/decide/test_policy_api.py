@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from governance.models import EnforcementDecision, LedgerEntry, Policy
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.policies.models import Policy
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions, intake, problem, violations
 from tests.governed import ALLOW, DENY, HOLD, make_policy, open_contract

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from governance.models import Contract, LedgerEntry, Policy, ReadinessDecision, Shutdown
-from governance.selectors import readiness_board
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract, ReadinessDecision
+from governance.contracts.selectors import readiness_board
+from governance.ledger.models import LedgerEntry
+from governance.policies.models import Policy
+from governance.shutdown.models import Shutdown
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import RATIONALE
 from tests.governance.support import in_parallel

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from governance.documents import AREAS, default_documents
-from governance.models import Contract, LedgerEntry, ReadinessDecision
-from governance.services.contract import contract_change
-from governance.services.role import person_role_take
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.models import Contract, ReadinessDecision
+from governance.contracts.rules.documents import AREAS, default_documents
+from governance.contracts.services.contracts import contract_change
+from governance.ledger.models import LedgerEntry
+from governance.people.services.people import person_role_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import RATIONALE, actions, intake, problem, violations
 from tests.governance.support import everything_stored

@@ -9,13 +9,15 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance.canonical import canonical_sha256
-from governance.documents import default_documents
-from governance.models import EnforcementDecision, LedgerEntry, RegionProfile, Snapshot
-from governance.regions import load_profiles
-from governance.services.decision import decision_replay
-from governance.services.region_profile import region_profiles_adopt
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.rules.documents import default_documents
+from governance.enforcement.models import EnforcementDecision, Snapshot
+from governance.enforcement.services import decision_replay
+from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.entry import canonical_sha256
+from governance.regions.models import RegionProfile
+from governance.regions.rules import load_profiles
+from governance.regions.services import region_profiles_adopt
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import OrganizationFactory
 from tests.governance.decide.support import intake, problem
@@ -41,7 +43,7 @@ def other_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     def use(data: dict[str, Any]) -> None:
         file = tmp_path / "profiles.json"
         file.write_text(json.dumps(data), encoding="utf-8")
-        monkeypatch.setattr("governance.regions.load.PROFILE_FILE", file)
+        monkeypatch.setattr("governance.regions.rules.load.PROFILE_FILE", file)
         load_profiles.cache_clear()
         forget_the_database()
 

@@ -8,9 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.db import connection
 
-from governance.models import EnforcementDecision
-from governance.selectors import snapshot_load
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision, snapshot_load
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import intake
 from tests.governed import ALLOW, DENY, HOLD, open_contract

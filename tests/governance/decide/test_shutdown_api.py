@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from governance.models import LedgerEntry, Note, Shutdown
-from reasoncodes.tenancy import every_tenant
+from governance.boundary.models import Note
+from governance.ledger.models import LedgerEntry
+from governance.shutdown.models import Shutdown
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import actions, intake, problem, violations
 from tests.governance.support import everything_stored

@@ -12,13 +12,14 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bench.record import record
-from governance.canonical import canonical_sha256
-from governance.enforcement import decision_document, evaluate
-from governance.models import EnforcementDecision, Policy
-from governance.services.decision import stored_environment
-from governance.services.simulation import PROGRESS_EVERY, Change, Tally, policy_simulate
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.rules import decision_document, evaluate
+from governance.enforcement.services import stored_environment
+from governance.ledger.rules.entry import canonical_sha256
+from governance.policies.models import Policy
+from governance.policies.services import PROGRESS_EVERY, Change, Tally, policy_simulate
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import intake, problem
 from tests.governance.decide.volume import copies
@@ -123,7 +124,7 @@ def test_a_policy_that_ran_too_long_then_does_not_count_against_the_draft(
 def test_the_stream_shows_changes_progress_and_a_summary(
     cast: Cast, operator: Any, recorded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("governance.services.simulation.PROGRESS_EVERY", 2)
+    monkeypatch.setattr("governance.policies.services.PROGRESS_EVERY", 2)
     answer = simulate(operator, make_policy(cast, rules=MIXED, publish=False), HTTP_ACCEPT=NDJSON)
     assert (answer.status_code, answer["Content-Type"], answer["X-Accel-Buffering"]) == (200, NDJSON, "no")
     found = lines_of(answer)

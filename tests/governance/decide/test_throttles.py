@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
-from attempts.models import Attempt, IdempotencyRecord
-from governance.documents import default_documents
-from governance.models import EnforcementDecision, Organization, User
-from governance.services.api_key import api_key_issue
-from governance.throttling import PREFIX, Limit, strike, throttle_take
-from governance.valkey import valkey
-from reasoncodes.actors import SYSTEM
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt
+from governance.contracts.rules.documents import default_documents
+from governance.enforcement.models import EnforcementDecision
+from governance.outside.valkey import valkey
+from governance.people.models import User
+from governance.people.services.accounts import api_key_issue
+from governance.tenancy.models import Organization
+from governance.throttles.services import PREFIX, Limit, strike, throttle_take
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ServiceAccountFactory
 from tests.governance.decide.support import intake, problem

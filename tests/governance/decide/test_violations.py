@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from governance.errors import RecordImmutable
-from governance.models import EnforcementDecision, GovernanceViolation, LedgerEntry
-from governance.services.violation import violation_record
-from governance.throttling import STRIKES
-from governance.valkey import valkey
-from reasoncodes.tenancy import every_tenant
+from governance.enforcement.models import EnforcementDecision
+from governance.ledger.models import LedgerEntry
+from governance.outside.valkey import valkey
+from governance.throttles.services import STRIKES
+from governance.violations.errors import RecordImmutable
+from governance.violations.models import GovernanceViolation
+from governance.violations.services import violation_record
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import RATIONALE, intake, problem, violations
 from tests.governed import AT, make_contract, open_contract

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from governance.documents import (
+from governance.contracts.rules.documents import (
     AREAS,
     ENVELOPE_FIELDS,
     FINAL_STATES,
@@ -20,8 +20,8 @@ from governance.documents import (
     validate_document,
     validate_documents,
 )
-from governance.documents.areas.regional_compliance import REGION_CODES
-from governance.regions import load_profiles
+from governance.contracts.rules.documents.areas.regional_compliance import REGION_CODES
+from governance.regions.rules import load_profiles
 
 pytestmark = pytest.mark.unit
 

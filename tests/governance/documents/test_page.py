@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from governance.documents import AREAS, OWNER_GROUPS, Area, cross_rules, rules
+from governance.contracts.rules.documents import AREAS, OWNER_GROUPS, Area, cross_rules, rules
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.documents import (
+from governance.contracts.rules.documents import (
     AREAS,
     DocumentProblem,
     default_documents,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from governance.documents import UnknownAreaError, area, default_documents, validate_document
+from governance.contracts.rules.documents import UnknownAreaError, area, default_documents, validate_document
 
 pytestmark = pytest.mark.unit
 

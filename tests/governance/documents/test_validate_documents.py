@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from governance.documents import default_documents, validate_documents
+from governance.contracts.rules.documents import default_documents, validate_documents
 
 pytestmark = pytest.mark.unit
 

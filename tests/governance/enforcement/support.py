@@ -3,10 +3,10 @@
 from copy import deepcopy
 from typing import Any
 
-from governance.canonical import canonical_bytes, canonical_sha256
-from governance.documents import default_documents
-from governance.enforcement import Decision, Environment, EvaluatorResult, decision_document
-from governance.regions import load_profiles, merge, tighten
+from governance.contracts.rules.documents import default_documents
+from governance.enforcement.rules import Decision, Environment, EvaluatorResult, decision_document
+from governance.ledger.rules.entry import canonical_bytes, canonical_sha256
+from governance.regions.rules import load_profiles, merge, tighten
 
 ORGANIZATION = "0197a3c2-6f00-7a11-8b22-3c4d5e6f7081"
 REMOVE = ...

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.canonical import canonical_bytes
-from governance.enforcement import (
+from governance.enforcement.rules import (
     Environment,
     Verdict,
     decision_document,
@@ -21,6 +20,7 @@ from governance.enforcement import (
     results_from_document,
     storable_request,
 )
+from governance.ledger.rules.entry import canonical_bytes
 from tests.governance.enforcement.generators import REQUEST_CHANGES, WORSE
 from tests.governance.enforcement.support import RULES, as_bytes, changed, environment, policy, request
 from tests.properties import examples

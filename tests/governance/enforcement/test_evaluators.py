@@ -4,13 +4,7 @@ from typing import Any
 
 import pytest
 
-from governance.enforcement import (
-    EVALUATORS,
-    Approval,
-    Verdict,
-    decision_document,
-    evaluate,
-)
+from governance.enforcement.rules import EVALUATORS, Approval, Verdict, decision_document, evaluate
 from reasoncodes.codes import EMITTED
 from tests.governance.enforcement.support import (
     REMOVE,

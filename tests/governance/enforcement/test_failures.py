@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from governance.enforcement import EVALUATORS, SLOWEST_SECONDS, Environment, evaluate, storable_request
+from governance.enforcement.rules import EVALUATORS, SLOWEST_SECONDS, Environment, evaluate, storable_request
 from tests.governance.enforcement.support import as_bytes, environment, request, result_of
 
 pytestmark = pytest.mark.unit

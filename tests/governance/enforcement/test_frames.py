@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.canonical import canonical_bytes, canonical_sha256
-from governance.enforcement import decision_document, evaluate, storable_request
-from governance.enforcement.frames import Framed, frame, framed_environment, framed_request
-from governance.services.snapshot import frame_sha256
+from governance.enforcement.rules import decision_document, evaluate, storable_request
+from governance.enforcement.rules.frames import Framed, frame, framed_environment, framed_request
+from governance.enforcement.services import frame_sha256
+from governance.ledger.rules.entry import canonical_bytes, canonical_sha256
 from tests.governance.enforcement.generators import REQUEST_CHANGES, WORSE
 from tests.governance.enforcement.support import REMOVE, changed, environment, request
 

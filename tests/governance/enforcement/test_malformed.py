@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.enforcement import Environment, Verdict, evaluate, request_problems, storable_request
+from governance.enforcement.rules import Environment, Verdict, evaluate, request_problems, storable_request
 from tests.governance.enforcement.generators import JSON, PATHS
 from tests.governance.enforcement.support import REMOVE, as_bytes, changed, environment, request
 from tests.properties import examples

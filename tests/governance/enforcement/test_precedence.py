@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from governance.enforcement import EVALUATORS, EvaluatorResult, Verdict, evaluate
-from governance.enforcement.precedence import winning
+from governance.enforcement.rules import EVALUATORS, EvaluatorResult, Verdict, evaluate
+from governance.enforcement.rules.precedence import winning
 from tests.governance.enforcement.support import changed, environment, request
 
 pytestmark = pytest.mark.unit

@@ -5,12 +5,12 @@ from itertools import combinations
 
 import pytest
 
-from governance.canonical import canonical_sha256
-from governance.enforcement import evaluate
-from governance.enforcement.policy_rules import compile_policy
-from governance.enforcement.region_terms import compile_region
-from governance.enforcement.snapshots import MAX_CACHED, SnapshotCache, SnapshotMalformed, SnapshotMismatch
-from governance.regions import load_profiles, merge, residency_allows
+from governance.enforcement.rules import evaluate
+from governance.enforcement.rules.policy_rules import compile_policy
+from governance.enforcement.rules.region_terms import compile_region
+from governance.enforcement.rules.snapshots import MAX_CACHED, SnapshotCache, SnapshotMalformed, SnapshotMismatch
+from governance.ledger.rules.entry import canonical_sha256
+from governance.regions.rules import load_profiles, merge, residency_allows
 from tests.governance.enforcement.support import as_bytes, environment, policy, request
 
 pytestmark = pytest.mark.unit

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.boundary import inspect_reference
-from governance.canonical import canonical_bytes
-from governance.enforcement import boundary_findings, evaluate, storable_request, withhold
-from governance.enforcement.inspection import _plainly_harmless
+from governance.boundary.rules import inspect_reference
+from governance.enforcement.rules import boundary_findings, evaluate, storable_request, withhold
+from governance.enforcement.rules.inspection import _plainly_harmless
+from governance.ledger.rules.entry import canonical_bytes
 from tests.governance.enforcement.generators import REFERENCES, REQUEST_CHANGES
 from tests.governance.enforcement.support import as_bytes, changed, environment, request, result_of
 from tests.properties import examples

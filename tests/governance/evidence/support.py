@@ -7,11 +7,11 @@ from uuid import UUID
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from governance.models import EvidenceBundle
-from governance.services.evidence_build import evidence_build
-from governance.services.evidence_request import evidence_request
-from governance.states import EvidenceKind
-from reasoncodes.tenancy import every_tenant
+from governance.evidence.models import EvidenceBundle
+from governance.evidence.services.build import evidence_build
+from governance.evidence.services.request import evidence_request
+from governance.evidence.states import EvidenceKind
+from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 from tests.attempts.reviews.support import Clinic, do
 from tests.attempts.test_intake import body, post

@@ -6,7 +6,14 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from governance.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, inclusion_proof, verifier_key
+from governance.sealing.rules.merkle import (
+    Checkpoint,
+    checkpoint_sign,
+    extend,
+    frontier_root,
+    inclusion_proof,
+    verifier_key,
+)
 from sdk import holdpoint_verify as verifier
 
 NAME = "holdpoint.test/ledger"

@@ -12,14 +12,15 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import connection
 from django.utils import timezone
 
-from governance.evidence import recompute
-from governance.models import EvidenceBundle, LedgerEntry, PersonReference
-from governance.selectors.evidence import bundles_due, entries_sealed
-from governance.services.evidence_build import MOST_TRIES, bundle_bytes
-from governance.services.evidence_collect import draft_read
-from governance.states import EvidenceKind
-from governance.tasks import evidence_resume
-from reasoncodes.tenancy import every_tenant
+from governance.evidence.models import EvidenceBundle
+from governance.evidence.rules import recompute
+from governance.evidence.selectors import bundles_due, entries_sealed
+from governance.evidence.services.build import MOST_TRIES, bundle_bytes, draft_read
+from governance.evidence.states import EvidenceKind
+from governance.evidence.tasks import evidence_resume
+from governance.ledger.models import LedgerEntry
+from governance.people.models import PersonReference
+from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 from tests.cast import Cast
 from tests.governance.evidence.support import (

@@ -15,10 +15,13 @@ from django.core.files.storage import storages
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from governance.documents import OWNER_GROUPS
-from governance.models import EvidenceBundle, GovernanceViolation, LedgerEntry, User
-from governance.states import EvidenceKind
-from reasoncodes.tenancy import every_tenant
+from governance.contracts.rules.documents import OWNER_GROUPS
+from governance.evidence.models import EvidenceBundle
+from governance.evidence.states import EvidenceKind
+from governance.ledger.models import LedgerEntry
+from governance.people.models import User
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast

@@ -7,10 +7,12 @@ import pytest
 from django.core.files.storage import storages
 from django.utils import timezone
 
-from governance.models import EvidenceBundle, LedgerEntry, ReadAccess
-from governance.services.evidence_erase import evidence_remove
-from governance.tasks import evidence_resume
-from reasoncodes.tenancy import every_tenant
+from governance.evidence.models import EvidenceBundle
+from governance.evidence.services.bundles import evidence_remove
+from governance.evidence.tasks import evidence_resume
+from governance.ledger.models import LedgerEntry
+from governance.sealing.models import ReadAccess
+from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 from tests.cast import Cast
 from tests.governance.evidence.support import build, built, fresh, request, stored

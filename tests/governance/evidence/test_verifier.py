@@ -12,7 +12,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from governance.evidence import Collected, Material, Subject, content_files
+from governance.evidence.rules import Collected, Material, Subject, content_files
 from sdk import holdpoint_verify as verifier
 from tests.governance.evidence import synthetic
 from tests.governance.evidence.synthetic import KEY, OTHER_KEY, PUBLIC, bundle, content, entry, rewritten

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from uuid import UUID
 
-from governance.canonical import canonical_bytes
-from governance.ledger.entry import FORMAT
+from governance.ledger.rules.entry import FORMAT, canonical_bytes
 
 
 @dataclass(frozen=True, slots=True)

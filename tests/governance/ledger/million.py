@@ -9,11 +9,11 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from governance.ledger.append import ledger_entry_build
-from governance.models import LedgerEntry
-from governance.services.seal import ledger_seal
-from reasoncodes.actors import SYSTEM
-from reasoncodes.ids import uuid7
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_entry_build
+from governance.sealing.services.seal import ledger_seal
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
 from tests.governance.ledger.sealing import KEY
 
 COLUMNS = [field.attname for field in LedgerEntry._meta.concrete_fields]

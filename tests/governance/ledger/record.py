@@ -11,12 +11,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from governance.ledger.append import ledger_append
-from governance.models import LedgerCheckpoint, LedgerEntry
-from governance.services.witness_push import witness_push
-from governance.witnesses.file import FileWitness
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_append
+from governance.sealing.adapters.file import FileWitness
+from governance.sealing.models import LedgerCheckpoint
+from governance.sealing.services.witnesses import witness_push
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.sealing import seal_all
 
 

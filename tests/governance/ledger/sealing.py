@@ -5,10 +5,11 @@ import time
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.utils import timezone
 
-from governance.ledger.keys import SealingKey
-from governance.models import LedgerEntry, LedgerLeaf
-from governance.services.seal import ledger_seal_all
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.sealing.models import LedgerLeaf
+from governance.sealing.rules.signing import SealingKey
+from governance.sealing.services.seal import ledger_seal_all
+from reasoncodes.base.tenancy import every_tenant
 
 KEY = SealingKey("holdpoint.test/ledger", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 

@@ -12,21 +12,21 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import DispatchIntent
+from attempts.execution.models import DispatchIntent
 from config.heartbeat import heartbeat_beat
 from config.startup import ledger_checked
-from governance.deny_mode import ledger_guard
-from governance.ledger.configured import known_keys
-from governance.models import LedgerCheckpoint, LedgerEntry, LedgerEpoch, Shutdown
-from governance.selectors.epoch import epoch_current, ledger_denial
-from governance.services.epoch import epoch_begin
-from governance.services.shutdown import shutdown_release
-from governance.tasks import ledger_check, ledger_seal, witnesses_push
-from governance.witnesses import witnesses_configured
-from governance.witnesses.file import FileWitness
-from reasoncodes.actors import Actor, ActorKind
-from reasoncodes.errors import InvalidInput, ScopeMissing, WrongState
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.sealing.adapters.file import FileWitness
+from governance.sealing.configured import known_keys, witnesses_configured
+from governance.sealing.models import LedgerCheckpoint, LedgerEpoch
+from governance.sealing.selectors.witnesses import epoch_current, ledger_denial
+from governance.sealing.services.epoch import epoch_begin
+from governance.sealing.tasks import ledger_check, ledger_guard, ledger_seal, witnesses_push
+from governance.shutdown.models import Shutdown
+from governance.shutdown.services import shutdown_release
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import InvalidInput, ScopeMissing, WrongState
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, contract
 from tests.cast import Cast
 from tests.governance.ledger.record import append, head, sealed, tampered, verify, witness_in, witnessed

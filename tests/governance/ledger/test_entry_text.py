@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.ledger.entry import EntryText, entry_hash_of_text
+from governance.ledger.rules.entry import EntryText, entry_hash_of_text
 from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 
 pytestmark = pytest.mark.unit

@@ -8,12 +8,13 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from governance.ledger.append import ledger_append
-from governance.merkle import checkpoint_verify, leaf_hash
-from governance.models import LedgerEntry, LedgerKey
-from governance.tasks import ledger_seal as seal_task
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_append
+from governance.sealing.models import LedgerKey
+from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash
+from governance.sealing.tasks import ledger_seal as seal_task
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.record import verify
 from tests.governance.ledger.sealing import seal_all

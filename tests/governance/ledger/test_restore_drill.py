@@ -11,13 +11,13 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from attempts.models import Attempt
+from attempts.lifecycle.models import Attempt
 from config.embedded.postgres_cluster import binaries, clean_environment
 from config.heartbeat import heartbeat_beat
 from config.startup import ledger_checked
-from governance.selectors.epoch import ledger_denial
-from governance.tasks import ledger_seal, witnesses_push
-from reasoncodes.tenancy import every_tenant
+from governance.sealing.selectors.witnesses import ledger_denial
+from governance.sealing.tasks import ledger_seal, witnesses_push
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, contract
 from tests.cast import Cast
 from tests.governance.ledger.record import head, verify, witness_in

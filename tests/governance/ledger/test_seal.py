@@ -9,13 +9,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import connection, transaction
 from django.utils import timezone
 
-from governance.ledger.append import ledger_append
-from governance.ledger.keys import SealingKey
-from governance.merkle import checkpoint_verify, extend, frontier_root, leaf_hash
-from governance.models import LedgerCheckpoint, LedgerEntry, LedgerKey, LedgerLeaf, LedgerNode
-from governance.services.seal import ledger_seal, ledger_seal_all
-from reasoncodes.actors import SYSTEM
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_append
+from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
+from governance.sealing.rules.merkle import checkpoint_verify, extend, frontier_root, leaf_hash
+from governance.sealing.rules.signing import SealingKey
+from governance.sealing.services.seal import ledger_seal, ledger_seal_all
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.sealing import KEY, seal_all
 
 pytestmark = pytest.mark.django_db(transaction=True)

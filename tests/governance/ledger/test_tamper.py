@@ -17,11 +17,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import connection
 
-from governance.ledger.keys import SealingKey
-from governance.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
-from governance.merkle.checkpoint import public_bytes
-from governance.models import LedgerCheckpoint, LedgerEntry, LedgerKey, LedgerLeaf
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf
+from governance.sealing.rules.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
+from governance.sealing.rules.merkle.checkpoint import public_bytes
+from governance.sealing.rules.signing import SealingKey
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 from tests.governance.ledger.record import append, head, sealed, tampered, verify, witness_in, witnessed

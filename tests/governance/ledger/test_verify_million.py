@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from bench.record import record
-from governance.models import LedgerLeaf
-from reasoncodes.tenancy import every_tenant
+from governance.sealing.models import LedgerLeaf
+from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.million import all_sealed, entries_copied
 from tests.governance.ledger.record import tampered
 

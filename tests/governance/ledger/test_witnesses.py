@@ -12,13 +12,13 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.utils import timezone
 
-from governance.models import LedgerCheckpoint, LedgerLeaf, WitnessReceipt
-from governance.selectors.witness import witness_standing
-from governance.services.witness_push import witness_push
-from governance.tasks import witnesses_push
-from governance.witnesses import Witness, WitnessFailed, witness_from, witnesses_configured
-from governance.witnesses.configured import witness_entries
-from governance.witnesses.file import FileWitness
+from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.adapters.file import FileWitness
+from governance.sealing.configured import witness_entries, witness_from, witnesses_configured
+from governance.sealing.models import LedgerCheckpoint, LedgerLeaf, WitnessReceipt
+from governance.sealing.selectors.witnesses import witness_standing
+from governance.sealing.services.witnesses import witness_push
+from governance.sealing.tasks import witnesses_push
 from tests.governance.ledger.record import append, head, sealed, verify, witness_in, witnessed
 from tests.governance.ledger.sealing import KEY, seal_all
 

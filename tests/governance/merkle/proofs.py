@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from governance.merkle.checkpoint import ED25519, CheckpointInvalid, base64_read, key_id
-from governance.merkle.hashing import node_hash
+from governance.sealing.rules.merkle.checkpoint import ED25519, CheckpointInvalid, base64_read, key_id
+from governance.sealing.rules.merkle.hashing import node_hash
 
 
 class ProofInvalid(ValueError):

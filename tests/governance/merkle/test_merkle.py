@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from governance.merkle import (
+from governance.sealing.rules.merkle import (
     EMPTY_ROOT,
     Checkpoint,
     checkpoint_sign,
@@ -21,8 +21,8 @@ from governance.merkle import (
     node_hash,
     verifier_key,
 )
-from governance.merkle.checkpoint import CheckpointInvalid
-from governance.merkle.tree import frontier_nodes
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.rules.merkle.tree import frontier_nodes
 from tests.governance.merkle.proofs import ProofInvalid, consistency_verify, inclusion_verify, verifier_key_read
 
 pytestmark = pytest.mark.unit

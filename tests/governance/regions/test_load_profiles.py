@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import rfc8785
 
-from governance.regions import (
+from governance.regions.rules import (
     ProfilesInvalidError,
     RegionError,
     RegionUnsetError,

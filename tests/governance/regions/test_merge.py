@@ -7,8 +7,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.documents import area
-from governance.regions import (
+from governance.contracts.rules.documents import area
+from governance.regions.rules import (
     EffectiveProfile,
     Profile,
     RegionUnsetError,
@@ -18,7 +18,7 @@ from governance.regions import (
     residency_allows,
     tighten,
 )
-from governance.regions.terms import DURING_RETENTION, RESIDENCY_LEVELS, combine
+from governance.regions.rules.terms import DURING_RETENTION, RESIDENCY_LEVELS, combine
 
 from .made_up import PLACES, profiles
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from governance.regions import Profile, load_profiles
+from governance.regions.rules import Profile, load_profiles
 
 pytestmark = pytest.mark.unit
 

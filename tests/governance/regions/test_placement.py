@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.regions import load_profiles, merge, residency_allows
-from governance.regions.merge import EffectiveProfile
-from governance.regions.profile import profile_from
+from governance.regions.rules import load_profiles, merge, residency_allows
+from governance.regions.rules.merge import EffectiveProfile
+from governance.regions.rules.profile import profile_from
 
 from .made_up import CODES, shipped
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.regions import Profile, load_profiles, merge, retention_until, tighten
+from governance.regions.rules import Profile, load_profiles, merge, retention_until, tighten
 
 from .made_up import profiles
 

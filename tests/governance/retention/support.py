@@ -10,14 +10,14 @@ import pytest
 from django.utils import timezone
 from time_machine import travel
 
-from attempts.models import Attempt
-from governance.models import ErasureItem, ErasureOrder, LedgerEntry, LegalHold
-from governance.services.erasure import erasure_work
-from governance.services.legal_hold import legal_hold_place
-from governance.services.purge import purge_order
-from governance.states import HoldScope
-from reasoncodes.actors import Actor
-from reasoncodes.tenancy import every_tenant
+from attempts.lifecycle.models import Attempt
+from governance.ledger.models import LedgerEntry
+from governance.retention.models import ErasureItem, ErasureOrder, LegalHold
+from governance.retention.services.erasure import erasure_work, purge_order
+from governance.retention.services.legal_hold import legal_hold_place
+from governance.retention.states import HoldScope
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract
 from tests.cast import Cast
 from tests.governed import DENY

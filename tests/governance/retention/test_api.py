@@ -10,9 +10,10 @@ from django.test import override_settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from governance import tasks
-from governance.models import DeletionRequest, ExportRequest, GovernanceViolation
-from reasoncodes.tenancy import every_tenant
+from governance.retention.models import DeletionRequest, ExportRequest
+from governance.retention.tasks import export_build, exports_expire
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import contract
 from tests.cast import Cast
 from tests.governance.retention.support import RECENT, Clinic
@@ -202,7 +203,7 @@ def test_an_export_is_built_downloaded_and_gone(cast: Cast, tmp_path: Path) -> N
         assert (asked.status_code, asked["Location"]) == (202, f"{EXPORTS}/{asked.json()['id']}")
         address = asked["Location"]
         assert problem(auditor.get(f"{address}/download")) == (409, "export-not-ready")
-        tasks.export_build(asked.json()["id"])
+        export_build(asked.json()["id"])
         assert auditor.get(address).json()["state"] == "ready"
         answer = auditor.get(f"{address}/download")
         assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
@@ -211,6 +212,6 @@ def test_an_export_is_built_downloaded_and_gone(cast: Cast, tmp_path: Path) -> N
         with every_tenant():
             ExportRequest.objects.update(expires_at=timezone.now())
         assert problem(auditor.get(f"{address}/download")) == (410, "export-gone")
-        tasks.exports_expire()
+        exports_expire()
         assert auditor.get(address).json()["state"] == "expired"
         assert list(tmp_path.rglob("*.zip")) == []

@@ -6,12 +6,13 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from governance import tasks
-from governance.models import ErasureItem, ErasureOrder, LedgerEntry
-from governance.services import erasure
-from governance.services.erasure import erase_one, erasures_due
-from reasoncodes.actors import Actor
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.retention.models import ErasureItem, ErasureOrder
+from governance.retention.services import erasure
+from governance.retention.services.erasure import erase_one, erasures_due
+from governance.retention.tasks import erasures_resume
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import Clinic, attempt, results
 
@@ -43,7 +44,7 @@ def test_each_item_is_a_transaction_of_its_own_and_the_tick_goes_on() -> None:
         assert erasures_due() == []
         ErasureOrder.objects.update(resume_at=timezone.now())
         assert erasures_due() == [order.id]
-    tasks.erasures_resume()
+    erasures_resume()
     assert [attempt(one).erased_at is not None for one in ids] == [True] * 4
     with every_tenant():
         assert ErasureOrder.objects.get().finished_at is not None
@@ -87,7 +88,7 @@ def test_batches_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_clock_orders_nothing() -> None:
     clinic = Clinic(Cast())
     first = clinic.denied()
-    tasks.erasures_resume()
+    erasures_resume()
     with every_tenant():
         assert not ErasureOrder.objects.exists()
     assert attempt(first).erased_at is None

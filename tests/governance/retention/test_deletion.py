@@ -7,25 +7,21 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from governance.errors import ErasureBlocked, SecondPersonNeeded
-from governance.models import (
-    ContextReference,
-    DeletionRequest,
-    GovernanceViolation,
-    LedgerEntry,
-    LegalHold,
-    PersonReference,
-    User,
-)
-from governance.selectors import people_behind
-from governance.selectors.retention import requests_overdue
-from governance.services.deletion import deletion_accept, deletion_refuse, deletion_request
-from governance.services.ledger_verify import ledger_verify
-from governance.services.legal_hold import legal_hold_release
-from governance.services.person import person_deactivate
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import AlreadyExists, InvalidInput, NotFound, WrongState
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.people.models import PersonReference, User
+from governance.people.selectors import people_behind
+from governance.people.services.people import person_deactivate
+from governance.retention.errors import ErasureBlocked
+from governance.retention.models import ContextReference, DeletionRequest, LegalHold
+from governance.retention.selectors.retention import requests_overdue
+from governance.retention.services.deletion import deletion_accept, deletion_refuse, deletion_request
+from governance.retention.services.legal_hold import legal_hold_release
+from governance.sealing.services.verify import ledger_verify
+from governance.violations.errors import SecondPersonNeeded
+from governance.violations.models import GovernanceViolation
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import AlreadyExists, InvalidInput, NotFound, WrongState
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.governance.retention.support import LONG_AGO, RECENT, Clinic, actions, at_time, attempt, work

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from governance.models import ErasureItem
-from reasoncodes.tenancy import every_tenant
+from governance.retention.models import ErasureItem
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import RECENT, Clinic, payloads, work
 from tests.governance.test_commands import parameters, role

@@ -14,12 +14,22 @@ from django.apps import apps
 from django.core.files.storage import FileSystemStorage
 from django.utils import timezone
 
-from governance.models import ExportRequest, LedgerEntry
-from governance.services.export import TRIES, export_build, export_open, export_request, exports_due, exports_expire
-from governance.services.export_archive import PAGE, Extent, archive_write
-from governance.subjects import export_left_out, export_tables
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import TenantManager, every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.retention.hooks import export_left_out, export_tables
+from governance.retention.models import ExportRequest
+from governance.retention.services.export import (
+    PAGE,
+    TRIES,
+    Extent,
+    archive_write,
+    export_build,
+    export_open,
+    export_request,
+    exports_due,
+    exports_expire,
+)
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager, every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import RECENT, Clinic, actions
 from tests.workflows.running import Running

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from governance.models import DeletionRequest, ErasureOrder, ExportRequest, LegalHold
-from reasoncodes.tenancy import every_tenant
+from governance.retention.models import DeletionRequest, ErasureOrder, ExportRequest, LegalHold
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, page
 from tests.governance.retention.support import Clinic, attempt, work

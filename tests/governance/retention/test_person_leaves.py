@@ -8,13 +8,13 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from attempts.models import ReviewVote
-from attempts.services.review_vote import review_vote
-from attempts.states import VoteVerdict
-from governance.models import User
-from governance.services.person import person_deactivate
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from attempts.reviews.models import ReviewVote
+from attempts.reviews.services.decide import review_vote
+from attempts.reviews.states import VoteVerdict
+from governance.people.models import User
+from governance.people.services.people import person_deactivate
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract
 from tests.cast import Cast
 from tests.governance.support import in_parallel

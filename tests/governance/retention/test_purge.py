@@ -9,15 +9,16 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from attempts.models import IdempotencyRecord
-from governance.models import EnforcementDecision, ErasureItem, LedgerEntry
-from governance.selectors import snapshot_load
-from governance.services import purge
-from governance.services.decision import decision_replay
-from governance.services.ledger_verify import ledger_verify
-from governance.services.purge import purge_order, purge_preview
-from reasoncodes.errors import InvalidInput, NotFound
-from reasoncodes.tenancy import every_tenant
+from attempts.intake.models import IdempotencyRecord
+from governance.enforcement.models import EnforcementDecision, snapshot_load
+from governance.enforcement.services import decision_replay
+from governance.ledger.models import LedgerEntry
+from governance.retention.models import ErasureItem
+from governance.retention.services import erasure as purge
+from governance.retention.services.erasure import purge_order, purge_preview
+from governance.sealing.services.verify import ledger_verify
+from reasoncodes.base.errors import InvalidInput, NotFound
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, contract
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from governance.models import ContextReference, ErasureItem, LegalHold
-from governance.services.deletion import deletion_accept, deletion_request
-from governance.services.erasure import erase_one, erasure_work
-from reasoncodes.tenancy import every_tenant
+from governance.retention.models import ContextReference, ErasureItem, LegalHold
+from governance.retention.services.deletion import deletion_accept, deletion_request
+from governance.retention.services.erasure import erase_one, erasure_work
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import Clinic, attempt, results, work
 from tests.governance.support import in_parallel

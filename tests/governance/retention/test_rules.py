@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.retention import BLOCKERS, Hold, Subject, blocker, blockers_counted, covers, kept_until
-from governance.states import HoldScope
+from governance.retention.rules import BLOCKERS, Hold, Subject, blocker, blockers_counted, covers, kept_until
+from governance.retention.states import HoldScope
 
 pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

@@ -7,22 +7,22 @@ from uuid import UUID, uuid4
 from django.core.management import call_command
 from django.utils import timezone
 
-from attempts.models import QuarantineCase
-from attempts.services.quarantine_resolve import Order, quarantine_accept, quarantine_link_incident
-from governance.models import ContextReference, ErasureItem, LegalHold
-from governance.services.deletion import deletion_accept, deletion_request
-from governance.services.erasure import erasure_order
-from governance.services.legal_hold import legal_hold_release
-from governance.services.purge import purge_preview
-from governance.states import ErasureKind
-from governance.subjects import subject_kind
-from reasoncodes.tenancy import every_tenant
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.services.resolve import Order, quarantine_accept, quarantine_link_incident
+from governance.retention.hooks import subject_kind
+from governance.retention.models import ContextReference, ErasureItem, LegalHold
+from governance.retention.services.deletion import deletion_accept, deletion_request
+from governance.retention.services.erasure import erasure_order, purge_preview
+from governance.retention.services.legal_hold import legal_hold_release
+from governance.retention.states import ErasureKind
+from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.retention.support import LONG_AGO, Clinic, at_time, attempt, results, work
 from tests.governance.support import everything_stored
 from tests.workflows.world import FAILED, World, brief
-from workflows.models import WorkflowEvent, WorkflowInstance
-from workflows.services.replay import instance_replay
+from workflows.events.models import WorkflowEvent
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.services.replay import instance_replay
 
 
 def finished_run(cast: Cast) -> tuple[World, WorkflowInstance]:

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.workflows.pure import changed
-from workflows.definitions.diff import diff, patched, words
-from workflows.starters.starters import starter
+from workflows.definitions.rules.diff import diff, patched, words
+from workflows.definitions.rules.starters.starters import starter
 
 pytestmark = pytest.mark.unit
 

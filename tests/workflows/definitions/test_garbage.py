@@ -4,16 +4,16 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from governance.canonical import canonical_bytes
+from governance.ledger.rules.entry import canonical_bytes
 from tests.properties import examples
 from tests.workflows.pure import JSON, SCALARS, findings
-from workflows.definitions.diff import diff, patched, words
-from workflows.definitions.document import read_definition
-from workflows.definitions.layout import layout
-from workflows.definitions.svg import svg
-from workflows.definitions.validate import draft_findings
+from workflows.definitions.rules.diff import diff, patched, words
+from workflows.definitions.rules.document import read_definition
+from workflows.definitions.rules.picture import layout
+from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.svg import svg
+from workflows.definitions.rules.validate import draft_findings
 from workflows.kinds.registry import kinds
-from workflows.starters.starters import NAMES, starter
 
 pytestmark = pytest.mark.unit
 

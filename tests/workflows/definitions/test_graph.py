@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
-from workflows.definitions.graph import Edge, Graph
+from workflows.definitions.rules.reading import Edge, Graph
 
 pytestmark = pytest.mark.unit
 

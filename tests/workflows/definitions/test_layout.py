@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.workflows.pure import changed
-from workflows.definitions.layout import HEIGHT, LINE_WIDTH, MARGIN, ROW_GAP, layout
-from workflows.definitions.svg import in_words, svg, text_width
+from workflows.definitions.rules.picture import HEIGHT, LINE_WIDTH, MARGIN, ROW_GAP, layout
+from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.svg import in_words, svg, text_width
 from workflows.kinds.registry import kinds
-from workflows.starters.starters import NAMES, starter
-from workflows.states import StepStatus
+from workflows.runs.states import StepStatus
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.workflows.pure import HALT_CODES, changed, findings, rules, tenth
-from workflows.definitions.validate import draft_findings
+from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.validate import draft_findings
 from workflows.kinds.registry import kinds
-from workflows.starters.starters import NAMES, starter
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workflows.definitions.document import read_definition
-from workflows.starters.starters import NAMES, starter, starters
+from workflows.definitions.rules.document import read_definition
+from workflows.definitions.rules.starters.starters import NAMES, starter, starters
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.workflows.engine.support import KINDS, definition, step
-from workflows.definitions.document import TERMINAL, Definition
+from workflows.definitions.rules.document import TERMINAL, Definition
 
 CALLED = ("run_ai_review", "call_once", "call_check", "set_case_status", "gate_on_consent", "require_images")
 ALL = tuple(sorted(KINDS))

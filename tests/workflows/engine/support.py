@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from workflows.definitions.document import Definition, read_definition
+from workflows.definitions.rules.document import Definition, read_definition
+from workflows.definitions.states import Mode
 from workflows.engine.core import drive
 from workflows.engine.effects import Ask, Emit, EndReview, OpenReview, Send, Settle
 from workflows.engine.inputs import (
@@ -22,10 +23,11 @@ from workflows.engine.inputs import (
 )
 from workflows.engine.run import Run
 from workflows.engine.state import InstanceState, StepState, correlation
+from workflows.events.states import EventOutcome
 from workflows.kinds.base import Answer, EventType, Json, StepKind
 from workflows.kinds.registry import shipped
 from workflows.kinds.shapes import BOOLEAN, CODE, closed
-from workflows.states import ENDED, EventOutcome, InstanceStatus, InterventionAction, Mode, StepStatus
+from workflows.runs.states import ENDED, InstanceStatus, InterventionAction, StepStatus
 
 START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 INSTANCE = UUID(int=7)

@@ -6,7 +6,7 @@ from tests.workflows.engine.support import COMPLETIONS, Driven, check_end, defin
 from workflows.engine.effects import EndReview, OpenReview
 from workflows.engine.inputs import Started, TimedOut
 from workflows.engine.interventions import LEGAL
-from workflows.states import InterventionAction
+from workflows.runs.states import InterventionAction
 
 pytestmark = pytest.mark.unit
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.workflows.engine.generators import definitions, happenings, verdicts
 from tests.workflows.engine.support import COMPLETIONS, KINDS, START, Driven, check_end, definition, step
-from workflows.definitions.document import Definition
+from workflows.definitions.rules.document import Definition
 from workflows.engine.inputs import DeadlinePassed, GateAnswered, Intervened, Reported, RetryDue, Started, TimedOut
 from workflows.engine.interventions import LEGAL
 from workflows.engine.state import StepState, correlation
-from workflows.states import ENDED, InterventionAction
+from workflows.runs.states import ENDED, InterventionAction
 
 pytestmark = pytest.mark.unit
 many = examples(400, suppress_health_check=[HealthCheck.too_slow])

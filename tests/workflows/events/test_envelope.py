@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.workflows.pure import JSON, event
-from workflows.events.envelope import (
+from workflows.events.rules.envelope import (
     build_envelope,
     envelope_problems,
     moment,

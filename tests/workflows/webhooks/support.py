@@ -9,17 +9,17 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from governance.models import LedgerEntry
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
-from workflows.events.envelope import stamp
-from workflows.events.webhooks import body_bytes
-from workflows.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from workflows.services.webhook_deliver import deliveries_send
-from workflows.services.webhook_endpoint import IssuedEndpoint, endpoint_create
-from workflows.services.webhook_gather import Told, deliveries_make
+from workflows.events.rules.envelope import stamp
+from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from workflows.webhooks.rules.events import body_bytes
+from workflows.webhooks.services.deliver import deliveries_send
+from workflows.webhooks.services.endpoints import IssuedEndpoint, endpoint_create
+from workflows.webhooks.services.gather import Told, deliveries_make
 
 URL = "/api/v1/webhook-endpoints"
 DELIVERIES = "/api/v1/deliveries"

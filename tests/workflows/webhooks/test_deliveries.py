@@ -12,12 +12,14 @@ from jsonschema import Draft202012Validator
 from standardwebhooks import Webhook
 
 from config.waiting import render_waiting
-from governance.models import ErasureItem, LedgerEntry, Shutdown
-from governance.services.shutdown import shutdown_engage
-from governance.states import ShutdownScope
-from reasoncodes.actors import SYSTEM
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from governance.ledger.models import LedgerEntry
+from governance.retention.models import ErasureItem
+from governance.shutdown.models import Shutdown
+from governance.shutdown.services import shutdown_engage
+from governance.shutdown.states import ShutdownScope
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.attempts.test_tick_cost import copy_rows, cost
 from tests.emptying import fresh_indexes
@@ -26,18 +28,22 @@ from tests.governance.support import in_parallel
 from tests.governed import DENY, open_contract
 from tests.workflows.running import Running
 from tests.workflows.webhooks.support import REASON, Hooks, attempts, deliveries, entries, fresh
-from workflows.events.webhooks import TYPES, webhook_schema
-from workflows.models import OutboxEvent, WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookSecret
-from workflows.selectors.webhook import DUE
-from workflows.services.outbox import outbox_relay
-from workflows.services.webhook_deliver import deliveries_take
-from workflows.services.webhook_endpoint import endpoint_disable, endpoint_enable, endpoint_secret_rotate, endpoint_test
-from workflows.services.webhook_gather import ledger_gather, outbox_told
-from workflows.services.webhook_keep import deliveries_erase, deliveries_trim
-from workflows.services.webhook_redeliver import delivery_redeliver, failed_redeliver
-from workflows.services.webhook_settle import attempt_settle
-from workflows.webhooks.schedule import DELAYS, PATIENCE
-from workflows.webhooks.sending import Sent
+from workflows.events.models import OutboxEvent
+from workflows.events.services.outbox import outbox_relay
+from workflows.webhooks.adapters import Sent
+from workflows.webhooks.models import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookSecret
+from workflows.webhooks.rules.delivery import DELAYS, PATIENCE
+from workflows.webhooks.rules.events import TYPES, webhook_schema
+from workflows.webhooks.selectors import DUE
+from workflows.webhooks.services.deliver import attempt_settle, deliveries_take
+from workflows.webhooks.services.endpoints import (
+    endpoint_disable,
+    endpoint_enable,
+    endpoint_secret_rotate,
+    endpoint_test,
+)
+from workflows.webhooks.services.gather import deliveries_erase, deliveries_trim, ledger_gather, outbox_told
+from workflows.webhooks.services.redeliver import delivery_redeliver, failed_redeliver
 
 LATER = timedelta(hours=25)  # longer than any single wait
 

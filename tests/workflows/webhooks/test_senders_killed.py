@@ -13,12 +13,12 @@ from django.utils import timezone
 from standardwebhooks import Webhook
 
 from bench.record import record
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.processes import start
 from tests.workflows.webhooks.support import Hooks
-from workflows.models import WebhookAttempt, WebhookDelivery
-from workflows.services.webhook_deliver import deliveries_send
+from workflows.webhooks.models import WebhookAttempt, WebhookDelivery
+from workflows.webhooks.services.deliver import deliveries_send
 
 LEASE = 1.0
 

@@ -13,13 +13,12 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from reasoncodes.ids import uuid7
+from reasoncodes.base.ids import uuid7
 from tests.attempts.execution.target import CountingTarget
-from workflows.events.catalogue import event_types
-from workflows.events.webhooks import BY_ACTION, EMIT, TYPES, body_of_entry, webhook_schema
-from workflows.webhooks.matching import matches, pattern_problems
-from workflows.webhooks.schedule import DELAYS, FAILING, hold, next_try
-from workflows.webhooks.sending import READ_LIMIT_BYTES, Sending, Sent, send
+from workflows.events.rules.catalogue import event_types
+from workflows.webhooks.adapters import READ_LIMIT_BYTES, Sending, Sent, send
+from workflows.webhooks.rules.delivery import DELAYS, FAILING, hold, matches, next_try, pattern_problems
+from workflows.webhooks.rules.events import BY_ACTION, EMIT, TYPES, body_of_entry, webhook_schema
 
 pytestmark = pytest.mark.unit
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)

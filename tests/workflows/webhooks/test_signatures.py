@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from attempts.adapters.signature import signed_headers
-from workflows.events.webhooks import body_bytes
-from workflows.webhooks.secrets import keys_of, new_salt, secret_of
+from attempts.execution.adapters.signature import signed_headers
+from workflows.webhooks.configured import keys_of, new_salt, secret_of
+from workflows.webhooks.rules.events import body_bytes
 
 pytestmark = pytest.mark.unit
 ENDPOINT = uuid4()

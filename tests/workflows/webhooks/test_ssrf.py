@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.attempts.execution.target import CountingTarget
-from workflows.services.webhook_endpoint import url_problems
-from workflows.webhooks.sending import Sending, send
+from workflows.webhooks.adapters import Sending, send
+from workflows.webhooks.services.endpoints import url_problems
 
 pytestmark = pytest.mark.unit
 NOBODY: frozenset[str] = frozenset()

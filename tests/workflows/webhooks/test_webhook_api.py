@@ -6,13 +6,13 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
-from reasoncodes.ids import uuid7
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import every_tenant
 from tests.governance.decide.support import problem
 from tests.governance.support import row_counts
 from tests.workflows.webhooks.support import DELIVERIES, REASON, URL, Hooks, deliveries, entries, fresh
-from workflows.models import WebhookDelivery, WebhookEndpoint
-from workflows.services.webhook_endpoint import MOST_ENDPOINTS
+from workflows.webhooks.models import WebhookDelivery, WebhookEndpoint
+from workflows.webhooks.services.endpoints import MOST_ENDPOINTS
 
 MANAGE, ACT, READ = "orchestrator:publish", "orchestrator:intervene", "orchestrator:read"
 PUBLIC = "https://hooks.example.com/holdpoint"

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attempts.adapters.signature import signing_secret
-from governance.guard import AddressRefused
-from reasoncodes.tenancy import every_tenant
-from workflows.conformance.messages import Form, Kit, secret_bytes
-from workflows.conformance.report import Finding, NotReachable, check
+from attempts.execution.adapters.signature import signing_secret
+from governance.outside.http import AddressRefused
+from reasoncodes.base.tenancy import every_tenant
+from sdk.conformance.messages import Form, Kit, secret_bytes
+from sdk.conformance.report import Finding, NotReachable, check
 from workflows.management.definition_files import organization_named
 from workflows.management.module_wire import ModuleWire
 

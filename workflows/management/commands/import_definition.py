@@ -7,9 +7,13 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
 
-from reasoncodes.actors import SYSTEM
-from reasoncodes.errors import DomainError
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.errors import DomainError
+from reasoncodes.base.tenancy import every_tenant
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.create import definition_create
+from workflows.definitions.services.publish import definition_publish
 from workflows.management.definition_files import (
     document_read,
     findings_print,
@@ -17,10 +21,6 @@ from workflows.management.definition_files import (
     product_named,
     refused,
 )
-from workflows.models import WorkflowDefinition
-from workflows.services.definition_contract import Terms
-from workflows.services.definition_create import definition_create
-from workflows.services.definition_publish import definition_publish
 
 
 class Command(BaseCommand):

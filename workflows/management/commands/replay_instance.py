@@ -9,11 +9,11 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import track
 
-from reasoncodes.errors import NotFound
-from reasoncodes.tenancy import every_tenant
-from workflows.models import WorkflowInstance
-from workflows.selectors.run import instance_get, instances_total, instances_walk
-from workflows.services.replay import Replayed, instance_replay
+from reasoncodes.base.errors import NotFound
+from reasoncodes.base.tenancy import every_tenant
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.run import instance_get, instances_total, instances_walk
+from workflows.runs.services.replay import Replayed, instance_replay
 
 
 class Command(BaseCommand):

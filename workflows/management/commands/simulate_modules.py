@@ -16,12 +16,12 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from workflows.simulator.behaviour import CONFIDENCES, MODULES, Behaviour, modules_named, requests_of
-from workflows.simulator.reviewers import Reviewer
-from workflows.simulator.runner import Simulator
-from workflows.simulator.streams import Streams
-from workflows.simulator.web import Web
-from workflows.simulator.wire import Wire
+from sdk.simulator.behaviour import CONFIDENCES, MODULES, Behaviour, modules_named, requests_of
+from sdk.simulator.reviewers import Reviewer
+from sdk.simulator.runner import Simulator
+from sdk.simulator.streams import Streams
+from sdk.simulator.web import Web
+from sdk.simulator.wire import Wire
 
 log = structlog.get_logger("holdpoint.modules")
 NUMBERS: dict[str, tuple[float, str]] = {

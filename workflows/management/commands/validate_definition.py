@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from reasoncodes.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant
+from workflows.definitions.services.document import document_findings
 from workflows.management.definition_files import document_read, findings_print, organization_named
-from workflows.services.definition_validate import document_findings
 
 
 class Command(BaseCommand):

@@ -1,0 +1,9 @@
+"""Django looks for the console pages of an app here. Each is defined in its room."""
+
+from attempts.intake import admin as intake
+from attempts.lifecycle import admin as lifecycle
+from attempts.notify import admin as notify
+from attempts.quarantine import admin as quarantine
+from attempts.reviews import admin as reviews
+
+__all__ = ["intake", "lifecycle", "notify", "quarantine", "reviews"]

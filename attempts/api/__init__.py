@@ -1,1 +1,0 @@
-"""HTTP doors: views beside their serializers."""

@@ -1,0 +1,53 @@
+"""A mail that names the references, sent through Django's mail backend. Nothing proves a second one harmless."""
+
+import smtplib
+
+from django.core.mail import EmailMessage, get_connection
+
+from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.configured import email_target
+
+
+class EmailAdapter:
+    name = "email"
+    effect = "once"
+    retryable: tuple[str, ...] = ()
+
+    def call(self, call: Call) -> Outcome:
+        recipient = email_target(call.route)
+        if not recipient:
+            return failure("target_not_configured")
+        connection = get_connection(fail_silently=False)
+        try:
+            connection.open()
+        except (OSError, smtplib.SMTPException):
+            return failure("no_connection")
+        try:
+            sent = connection.send_messages([message(call, recipient)])
+        except smtplib.SMTPRecipientsRefused:
+            return failure("refused")
+        except smtplib.SMTPResponseException as error:
+            return failure("refused", status=error.smtp_code)
+        except (OSError, smtplib.SMTPException):
+            return unknown("connection")
+        finally:
+            close(connection)
+        return success(messages=sent) if sent else failure("not_sent")
+
+
+def close(connection: object) -> None:
+    """The server's word was given before; a failing goodbye changes nothing."""
+    try:
+        connection.close()  # type: ignore[attr-defined]
+    except (OSError, smtplib.SMTPException):
+        return
+
+
+def message(call: Call, recipient: str) -> EmailMessage:
+    lines = [f"{name}: {value}" for name, value in call.document().items() if name != "metadata" and value]
+    return EmailMessage(
+        subject=f"{call.operation}: {call.target_ref}".replace("\n", " ")[:200],
+        body="\n".join(lines) + "\n",
+        to=[recipient],
+        headers={"X-Holdpoint-Attempt": str(call.attempt_id), "X-Holdpoint-Effect-Key": call.effect_key},
+    )

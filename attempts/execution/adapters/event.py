@@ -1,0 +1,53 @@
+"""An event on a Valkey stream, for a module that reads it and deduplicates on `event_id`."""
+
+import json
+from functools import cache
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+from redis.retry import Retry
+
+from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from governance.outside.configured import valkey_url
+
+STREAM = "holdpoint:events:"
+RETRYABLE_ANSWERS = ("LOADING", "READONLY", "BUSY", "OOM", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN")
+
+
+class EventAdapter:
+    name = "event"
+    effect = "idempotent"
+    retryable: tuple[str, ...] = ("server not reachable", *RETRYABLE_ANSWERS)
+
+    def call(self, call: Call) -> Outcome:
+        client = stream_client()
+        try:
+            client.ping()
+        except RedisError:
+            return failure("no_connection", retryable=True)
+        try:
+            fields = {"event_id": call.effect_key, "data": json.dumps(call.document(), separators=(",", ":"))}
+            entry = client.xadd(STREAM + call.operation, fields)  # type: ignore[arg-type]
+        except ResponseError as error:
+            return failure("refused", retryable=answer_code(error) in RETRYABLE_ANSWERS)
+        except RedisError:
+            return unknown("connection")
+        return success(stream_entry=str(entry))
+
+
+def answer_code(error: ResponseError) -> str:
+    """The first word of what the server said. The client takes the words that it knows off the message."""
+    return getattr(error, "status_code", None) or str(error).partition(" ")[0]
+
+
+@cache
+def stream_client() -> "redis.Redis":
+    """Its own client: the library's silent repetition of a command is switched off."""
+    return redis.Redis.from_url(
+        valkey_url(),
+        socket_timeout=5,
+        socket_connect_timeout=2,
+        decode_responses=True,
+        retry=Retry(NoBackoff(), 0),
+    )

@@ -1,0 +1,76 @@
+"""A signed POST to the URL that an operator set for the route. The receiver deduplicates on `Idempotency-Key`."""
+
+import json
+import socket
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import httpx
+
+from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.adapters.signature import signature_headers
+from attempts.execution.configured import http_private_hosts, http_target
+from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from reasoncodes.base.trace import trace_or_new
+
+READ_LIMIT_BYTES = 64 * 1024
+RETRYABLE_STATUSES = frozenset({429, *range(500, 600)})
+
+
+class HttpAdapter:
+    name = "http"
+    effect = "idempotent"
+    retryable: tuple[str, ...] = ("429", "5xx", "no connection")
+
+    def call(self, call: Call) -> Outcome:
+        url, private = http_target(call.route), http_private_hosts()
+        if not url:
+            return failure("target_not_configured")
+        wire = Wire(private_hosts=private, seconds=call.seconds)
+        try:
+            url_check(url, private_hosts=private)
+            with guarded_client(wire) as client:
+                return exchange(client, url, call)
+        except AddressRefused:
+            return failure("address_refused")
+        except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
+            why = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
+            return unknown(why) if wire.sent else failure("no_connection", retryable=True)
+
+
+def exchange(client: httpx.Client, url: str, call: Call) -> Outcome:
+    body = json.dumps(call.document(), separators=(",", ":")).encode()
+    signed = signature_headers(
+        organization_id=call.organization_id, message_id=str(call.attempt_id), at=datetime.now(UTC), body=body
+    )
+    headers = {
+        "Content-Type": "application/json",
+        "Idempotency-Key": call.effect_key,
+        "User-Agent": "holdpoint",
+        "traceparent": trace_or_new().traceparent,
+        **signed,
+    }
+    with client.stream("POST", url, content=body, headers=headers) as response:
+        return judged(response.status_code, read_facts(response))
+
+
+def read_facts(response: httpx.Response) -> dict[str, Any]:
+    """Size and hash of the answer, not the answer: it may hold anything. What cannot be read is left out."""
+    digest, size = sha256(), 0
+    try:
+        for chunk in response.iter_raw():
+            size += len(chunk)
+            if size > READ_LIMIT_BYTES:
+                return {"truncated": True}
+            digest.update(chunk)
+    except httpx.HTTPError:
+        return {"truncated": True}
+    return {"response_bytes": size, "response_sha256": digest.hexdigest()}
+
+
+def judged(status: int, facts: dict[str, Any]) -> Outcome:
+    """The status line is the receiver's word. A redirect is not followed, so nothing was done."""
+    if 200 <= status < 300:
+        return success(status=status, **facts)
+    return failure("refused", retryable=status in RETRYABLE_STATUSES, status=status, **facts)

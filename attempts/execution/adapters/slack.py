@@ -1,0 +1,40 @@
+"""A message in a Slack channel. Slack does not deduplicate, so nothing proves a second one harmless."""
+
+import http.client
+import socket
+from urllib.error import URLError
+
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.configured import slack_channel, slack_connection
+
+NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
+
+
+class SlackAdapter:
+    name = "slack"
+    effect = "once"
+    retryable: tuple[str, ...] = ()
+
+    def call(self, call: Call) -> Outcome:
+        channel = slack_channel(call.route)
+        base_url, token = slack_connection()
+        if not channel or not token:
+            return failure("target_not_configured")
+        # The library repeats a request by itself after a lost connection unless its handlers are taken away.
+        client = WebClient(token=token, base_url=base_url, timeout=max(1, int(call.seconds)), retry_handlers=[])
+        try:
+            answer = client.chat_postMessage(channel=channel, text=text(call))
+        except SlackApiError as error:
+            return failure("refused", status=int(getattr(error.response, "status_code", 0) or 0))
+        except URLError as error:
+            return failure("no_connection") if isinstance(error.reason, NOTHING_SENT) else unknown("connection")
+        except (OSError, http.client.HTTPException, SlackClientError):
+            return unknown("connection")
+        return success(status=int(answer.status_code or 200))
+
+
+def text(call: Call) -> str:
+    return f"{call.operation} for {call.target_ref} (attempt {call.attempt_id}, payload {call.payload_ref or 'none'})"

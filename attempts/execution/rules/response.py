@@ -1,0 +1,30 @@
+"""What an execution may tell the record: references, hashes and numbers. The same detectors as for metadata (law 6)."""
+
+from typing import Any
+
+from governance.boundary.rules import BoundaryPolicy, Finding, inspect_metadata, inspect_reference
+
+# No allow-list: executors are many. Size, depth, forbidden keys and every detector apply.
+POLICY = BoundaryPolicy(schema=None, max_bytes=4096, max_depth=3)
+
+
+def outside_boundary(response_metadata: dict[str, Any]) -> tuple[Finding, ...]:
+    return inspect_metadata(response_metadata, policy=POLICY)
+
+
+def report_findings(
+    *, response_metadata: dict[str, Any], cost: dict[str, Any] | None = None, reversal_hint: str = ""
+) -> list[Finding]:
+    """Everything that a report must not bring, by place."""
+    found = [Finding(f"/response_metadata{_below(one)}", one.rule) for one in outside_boundary(response_metadata)]
+    for name in ("provider", "model"):
+        if cost and cost.get(name):
+            found += inspect_reference(cost[name], pointer=f"/cost/{name}")
+    if reversal_hint:
+        found += inspect_reference(reversal_hint, pointer="/reversal_hint")
+    return found
+
+
+def _below(finding: Finding) -> str:
+    """Metadata findings are rooted at `/metadata`; here the same object has another name."""
+    return finding.pointer.removeprefix("/metadata")

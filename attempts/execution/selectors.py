@@ -1,0 +1,99 @@
+"""What keeps an attempt from going on right now, in words: the answer to "why is nothing happening?"."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from attempts.lifecycle.models import Attempt, Slot
+from attempts.lifecycle.selectors.attempts import attempt_review
+from attempts.lifecycle.states import FINAL_STATES, AttemptState
+from attempts.reviews.selectors.standing import approval_stands, progress_of, standing_of
+from attempts.reviews.states import ReviewStatus
+from governance.enforcement.selectors.arrival import intake_facts
+from governance.enforcement.sql import Closed
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing, with what is needed to get past it."""
+
+    kind: str
+    detail: str
+    facts: dict[str, Any]
+
+
+def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
+    """Empty for an attempt that has ended or could be leased this moment."""
+    if attempt.state in FINAL_STATES:
+        return []
+    found = [*_review(attempt, at), *_gates(attempt)]
+    if attempt.state == AttemptState.APPROVED:
+        found += _signers(attempt, at)
+        found += [*_queue(attempt), *_timing(attempt, at)]
+    return found
+
+
+def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
+    review = attempt_review(attempt=attempt)
+    if review is None or review.status != ReviewStatus.REQUESTED:
+        return []
+    standing = standing_of(review=review, attempt=attempt, person=None, now=at)
+    by_tier = progress_of(review=review, facts=standing.facts, now=at)
+    facts = {
+        "review_id": str(review.id),
+        "tier": review.tier,
+        "by_tier": by_tier,
+        "approvals": standing.quorum.approvals,
+        "approvals_required": review.approvals_required,
+        "expires_at": review.expires_at.isoformat() if review.expires_at else None,
+    }
+    missing = " and ".join(f"{row['missing']} more approval(s) by {row['tier']}" for row in by_tier if row["missing"])
+    return [Obstacle("review", f"{missing or 'one more decision'} needed", facts)]
+
+
+def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
+    """Who released it must still have the role when it is leased."""
+    review = attempt_review(attempt=attempt)
+    if review is None or approval_stands(review=review, attempt=attempt, now=at):
+        return []
+    facts = {"review_id": str(review.id), "reason_code": "approver_standing_lost"}
+    return [Obstacle("approval", "somebody who approved it has lost the role; the next lease denies it", facts)]
+
+
+def _gates(attempt: Attempt) -> list[Obstacle]:
+    """The contract and the shutdowns as they are now, not as they were at intake."""
+    facts = intake_facts(
+        organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)
+    )
+    if facts is None:
+        return [Obstacle("contract", "the contract is gone", {})]
+    found = [
+        Obstacle("shutdown", f"a shutdown of scope {row['scope']} is engaged", {"shutdown_id": row["id"]})
+        for row in facts.shutdowns
+        if not row["drill"]
+    ]
+    if Closed.STATE in facts.closed_by:
+        found.append(Obstacle("contract", f"the contract is {facts.contract.state}", {}))
+    return found
+
+
+def _queue(attempt: Attempt) -> list[Obstacle]:
+    if attempt.queued_until is None:
+        return []
+    holders = Slot.objects.filter(scope="workflow", organization_id=attempt.organization_id).order_by("id")
+    facts = {
+        "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
+        "queued_until": attempt.queued_until.isoformat(),
+    }
+    return [Obstacle("cap", "waits for a free slot", facts)]
+
+
+def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:
+    if attempt.lease_expires_at is not None and attempt.lease_expires_at > at:
+        facts = {"lease_owner": attempt.lease_owner, "lease_expires_at": attempt.lease_expires_at.isoformat()}
+        return [Obstacle("lease", "an executor holds the lease", facts)]
+    if attempt.next_eligible_at is not None and attempt.next_eligible_at > at:
+        return [Obstacle("timer", "the next try is due later", {"due_at": attempt.next_eligible_at.isoformat()})]
+    if attempt.runtime_mode == "shadow":
+        return [Obstacle("shadow", "a shadow attempt is never executed", {})]
+    return []

@@ -1,0 +1,247 @@
+"""Leases: one conditional UPDATE takes them, the intent is committed with them, a growing fence outdates old ones.
+
+Lease and intent are one commit: nothing is sent in between, and so no lease exists under which nobody knows whether
+something was sent. An executor may act as soon as it holds the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from attempts.execution.adapters.registry import effect_in_force
+from attempts.execution.configured import crash_point
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.recheck import Go, Recheck, Rechecks, effect_chain
+from attempts.execution.states import ReceiptOutcome
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import documents_of
+from attempts.lifecycle.services.transition import entry_build, transition_apply
+from attempts.quarantine.services.open import category_for, quarantine_open
+from attempts.quarantine.states import QuarantineCategory
+from governance.contracts.states import Effect
+from governance.ledger.models import LedgerEntry
+from governance.sql.insert import Pending, insert_together
+from governance.sql.send_lock import gate_pass
+from governance.sql.statements import new_row
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.ids import uuid7
+
+LOOK_AGAIN_SECONDS = 15
+
+
+def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
+    """`attempt` is locked and leased by this transaction. HOLD writes no record: nothing has changed. `tell` is
+    `transition_apply`'s."""
+    _undo(attempt)
+    match checked.go:
+        case Go.DONE if checked.receipt is not None:
+            _complete_from(attempt, checked.receipt, actor=actor, at=at, tell=tell)
+        case Go.DENY if attempt.tries == 0:
+            transition_apply(attempt, "deny", actor=actor, at=at, tell=tell, reason_code=checked.reason_code)
+        case Go.DENY:
+            _set_apart(attempt, checked, actor=actor, at=at, tell=tell)
+        case Go.UNRESOLVED:
+            quarantine_open(
+                attempt,
+                actor=actor,
+                at=at,
+                category=QuarantineCategory.OUTCOME_UNKNOWN,
+                reason_code="outcome_unknown",
+                payload={"trigger": "intent_without_receipt"},
+                tell=tell,
+            )
+        case _:
+            pass
+
+
+def _undo(attempt: Attempt) -> None:
+    """As if it had not been: nobody has seen it. What is held back is looked at again a little later, so that it does
+    not stand in the way of what is not."""
+    attempt.tries -= 1
+    attempt.lease_token -= 1
+    attempt.lease_owner, attempt.lease_expires_at = "", None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE attempts_attempt SET tries = tries - 1, lease_token = lease_token - 1, lease_owner = '',"
+            " lease_expires_at = NULL, next_eligible_at = statement_timestamp() + make_interval(secs => %s)"
+            " WHERE id = %s",
+            [LOOK_AGAIN_SECONDS, attempt.id],
+        )
+
+
+def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: datetime, tell: bool) -> None:
+    """It has happened already: the earlier result is this attempt's result, and nothing is sent."""
+    receipt = Receipt(
+        attempt=attempt,
+        outcome=ReceiptOutcome.SUCCESS,
+        response_metadata=earlier.response_metadata,
+        reversible=earlier.reversible,
+        reversal_hint=earlier.reversal_hint,
+        at=at,
+    )
+    insert_together([receipt])
+    payload = {"receipt": str(receipt.id), "cached_from": str(earlier.id)}
+    transition_apply(attempt, "complete", actor=actor, at=at, tell=tell, payload=payload)
+
+
+def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
+    """It ran before and may not run again: denial is for what never ran."""
+    quarantine_open(
+        attempt,
+        actor=actor,
+        at=at,
+        category=category_for(documents_of(attempt), "recheck_refused_after_lease"),
+        reason_code="adapter_failed",
+        payload={"trigger": "recheck_refused_after_lease", "refused": checked.reason_code},
+        tell=tell,
+    )
+
+
+LEASE_SECONDS = 60
+LARGEST_BATCH = 50
+# The index `attempt_ready` gives the due ones in order; a row that somebody else is busy with is passed over.
+LEASE = """
+WITH due AS (
+    SELECT id FROM attempts_attempt
+    WHERE state = 'approved-for-execution' AND next_eligible_at <= statement_timestamp() AND queued_until IS NULL
+      AND (lease_expires_at IS NULL OR lease_expires_at < statement_timestamp()) AND {which}
+    ORDER BY next_eligible_at LIMIT %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE attempts_attempt SET lease_owner = %(owner)s, lease_token = lease_token + 1, tries = tries + 1,
+    lease_expires_at = statement_timestamp() + make_interval(secs => %(seconds)s), next_eligible_at = NULL
+FROM due WHERE attempts_attempt.id = due.id
+RETURNING attempts_attempt.id
+"""
+OURS = "runtime_mode = 'active' AND connector <> 'external' AND origin_step IS NULL"
+THEIRS = "(runtime_mode = 'client_driven' OR (runtime_mode = 'active' AND connector = 'external'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the due attempts: a condition of ours and its parameters, never text of a caller's."""
+
+    which: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def only(self, condition: str, **parameters: Any) -> "Selection":
+        return Selection(f"{self.which} AND {condition}", self.parameters | parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    attempt: Attempt
+    intent: DispatchIntent
+
+
+@dataclass(slots=True)
+class Leases:
+    granted: list[Granted] = field(default_factory=list)
+    refused: list[tuple[UUID, Recheck]] = field(default_factory=list)
+
+
+def for_worker(*, attempt_id: UUID) -> Selection:
+    return Selection(OURS).only("id = %(attempt)s", attempt=attempt_id)
+
+
+def for_executor(*, actor: Actor, attempt_id: UUID | None = None, connector: str | None = None) -> Selection:
+    """What the caller's own programs execute, in the actor's organizations."""
+    chosen = Selection(THEIRS).only("organization_id = ANY(%(organizations)s)", organizations=[*actor.organization_ids])
+    if attempt_id is not None:
+        chosen = chosen.only("id = %(attempt)s", attempt=attempt_id)
+    if connector is not None:
+        chosen = chosen.only("connector = %(connector)s", connector=connector)
+    return chosen
+
+
+def attempt_lease(
+    *,
+    actor: Actor,
+    at: datetime,
+    owner: str,
+    selection: Selection,
+    limit: int = 1,
+    seconds: float | None = LEASE_SECONDS,
+    tell: bool = True,
+) -> Leases:
+    """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart.
+
+    `seconds` None: a lease without an end, for a holder whose end something else sees to. `tell` false: handlers
+    do not hear of a refusal, because the caller is the one they would tell."""
+    leases, rechecks = Leases(), Rechecks()
+    with transaction.atomic():
+        gate_pass()
+        attempts = _take(owner, selection, min(limit, LARGEST_BATCH), seconds)
+        crash_point("after_lease")
+        entries: list[LedgerEntry] = []
+        for attempt in attempts:
+            checked = rechecks.of(attempt)
+            if checked.go is not Go.SEND:
+                refusal_apply(attempt, checked, actor=actor, at=at, tell=tell)
+                leases.refused.append((attempt.id, checked))
+                continue
+            if checked.chain is None:
+                raise ValueError("only what was checked is sent")
+            intent = _intent(attempt, checked.chain.key, at)
+            leases.granted.append(Granted(attempt, intent))
+            entries += _entries(attempt, intent, actor=actor, at=at)
+        insert_together([granted.intent for granted in leases.granted], entries)
+    return leases
+
+
+def lease_new(attempt: Attempt, pending: Pending, *, owner: str, actor: Actor, at: datetime) -> DispatchIntent:
+    """Of an attempt that is allowed and not yet stored: it goes in with its lease, which has no end, and its intent.
+    The caller's transaction has passed the gate."""
+    attempt.lease_owner, attempt.lease_token, attempt.tries = owner, 1, 1
+    attempt.next_eligible_at = attempt.lease_expires_at = None
+    crash_point("after_lease")
+    intent = _intent(attempt, effect_chain(attempt).key, at)
+    pending.add(intent, *_entries(attempt, intent, actor=actor, at=at))
+    return intent
+
+
+def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -> Sequence[Attempt]:
+    parameters: dict[str, Any] = {"owner": owner, "limit": limit, "seconds": seconds} | selection.parameters
+    with connection.cursor() as cursor:
+        cursor.execute(LEASE.format(which=selection.which), parameters)
+        ids = [row[0] for row in cursor.fetchall()]
+    if not ids:
+        return []
+    rows = Attempt.objects.filter(id__in=ids).select_related("organization", "decision")
+    return list(rows.defer("decision__environment", "decision__results").order_by("id"))
+
+
+def _intent(attempt: Attempt, effect_key: str, at: datetime) -> DispatchIntent:
+    effect = effect_in_force(adapter=attempt.connector, effect=attempt.effect)
+    return new_row(
+        DispatchIntent,
+        id=uuid7(),
+        attempt_id=attempt.id,
+        number=attempt.tries,
+        fence=attempt.lease_token,
+        once=effect == Effect.ONCE,
+        adapter=attempt.connector,
+        effect_key=effect_key,
+        action_digest=attempt.action_digest,
+        executor_ref=attempt.lease_owner,
+        at=at,
+    )
+
+
+def _entries(attempt: Attempt, intent: DispatchIntent, *, actor: Actor, at: datetime) -> list[LedgerEntry]:
+    leased = {"fence": attempt.lease_token, "owner": attempt.lease_owner}
+    dispatched = {
+        "intent": str(intent.id),
+        "number": intent.number,
+        "fence": intent.fence,
+        "adapter": intent.adapter,
+        "effect_key": intent.effect_key,
+        "digest": intent.action_digest,
+    }
+    return [
+        entry_build(attempt, "attempt.leased", actor=actor, at=at, payload=leased),
+        entry_build(attempt, "attempt.dispatched", actor=actor, at=at, payload=dispatched),
+    ]

@@ -1,0 +1,176 @@
+"""Out of the queue: places are handed out fairly between organizations; who waited too long is denied."""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from attempts.execution.rules.retry import FairRound, Share
+from attempts.execution.services.retry import dispatch_ring
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import documents_of
+from attempts.lifecycle.services.due import each_due
+from attempts.lifecycle.services.slots import Cap, caps_for, slots_take
+from attempts.lifecycle.services.transition import entry_build, transition_apply
+from attempts.lifecycle.states import SlotScope
+from governance.sql.insert import insert_together
+from reasoncodes.base.actors import CLOCK
+
+LOOK_AHEAD = 20
+MOST_PER_TICK = 200
+TIMED_OUT = """
+SELECT id FROM attempts_attempt WHERE queued_until <= statement_timestamp() ORDER BY queued_until LIMIT %s
+"""
+# Jumps from line to line (organization, workflow) instead of reading every waiting row, and looks at each one's head.
+WAITING = """
+WITH RECURSIVE line AS (
+    (SELECT organization_id, workflow_slug FROM attempts_attempt WHERE queued_until IS NOT NULL
+     ORDER BY organization_id, workflow_slug LIMIT 1)
+    UNION ALL
+    SELECT following.organization_id, following.workflow_slug FROM line CROSS JOIN LATERAL (
+        SELECT organization_id, workflow_slug FROM attempts_attempt
+        WHERE queued_until IS NOT NULL
+          AND (organization_id, workflow_slug) > (line.organization_id, line.workflow_slug)
+        ORDER BY organization_id, workflow_slug LIMIT 1
+    ) following
+)
+SELECT head.id, line.organization_id, line.workflow_slug, head.patient_context_ref, organization.capacity_units
+FROM line JOIN governance_organization organization ON organization.id = line.organization_id
+CROSS JOIN LATERAL (
+    SELECT id, patient_context_ref FROM attempts_attempt
+    WHERE organization_id = line.organization_id AND workflow_slug = line.workflow_slug
+      AND queued_until > statement_timestamp()
+    ORDER BY id LIMIT %s
+) head
+ORDER BY head.id
+"""
+UNDER_WAY = "SELECT subject, count(*) FROM attempts_slot WHERE scope = 'tenant' AND subject = ANY(%s) GROUP BY subject"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    attempt_id: UUID
+    organization_id: UUID
+    workflow_slug: str
+    context: str
+    capacity: int
+
+
+@dataclass(slots=True)
+class Full:
+    """Caps that were found full in this tick: whoever falls under one need not be tried."""
+
+    found: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def covers(self, one: Waiting) -> bool:
+        return any(self._name(scope, one) in self.found for scope in SlotScope if scope is not SlotScope.KEY)
+
+    def note(self, scope: SlotScope, one: Waiting) -> None:
+        self.found.add(self._name(scope, one))
+
+    @staticmethod
+    def _name(scope: SlotScope, one: Waiting) -> tuple[Any, ...]:
+        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: one.workflow_slug, SlotScope.TENANT: ""}
+        return scope, one.organization_id, part.get(scope, str(one.attempt_id))
+
+
+def queue_hand_out() -> int:
+    """Ends what waited too long, then places what there is room for. How many were placed."""
+    with connection.cursor() as cursor:
+        cursor.execute(TIMED_OUT, [MOST_PER_TICK])
+        late = [row[0] for row in cursor.fetchall()]
+    each_due(late, _time_out, tick="queue_time_out")
+    return _hand_out(_waiting())
+
+
+def _waiting() -> list[Waiting]:
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING, [LOOK_AHEAD])
+        return [Waiting(*row) for row in cursor.fetchall()]
+
+
+def _hand_out(waiting: Sequence[Waiting]) -> int:
+    lines: dict[UUID, deque[Waiting]] = defaultdict(deque)
+    for one in waiting:
+        lines[one.organization_id].append(one)
+    turns, full, placed = FairRound(_shares(lines)), Full(), 0
+    while placed < MOST_PER_TICK and (organization_id := turns.turn()) is not None:
+        line = lines[organization_id]
+        while line and full.covers(line[0]):
+            line.popleft()
+        if not line:
+            continue
+        if _tried(line.popleft(), full):
+            placed += 1
+            turns.served(organization_id)
+        else:
+            turns.waits(organization_id)
+    return placed
+
+
+def _shares(lines: dict[UUID, deque[Waiting]]) -> dict[UUID, Share]:
+    subjects = {Cap(SlotScope.TENANT, str(key), 0).digest: key for key in lines}
+    with connection.cursor() as cursor:
+        cursor.execute(UNDER_WAY, [list(subjects)])
+        under_way = {subjects[subject]: count for subject, count in cursor.fetchall()}
+    return {key: Share(line[0].capacity, under_way.get(key, 0)) for key, line in lines.items()}
+
+
+def _tried(one: Waiting, full: Full) -> bool:
+    """One that cannot be handled is passed by; it must not keep the others waiting."""
+    return each_due([one.attempt_id], lambda _: _place(one, full), tick="queue_hand_out") == 1
+
+
+def _place(one: Waiting, full: Full) -> bool:
+    attempt = _locked(one.attempt_id, still="queued_until > statement_timestamp()")
+    if attempt is None:
+        return False
+    busy = slots_take(organization_id=one.organization_id, attempt_id=attempt.id, caps=_caps(attempt))
+    if busy is not None:
+        full.note(busy, one)
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    attempt.queued_until, attempt.next_eligible_at = None, now
+    attempt.save(update_fields=["queued_until", "next_eligible_at"])
+    insert_together([entry_build(attempt, "attempt.placed", actor=CLOCK, at=now)])
+    dispatch_ring(attempt)
+    return True
+
+
+def _caps(attempt: Attempt) -> list[Cap]:
+    documents = documents_of(attempt)
+    dedupe = documents["idempotency_key_policy"]["mode"] == "dedupe"
+    return caps_for(
+        document=documents["concurrency_and_locks"],
+        organization_id=attempt.organization_id,
+        organization_cap=attempt.organization.max_concurrency,
+        slug=attempt.workflow_slug,
+        key=attempt.idempotency_key if dedupe else "",
+        context=attempt.patient_context_ref,
+    )
+
+
+def _time_out(attempt_id: UUID) -> bool:
+    """Denied: nothing ran. Its time is the end of the wait, not the tick's."""
+    attempt = _locked(attempt_id, still="queued_until <= statement_timestamp()")
+    if attempt is None or attempt.queued_until is None:
+        return False
+    transition_apply(attempt, "deny", actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
+    return True
+
+
+def _locked(attempt_id: UUID, *, still: str) -> Attempt | None:
+    """Under the lock, if it is still so: another beat may have been here."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT 1 FROM attempts_attempt WHERE id = %s AND {still} FOR NO KEY UPDATE SKIP LOCKED",  # noqa: S608
+            [attempt_id],
+        )
+        if cursor.fetchone() is None:
+            return None
+    return Attempt.objects.select_related("organization", "contract").get(id=attempt_id)

@@ -1,0 +1,51 @@
+"""Another try: on record with its due time, and the bell for what is due. The tick releases only what is promised."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.transition import entry_build
+from attempts.lifecycle.states import DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
+from governance.contracts.states import AdapterName
+from governance.outside.wake_up import ring
+from governance.sql.insert import insert_together
+from reasoncodes.base.actors import Actor
+
+BATCH = 200
+
+
+def retry_schedule(
+    attempt: Attempt, *, due_at: datetime, actor: Actor, at: datetime, payload: Mapping[str, Any], reason_code: str
+) -> None:
+    """For an attempt that is stored and locked. It keeps its places in caps: it is still under way."""
+    attempt.next_eligible_at = due_at
+    attempt.lease_expires_at, attempt.lease_owner = None, ""
+    attempt.save(update_fields=["next_eligible_at", "lease_expires_at", "lease_owner"])
+    recorded = {"due_at": due_at.isoformat(), **payload}
+    entry = entry_build(attempt, "attempt.retried", actor=actor, at=at, payload=recorded, reason_code=reason_code)
+    insert_together([entry])
+
+
+def dispatch_ring(attempt: Attempt) -> None:
+    """After the commit, if a worker of ours may take it now. For whoever just made it eligible."""
+    if is_ours_to_execute(attempt):
+        ring(DISPATCH, attempt.id)
+
+
+def retries_due() -> int:
+    """Rings for the oldest due attempts of ours: due retries, and those whose first ring was lost. Changes nothing."""
+    due = Attempt.objects.filter(
+        state=AttemptState.APPROVED,
+        next_eligible_at__lte=Now(),
+        queued_until=None,
+        runtime_mode=RuntimeMode.ACTIVE,
+    ).exclude(connector=AdapterName.EXTERNAL)
+    ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
+    with transaction.atomic():
+        for attempt_id in ids:
+            ring(DISPATCH, attempt_id)
+    return len(ids)

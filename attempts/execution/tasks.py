@@ -1,0 +1,32 @@
+"""Doors of the worker and the clock to execution. Ids only; the row decides whether there is anything to do."""
+
+from uuid import UUID
+
+from celery import shared_task
+from django.utils import timezone
+
+from attempts.execution.services import dispatch, lease_expire, queue, retry
+from reasoncodes.base.tenancy import every_tenant
+
+
+@shared_task(name="attempts.tasks.execution.attempt_dispatch")
+def attempt_dispatch(attempt_id: str) -> None:
+    dispatch.attempt_dispatch(attempt_id=UUID(attempt_id), now=timezone.now)
+
+
+@shared_task(name="attempts.tasks.execution.leases_expire")
+def leases_expire() -> None:
+    with every_tenant():
+        lease_expire.leases_expire()
+
+
+@shared_task(name="attempts.tasks.execution.retries_due")
+def retries_due() -> None:
+    with every_tenant():
+        retry.retries_due()
+
+
+@shared_task(name="attempts.tasks.execution.queue_hand_out")
+def queue_hand_out() -> None:
+    with every_tenant():
+        queue.queue_hand_out()

@@ -1,0 +1,39 @@
+"""The key that guards an attempt, in the transaction of the attempt. It outlives its TTL as a tombstone."""
+
+from django.db import models
+
+from attempts.lifecycle.models import Attempt
+from governance.sql.guards import AppendOnlyModel
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+
+class IdempotencyRecord(AppendOnlyModel):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    scope = models.CharField(max_length=80, help_text="tenant, contract:<slug>, or caller:<id>")
+    key = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64)
+    parts = models.JSONField(help_text="Hash per part of the request, to name what differs in a conflict.")
+    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="+", db_index=False)
+    status = models.PositiveSmallIntegerField()
+    body = models.TextField()
+    first_used_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    generation = models.PositiveIntegerField(
+        default=1, help_text="Counts re-use after the end, where a policy allows it."
+    )
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization", "scope", "key", "generation"], name="idempotency_key_once_per_scope"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.fingerprint[:12]}"

@@ -1,0 +1,261 @@
+"""A request on its way in: who asks and for what, whether it may come in at all, whether key and body have their shape.
+
+The door is decided from address, headers and credential, before any byte of the body is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.intake.rules import Fingerprint, body_problems
+from attempts.intake.services.idempotency import (
+    KEY_RECORDS,
+    KeyUse,
+    headers_check,
+    key_check,
+    key_lock,
+    key_look_up,
+    key_scope,
+    key_use,
+)
+from attempts.lifecycle.services.slots import Cap, Claim, KeyGuard, caps_for
+from attempts.lifecycle.states import ENGINE, RuntimeMode
+from governance.enforcement.models import snapshot_load
+from governance.enforcement.selectors.arrival import (
+    Arrival,
+    IntakeFacts,
+    OwnArrival,
+    intake_arrival,
+    intake_facts,
+    intake_own_arrival,
+)
+from governance.enforcement.sql import Closed
+from governance.ledger.services import ledger_append
+from governance.people.selectors import Credential
+from governance.sealing.states import LEDGER_INCONSISTENT
+from governance.throttles.services import Limit, limits_for
+from governance.violations.services import misuse_strike
+from reasoncodes.base.errors import AttemptCreationDisabled, CredentialMissing, DomainError, InvalidInput, ScopeMissing
+from reasoncodes.base.tenancy import tenant_scope
+from reasoncodes.base.trace import TraceContext
+
+SCOPE = "attempts:create"
+STOPPED = {
+    "shutdown_engaged": "A shutdown covers this contract.",
+    LEDGER_INCONSISTENT: "The record does not fit what its witnesses hold; an administrator must confirm what is lost.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """One request that passed the door."""
+
+    credential: Credential
+    facts: IntakeFacts
+    route: str
+    key: str | None
+    body: Any
+    trace: TraceContext
+    at: datetime
+    deployment_region: str
+    base_url: str
+    headers: frozenset[str] = frozenset()
+    known: tuple[tuple[Any, ...], ...] | None = None
+    """Records of the key that the door found, as `KEY_RECORDS` gives them; None when nobody looked."""
+    retry_of: UUID | None = None
+    compensates: UUID | None = None
+    origin_step: UUID | None = None
+    authorized_by: str = ""
+    """The commitment of the person who sent it on its way again; they do not review it."""
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Not made by Holdpoint itself from something that is on record already."""
+        return self.retry_of is None and self.compensates is None and self.origin_step is None
+
+    def with_body(self, body: Any) -> "Intake":
+        return replace(self, body=body)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedIntake:
+    """A request whose key and body have their shape, under the documents of its contract."""
+
+    intake: Intake
+    documents: dict[str, Any]
+    key: str
+    scope: str
+    fingerprint: Fingerprint
+
+    @classmethod
+    def of(cls, intake: Intake, documents: dict[str, Any], key: str) -> "CheckedIntake":
+        policy = documents["idempotency_key_policy"]
+        scope = key_scope(policy=policy, credential=intake.credential, slug=intake.facts.contract.slug)
+        return cls(intake, documents, key, scope, Fingerprint.of(route=intake.route, body=intake.body))
+
+    @property
+    def is_deduplicated(self) -> bool:
+        return bool(self.key) and self.documents["idempotency_key_policy"]["mode"] == "dedupe"
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The throttles that it falls under."""
+        account, slug = self.intake.credential.key.service_account, self.intake.facts.contract.slug
+        subjects = {
+            "tenant": str(account.organization_id),
+            "user": str(account.responsible_id or ""),
+            "service": str(account.id),
+            "workflow": slug,
+            "context": self.intake.body.get("patient_context_ref", ""),
+            "region": ",".join(self.intake.credential.organization.regions),
+        }
+        scope = f"{account.organization_id}/{slug}"
+        return limits_for(self.documents["throttles_and_misuse"], scope=scope, subjects=subjects)
+
+    @property
+    def caps(self) -> list[Cap]:
+        """The slots that it needs; a shadow needs none."""
+        if self.intake.body.get("runtime_mode") == RuntimeMode.SHADOW:
+            return []
+        organization = self.intake.credential.organization
+        dedupe = self.documents["idempotency_key_policy"]["mode"] == "dedupe"
+        return caps_for(
+            document=self.documents["concurrency_and_locks"],
+            organization_id=organization.id,
+            organization_cap=organization.max_concurrency,
+            slug=self.intake.facts.contract.slug,
+            key=self.key if dedupe else "",
+            context=self.intake.body.get("patient_context_ref", ""),
+        )
+
+    @property
+    def key_policy(self) -> Mapping[str, Any]:
+        policy: Mapping[str, Any] = self.documents["idempotency_key_policy"]
+        return policy
+
+    @property
+    def lock(self) -> str | None:
+        """The name of its key's lock; None when there is no key to guard."""
+        if not self.is_deduplicated:
+            return None
+        return key_lock(organization_id=self.intake.credential.organization.id, scope=self.scope, key=self.key)
+
+    def claim(self, attempt_id: UUID, *, use: KeyUse, with_slots: bool, with_key: bool) -> Claim:
+        """`with_key` false: the transaction has the key's lock, and has looked."""
+        lock = self.lock if with_key else None
+        return Claim(
+            organization_id=self.intake.credential.organization.id,
+            attempt_id=attempt_id,
+            caps=self.caps if with_slots else [],
+            guard=KeyGuard(lock, self.scope, self.key, use.next_generation) if lock else None,
+        )
+
+    def use_as_read(self) -> KeyUse | None:
+        """What the key means by the records that the door found; None when nobody looked."""
+        known = self.intake.known
+        if known is None:
+            return None
+        if not known or not self.is_deduplicated:
+            return KeyUse("new")
+        return key_use(known, scope=self.scope, fingerprint=self.fingerprint, policy=self.key_policy, at=self.intake.at)
+
+    def use_under_lock(self) -> KeyUse:
+        """The same, read anew under the key's lock, which the transaction keeps. A step's key does not end."""
+        if not self.is_deduplicated:
+            return KeyUse("new")
+        return key_look_up(
+            organization_id=self.intake.credential.organization.id,
+            scope=self.scope,
+            key=self.key,
+            fingerprint=self.fingerprint,
+            policy=self.key_policy,
+            at=self.intake.at if self.intake.origin_step is None else None,
+        )
+
+
+def intake_knock(
+    *, secret: str | None, workflow_slug: str, contract_version: str, key: str | None, at: datetime
+) -> Arrival:
+    """Who it is, what they ask for and what their key was used for, in one query; refuses whom it does not know."""
+    asked = (key,) if key and key.isascii() and key.isprintable() else ()
+    arrival = secret and intake_arrival(
+        secret=secret,
+        slug=workflow_slug,
+        version=contract_version,
+        at=at,
+        also=KEY_RECORDS if asked else None,
+        parameters=asked,
+    )
+    if not arrival:
+        raise CredentialMissing
+    return arrival
+
+
+def intake_pass(*, credential: Credential, facts: IntakeFacts | None) -> IntakeFacts:
+    """The open contract's facts; raises the refusal otherwise. Writes nothing."""
+    if SCOPE not in credential.actor.scopes:
+        raise ScopeMissing(extensions={"required_scope": SCOPE})
+    return _open_only(facts)
+
+
+def intake_pass_ours(*, contract_id: UUID, arrival: OwnArrival | None = None) -> None:
+    """The same door for what the engine asks without an attempt: reads and checks. The caller has passed the gate, and
+    hands over what it read behind it."""
+    arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
+    if arrival is None or Closed.ORGANIZATION in arrival.facts.closed_by:
+        raise AttemptCreationDisabled
+    _open_only(arrival.facts)
+
+
+def _open_only(facts: IntakeFacts | None) -> IntakeFacts:
+    """Not the organization: outside, its key says that; for a step's attempt the decision does, and is on record."""
+    if facts is None or Closed.STATE in facts.closed_by:
+        raise AttemptCreationDisabled
+    if facts.shutdowns and (reason := facts.stopped_by):
+        raise AttemptCreationDisabled(STOPPED[reason], reason_code=reason)
+    return facts
+
+
+def intake_door(*, credential: Credential, workflow_slug: str, contract_version: str) -> IntakeFacts:
+    """The same door for a credential that is known already."""
+    facts = intake_facts(organization=credential.organization, slug=workflow_slug, version=contract_version)
+    return intake_pass(credential=credential, facts=facts)
+
+
+def intake_check(intake: Intake) -> CheckedIntake:
+    """If key, headers and body have their shape; else it raises the refusal, which is on record for the body's."""
+    documents: dict[str, Any] = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]
+    policy = documents["idempotency_key_policy"]
+    key = key_check(policy=policy, key=intake.key)
+    if intake.is_from_outside:
+        headers_check(policy=policy, present=intake.headers)
+    problems = body_problems(intake.body)
+    if problems:
+        refusal = InvalidInput(errors=problems)
+        attempt_refuse_unreadable(intake=intake, refusal=refusal)
+        raise refusal
+    return CheckedIntake.of(intake, documents, key)
+
+
+def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:
+    """The contract is open, so the refusal is on the ledger; the key is not used up. The caller raises it."""
+    contract, actor = intake.facts.contract, intake.credential.actor
+    with tenant_scope(actor.organization_ids):
+        with transaction.atomic():
+            ledger_append(
+                action="attempt.refused",
+                organization_id=contract.organization_id,
+                subject_type="contract",
+                subject_id=contract.id,
+                actor=actor,
+                at=intake.at,
+                payload={"problems": len(refusal.errors)},
+                reason_code="invalid_input",
+            )
+        if intake.origin_step is None:
+            misuse = snapshot_load(contract.snapshot_sha256)["documents"]["throttles_and_misuse"]["misuse"]
+            misuse_strike(actor=actor, at=intake.at, rule=misuse)

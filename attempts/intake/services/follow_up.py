@@ -1,0 +1,115 @@
+"""A new attempt that follows an old one: a replay, an authorized retry, a compensation. Through the same gates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.intake.services.door import Intake
+from attempts.intake.services.intake import attempt_create
+from attempts.intake.services.rows import Answer
+from attempts.lifecycle.errors import NotEligible
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import attempt_lock, attempts_chosen
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.lifecycle.states import AttemptState
+from attempts.reviews.services.end import review_cancel
+from governance.boundary.services import note_create
+from governance.enforcement.models import snapshot_load
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import NotFound, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+
+def attempt_replay(*, attempt: Attempt, intake: Intake) -> Answer:
+    """Where the contract's replay policy allows it, by the service that asked first. `intake` carries the new key."""
+    rules = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]["retry_and_replay"]["replay"]
+    if attempt.caller_id != intake.credential.actor.id:
+        raise NotEligible("Only the service that asked first may ask again.")
+    if attempt.state not in rules["eligible_states"]:
+        raise NotEligible(f"The contract allows a replay from: {', '.join(rules['eligible_states']) or 'no state'}.")
+    if attempt.erased_at is not None:
+        raise NotEligible("The request was erased by order, so it cannot be repeated.")
+    if attempt.operation == "":
+        raise NotEligible("Parts of the request were withheld by the boundary, so it cannot be repeated.")
+    return attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id))
+
+
+def body_of(attempt: Attempt) -> dict[str, Any]:
+    """The request again, from what was stored of it."""
+    action: dict[str, Any] = {
+        "connector": attempt.connector,
+        "operation": attempt.operation,
+        "target_ref": attempt.target_ref,
+        "risk_tier": attempt.risk_tier,
+        "fields": attempt.fields,
+    }
+    action |= {"payload_ref": attempt.payload_ref} if attempt.payload_ref else {}
+    action |= {"payload_sha256": attempt.payload_sha256} if attempt.payload_sha256 else {}
+    body = {"runtime_mode": attempt.runtime_mode, "action": action, "metadata": attempt.metadata}
+    return body | ({"patient_context_ref": attempt.patient_context_ref} if attempt.patient_context_ref else {})
+
+
+BY_CALLER = "cancelled_by_caller"
+AT_ONCE = 100  # they go in the address, of which the web server takes 4 KiB
+TOO_LATE = "It is too late to withdraw this attempt: it has ended, or an executor has leased it."
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """One of many. `refusal` says why it would not be, or was not, withdrawn."""
+
+    attempt: Attempt
+    refusal: str = ""
+
+
+def attempt_cancel(*, actor: Actor, at: datetime, attempt_id: UUID, reason_code: str = "", note: str = "") -> Attempt:
+    """By the service that asked, or by an operator, who gives a reason. After the first lease it is too late: something
+    may have run."""
+    with transaction.atomic():
+        attempt = attempt_lock(attempt_id=attempt_id)
+        if not actor.may_act_in(attempt.organization_id):
+            raise NotFound
+        if actor.kind is ActorKind.SERVICE and actor.id != attempt.caller_id:
+            raise NotFound
+        if not withdrawable(attempt):
+            raise WrongState(TOO_LATE)
+        payload = _said(attempt, reason_code, note) if reason_code else {}
+        code = reason_code or BY_CALLER
+        review_cancel(attempt=attempt, actor=actor, at=at, reason_code=code)
+        transition_apply(attempt, "deny", actor=actor, at=at, payload=payload, reason_code=code)
+    return attempt
+
+
+def withdrawable(attempt: Attempt) -> bool:
+    return attempt.state in {AttemptState.REVIEW_REQUIRED, AttemptState.APPROVED} and attempt.lease_token == 0
+
+
+def _said(attempt: Attempt, reason_code: str, note: str) -> dict[str, str]:
+    reason_code_require(organization_id=attempt.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
+    stored = note_create(organization_id=attempt.organization_id, text=note)
+    return {"note": str(stored.id), "note_sha256": stored.sha256} if stored else {}
+
+
+def attempts_preview(*, attempt_ids: Sequence[UUID]) -> list[Withdrawal]:
+    """What would happen to each, as things are now."""
+    rows = attempts_chosen(ids=attempt_ids[:AT_ONCE])
+    return [Withdrawal(row, "" if withdrawable(row) else TOO_LATE) for row in rows]
+
+
+def attempts_cancel(
+    *, actor: Actor, at: datetime, attempt_ids: Sequence[UUID], reason_code: str, note: str = ""
+) -> list[Withdrawal]:
+    """One after the other, each in its own transaction and looked at again under its lock."""
+    done = []
+    for row in attempts_chosen(ids=attempt_ids[:AT_ONCE]):
+        try:
+            ended = attempt_cancel(actor=actor, at=at, attempt_id=row.id, reason_code=reason_code, note=note)
+            done.append(Withdrawal(ended))
+        except (WrongState, NotFound) as refusal:
+            done.append(Withdrawal(row, refusal.detail))
+    return done

@@ -1,0 +1,241 @@
+"""What is made of a decided request, in memory: its rows, and the exact answer, which its key's record holds."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from attempts.intake.errors import AttemptDenied, RateLimited, ThrottleUnavailable
+from attempts.intake.models import IdempotencyRecord
+from attempts.intake.rules import action_digest
+from attempts.intake.services.door import CheckedIntake, Intake
+from attempts.intake.services.idempotency import KeyUse
+from attempts.lifecycle.models import Attempt, AttemptTransition
+from attempts.lifecycle.services.transition import entry_build, transition_build
+from attempts.lifecycle.states import RuntimeMode
+from attempts.reviews.models import Review
+from attempts.reviews.rules import Exclusion
+from governance.boundary.errors import MetadataBoundary
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.services import Computed
+from governance.ledger.models import LedgerEntry
+from governance.sql.statements import new_row
+from governance.throttles.services import ThrottleAnswer
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import DomainError, FieldError, problem_document
+from reasoncodes.base.ids import uuid7
+
+KEEPS_KEY_FREE = frozenset(
+    {
+        "rate_limited",
+        "concurrency_limit",
+        "misuse_suspended",
+        "throttle_unavailable",
+        "metadata_boundary",
+        "enforcement_exception",
+    }
+)
+VERB_OF = {"allow": "approve", "needs_approval": "hold", "deny": "deny"}
+THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, exact body and headers; `is_problem` says which media type."""
+
+    status: int
+    body: str
+    headers: dict[str, str]
+    is_problem: bool = False
+    attempt_id: UUID | None = None
+
+
+def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
+    """The canonical request that enforcement evaluates: the ten envelope fields, the action, the metadata."""
+    contract, body = intake.facts.contract, intake.body
+    envelope = {
+        "workflow_slug": contract.slug,
+        "contract_version": contract.version,
+        "request_trace_id": intake.trace.trace_id,
+        "idempotency_key": key or None,
+        "tenant_ref": str(contract.organization_id),
+        "caller_ref": str(intake.credential.actor.id),
+        "patient_context_ref": body.get("patient_context_ref"),
+        "review_owner": contract.review_owner,
+        "runtime_mode": body.get("runtime_mode", RuntimeMode.ACTIVE.value),
+        "audit_event_link": f"urn:holdpoint:attempt:{attempt_id}",
+    }
+    return {
+        "format": "holdpoint-request-v1",
+        "envelope": envelope,
+        "action": {"connector": contract.adapter} | body["action"],
+        "metadata": body.get("metadata", {}),
+    }
+
+
+def attempt_build(
+    intake: Intake, key: str, attempt_id: UUID, computed: Computed, decision: EnforcementDecision
+) -> Attempt:
+    """From what may be stored: what the boundary refused is empty here too."""
+    contract, request = intake.facts.contract, computed.request
+    envelope, action = request["envelope"], request["action"]
+    return new_row(
+        Attempt,
+        id=attempt_id,
+        organization_id=contract.organization_id,
+        contract_id=contract.id,
+        decision_id=decision.id,
+        caller_id=intake.credential.key.service_account_id,
+        workflow_slug=contract.slug,
+        contract_version=contract.version,
+        request_trace_id=intake.trace.trace_id,
+        idempotency_key=envelope.get("idempotency_key") or "",
+        patient_context_ref=envelope.get("patient_context_ref") or "",
+        review_owner=contract.review_owner,
+        runtime_mode=envelope["runtime_mode"],
+        connector=action.get("connector", ""),
+        operation=action.get("operation", ""),
+        target_ref=action.get("target_ref") or "",
+        effect=contract.effect,
+        risk_tier=action["risk_tier"],
+        payload_ref=action.get("payload_ref") or "",
+        payload_sha256=action.get("payload_sha256") or "",
+        fields=action.get("fields", []),
+        action_digest=action_digest(action),
+        metadata=request.get("metadata", {}),
+        retry_of_id=intake.retry_of,
+        compensates_id=intake.compensates,
+        origin_step=intake.origin_step,
+        created_at=intake.at,
+        retention_until=computed.retention_until(intake.at),
+    )
+
+
+def review_build(
+    attempt: Attempt, decision: EnforcementDecision, at: datetime, *, authorized_by: str = ""
+) -> Review | None:
+    if decision.approval is None or decision.verdict != "needs_approval":
+        return None
+    buckets = decision.approval.get("buckets", [])
+    return Review(
+        organization_id=attempt.organization_id,
+        attempt_id=attempt.id,
+        tier=decision.approval["tier"],
+        approvals_required=decision.approval["approvals_required"],
+        buckets=buckets,
+        open_tiers=[bucket["tier"] for bucket in buckets],
+        excluded=[{"ref": authorized_by, "reason": Exclusion.AUTHORIZED_IT.value}] if authorized_by else [],
+        action_digest=attempt.action_digest,
+        requested_at=at,
+        remind_at=at + timedelta(seconds=decision.approval["expires_in_seconds"] / 2),
+        expires_at=at + timedelta(seconds=decision.approval["expires_in_seconds"]),
+    )
+
+
+def moves_build(
+    attempt: Attempt, decision: EnforcementDecision, *, actor: Actor, at: datetime
+) -> tuple[list[AttemptTransition], list[LedgerEntry]]:
+    """received → deduplicated → what was decided, each with its transition and its ledger entry."""
+    entries = [entry_build(attempt, "attempt.received", actor=actor, at=at, payload={"digest": attempt.action_digest})]
+    kwargs = {} if decision.verdict == "allow" else {"reason_code": decision.reason_code}
+    decided = {
+        "decision": str(decision.id),
+        "rule": decision.rule_id,
+        "request_sha256": decision.request_sha256,
+        "environment_sha256": decision.environment_sha256,
+    }
+    rows = []
+    for verb, payload, extra in (("deduplicate", {}, {}), (VERB_OF[decision.verdict], decided, kwargs)):
+        row, entry = transition_build(attempt, verb, actor=actor, at=at, payload=payload, **extra)
+        rows.append(row)
+        entries.append(entry)
+    return rows, entries
+
+
+def key_record_build(asked: CheckedIntake, attempt: Attempt, answer: Answer, use: KeyUse) -> IdempotencyRecord | None:
+    """Only an answer that would come out the same uses the key up: throttled and malformed requests may come again."""
+    intake = asked.intake
+    if not asked.is_deduplicated or attempt.reason_code in KEEPS_KEY_FREE:
+        return None
+    return new_row(
+        IdempotencyRecord,
+        id=uuid7(),
+        organization_id=attempt.organization_id,
+        scope=asked.scope,
+        key=asked.key,
+        fingerprint=asked.fingerprint.value,
+        parts=asked.fingerprint.short,
+        attempt_id=attempt.id,
+        status=answer.status,
+        body=answer.body if intake.origin_step is None else "",  # a step is answered by its attempt, never by HTTP
+        first_used_at=intake.at,
+        expires_at=intake.at + timedelta(seconds=asked.key_policy["ttl_seconds"]),
+        generation=use.next_generation,
+    )
+
+
+def answer_build(
+    intake: Intake,
+    attempt: Attempt,
+    decision: EnforcementDecision,
+    review: Review | None,
+    throttle: ThrottleAnswer,
+    computed: Computed,
+) -> Answer:
+    if decision.verdict == "deny":
+        refusal = _refusal(attempt, decision, computed)
+        document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
+        return Answer(
+            refusal.status,
+            json.dumps(document),
+            refusal.headers | throttle.headers,
+            is_problem=True,
+            attempt_id=attempt.id,
+        )
+    headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
+    body = attempt_json(attempt, review)
+    if review is not None:
+        headers["Retry-After"] = "30"
+    return Answer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
+
+
+def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
+    """The answer to whoever asked. Stored with the key and given again byte by byte."""
+    return {
+        "id": str(attempt.id),
+        "state": attempt.state,
+        "reason_code": attempt.reason_code or None,
+        "workflow_slug": attempt.workflow_slug,
+        "contract_version": attempt.contract_version,
+        "runtime_mode": attempt.runtime_mode,
+        "decision_id": str(attempt.decision_id),
+        "action_digest": attempt.action_digest,
+        "created_at": attempt.created_at.isoformat(),
+        "review": {
+            "id": str(review.id),
+            "tier": review.tier,
+            "approvals_required": review.approvals_required,
+            "expires_at": review.expires_at.isoformat(),
+            **({"buckets": review.buckets} if review.buckets else {}),
+        }
+        if review and review.expires_at
+        else None,
+    }
+
+
+def _refusal(attempt: Attempt, decision: EnforcementDecision, computed: Computed) -> DomainError:
+    code = decision.reason_code
+    facts = {"attempt_id": str(attempt.id), "decision_id": str(decision.id)}
+    wait = {"Retry-After": str(computed.decision.retry_after or 5)}
+    if code == "metadata_boundary":
+        withheld = computed.request.get("withheld", [])
+        errors = [
+            FieldError(row["pointer"], "holds something outside the boundary", rule=row["rule"]) for row in withheld
+        ]
+        return MetadataBoundary(errors=errors, extensions=facts)
+    if code == "throttle_unavailable":
+        return ThrottleUnavailable(headers=wait, extensions=facts)
+    if code in THROTTLED:
+        return RateLimited(reason_code=code, headers=wait, extensions=facts)
+    return AttemptDenied(reason_code=code, extensions=facts)

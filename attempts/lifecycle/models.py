@@ -1,0 +1,167 @@
+"""One governed execution: who asked for what under which contract, and how far it came."""
+
+from django.contrib.postgres.indexes import BrinIndex, HashIndex
+from django.db import models
+from django.db.models import Q
+from django_fsm import FSMField, transition
+
+from attempts.lifecycle.states import AttemptState, RuntimeMode, SlotScope
+from governance.contracts.models import Contract
+from governance.enforcement.models import EnforcementDecision
+from governance.people.models import ServiceAccount
+from governance.sql.guards import AppendOnlyModel, StateMachineModel
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+S = AttemptState
+
+
+class Attempt(StateMachineModel):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    contract = models.ForeignKey(Contract, on_delete=models.PROTECT, related_name="+", db_index=False)
+    decision = models.ForeignKey(EnforcementDecision, on_delete=models.PROTECT, related_name="+", db_index=False)
+    caller = models.ForeignKey(ServiceAccount, on_delete=models.PROTECT, related_name="+", db_index=False)
+    workflow_slug = models.CharField(max_length=63)
+    contract_version = models.PositiveIntegerField()
+    request_trace_id = models.CharField(max_length=128)
+    idempotency_key = models.CharField(max_length=200, blank=True)
+    patient_context_ref = models.CharField(max_length=200, blank=True)
+    review_owner = models.CharField(max_length=64)
+    runtime_mode = models.CharField(max_length=16)
+    connector = models.CharField(max_length=64)
+    operation = models.CharField(max_length=128, blank=True)
+    target_ref = models.CharField(max_length=200, blank=True)
+    effect = models.CharField(max_length=12)
+    risk_tier = models.CharField(max_length=8)
+    payload_ref = models.CharField(max_length=200, blank=True)
+    payload_sha256 = models.CharField(max_length=64, blank=True)
+    fields = models.JSONField(default=list)
+    action_digest = models.CharField(max_length=64)
+    metadata = models.JSONField(default=dict)
+    state = FSMField(
+        max_length=24, choices=[(s.value, s.value) for s in S], default=S.RECEIVED.value, protected=True, editable=False
+    )
+    reason_code = models.CharField(max_length=64, blank=True)
+    retry_of = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    compensates = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    origin_step = models.UUIDField(null=True, help_text="The workflow step that opened it.")
+    lease_owner = models.CharField(max_length=64, blank=True)
+    lease_token = models.PositiveIntegerField(default=0, help_text="Grows with every lease; a smaller one is stale.")
+    lease_expires_at = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0, help_text="Dispatch intents so far.")
+    next_eligible_at = models.DateTimeField(null=True, help_text="When it may be leased; empty while it may not.")
+    queued_until = models.DateTimeField(null=True, help_text="Waits for a place in a cap until then.")
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    retention_until = models.DateTimeField(
+        null=True, help_text="Stamped at admission by the regional profile; empty: unknown, so kept."
+    )
+    erased_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["organization", "id"], name="attempt_by_organization"),
+            models.Index(fields=["organization", "state", "id"], name="attempt_by_state"),
+            models.Index(
+                fields=["next_eligible_at"],
+                condition=Q(state="approved-for-execution", next_eligible_at__isnull=False),
+                name="attempt_ready",
+            ),
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=Q(state="approved-for-execution", lease_expires_at__isnull=False),
+                name="attempt_leased",
+            ),
+            models.Index(fields=["queued_until"], condition=Q(queued_until__isnull=False), name="attempt_queued"),
+            models.Index(
+                fields=["organization", "workflow_slug", "id"],
+                condition=Q(queued_until__isnull=False),
+                name="attempt_queue_order",
+            ),
+            BrinIndex(fields=["retention_until"], name="attempt_retention"),
+            HashIndex(fields=["request_trace_id"], name="attempt_by_trace"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=list(S)), name="attempt_known_state"),
+            models.CheckConstraint(condition=Q(runtime_mode__in=list(RuntimeMode)), name="attempt_known_mode"),
+            models.CheckConstraint(
+                condition=~Q(state__in=["preflight-denied", "failed-quarantined"]) | ~Q(reason_code=""),
+                name="attempt_refusal_has_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workflow_slug}/{self.contract_version} {self.id}"
+
+    @transition(field=state, source=S.RECEIVED.value, target=S.DEDUPLICATED.value)
+    def deduplicate(self) -> None:
+        """The key is new, or the contract keeps a timeline."""
+
+    @transition(field=state, source=S.DEDUPLICATED.value, target=S.REVIEW_REQUIRED.value)
+    def hold(self, *, reason_code: str) -> None:
+        self.reason_code = reason_code
+
+    @transition(field=state, source=[S.DEDUPLICATED.value, S.REVIEW_REQUIRED.value], target=S.APPROVED.value)
+    def approve(self) -> None:
+        self.reason_code = ""
+
+    @transition(
+        field=state,
+        source=[S.DEDUPLICATED.value, S.REVIEW_REQUIRED.value, S.APPROVED.value],
+        target=S.PREFLIGHT_DENIED.value,
+    )
+    def deny(self, *, reason_code: str) -> None:
+        self.reason_code = reason_code
+
+    @transition(field=state, source=S.APPROVED.value, target=S.COMPLETED.value)
+    def complete(self) -> None:
+        self.reason_code = ""
+
+    @transition(field=state, source=S.APPROVED.value, target=S.QUARANTINED.value)
+    def quarantine(self, *, reason_code: str) -> None:
+        self.reason_code = reason_code
+
+
+class AttemptTransition(AppendOnlyModel):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="transitions", db_index=False)
+    from_state = models.CharField(max_length=24)
+    to_state = models.CharField(max_length=24)
+    reason_code = models.CharField(max_length=64, blank=True)
+    actor_kind = models.CharField(max_length=8)
+    actor_ref = models.CharField(max_length=64, blank=True)
+    at = models.DateTimeField()
+
+    objects = TenantManager(path="attempt__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["attempt", "id"], name="transition_by_attempt")]
+
+    def __str__(self) -> str:
+        return f"{self.from_state} -> {self.to_state}"
+
+
+class Slot(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    scope = models.CharField(max_length=10)
+    subject = models.CharField(max_length=64, help_text="SHA-256 of what is capped.")
+    number = models.PositiveIntegerField()
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="slots", db_constraint=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "subject", "number"], name="slot_held_once"),
+            models.CheckConstraint(condition=Q(scope__in=list(SlotScope)), name="slot_known_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.number}"

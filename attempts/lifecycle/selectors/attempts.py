@@ -1,0 +1,160 @@
+"""Reading attempts: lists, the timeline, what belongs to one."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from attempts.execution.models import Receipt
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.states import AttemptState
+from attempts.reviews.models import Review
+from governance.console.selectors.lists import ids_in_scope, newest, uuid_or_none
+from governance.enforcement.models import EnforcementDecision, snapshot_load
+from governance.enforcement.selectors.decisions import decision_get
+from governance.ledger.models import LedgerEntry
+from governance.tenancy.selectors import tenant_get
+
+
+def attempt_list(
+    *,
+    state: str | None = None,
+    workflow_slug: str | None = None,
+    contract_version: int | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    idempotency_key: str | None = None,
+) -> QuerySet[Attempt]:
+    exact = {
+        "state": state,
+        "workflow_slug": workflow_slug,
+        "contract_version": contract_version,
+        "created_at__gt": created_after,
+        "created_at__lt": created_before,
+        "idempotency_key": idempotency_key,
+    }
+    return Attempt.objects.order_by("-id").filter(**{name: value for name, value in exact.items() if value is not None})
+
+
+WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a free slot"}
+
+
+def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]:
+    """Those that wait for this; any other word leaves the rows as they are."""
+    released = Q(state=AttemptState.APPROVED)
+    match what:
+        case "executor":
+            return rows.filter(released, next_eligible_at__isnull=False)
+        case "lease":
+            return rows.filter(released, lease_expires_at__isnull=False)
+        case "place":
+            return rows.filter(queued_until__isnull=False)
+    return rows
+
+
+def attempts_chosen(*, ids: Sequence[UUID]) -> list[Attempt]:
+    """Those in scope, oldest first."""
+    return list(Attempt.objects.filter(id__in=ids).select_related("organization").order_by("id"))
+
+
+def attempt_get(*, attempt_id: UUID) -> Attempt:
+    return tenant_get(Attempt, attempt_id)
+
+
+def attempt_lock(*, attempt_id: UUID) -> Attempt:
+    """First in the lock order: attempt, review, ledger."""
+    return tenant_get(Attempt, attempt_id, lock=True)
+
+
+def attempt_review(*, attempt: Attempt) -> Review | None:
+    return Review.objects.filter(attempt=attempt).first()
+
+
+def attempt_receipts(*, attempt: Attempt) -> QuerySet[Receipt]:
+    return Receipt.objects.filter(attempt=attempt).order_by("id")
+
+
+def attempt_decision(*, attempt: Attempt) -> EnforcementDecision:
+    return decision_get(decision_id=attempt.decision_id)
+
+
+def attempt_timeline(*, attempt: Attempt) -> list[LedgerEntry]:
+    """Everything the record says about it, oldest first: its own entries and those of its decision and review."""
+    review = attempt_review(attempt=attempt)
+    subjects = [attempt.id, attempt.decision_id, *([review.id] if review else [])]
+    return list(LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")[:500])
+
+
+def origin_of(*, attempt_id: UUID) -> UUID | None:
+    """The workflow step that opened it."""
+    return Attempt.objects.filter(id=attempt_id).values_list("origin_step", flat=True).first()
+
+
+FOUND = 20
+BY_KEY = """
+SELECT record.id FROM (
+    SELECT id AS organization_id, 'tenant' AS scope FROM governance_organization
+    UNION SELECT organization_id, 'contract:' || slug FROM governance_contract
+    UNION SELECT organization_id, 'caller:' || id FROM governance_serviceaccount
+) AS place
+JOIN attempts_idempotencyrecord record USING (organization_id, scope)
+WHERE place.organization_id = ANY(%s) AND record.key = %s LIMIT %s
+"""
+TRACEPARENT = re.compile(r"^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$")
+
+
+def trace_of(term: str) -> str:
+    """The trace id, also when the whole `traceparent` was pasted."""
+    found = TRACEPARENT.match(term.strip().lower())
+    return found[1] if found else term.strip()
+
+
+def attempts_by_trace(*, trace: str) -> list[Attempt]:
+    rows = Attempt.objects.filter(request_trace_id=trace_of(trace)).select_related("organization")
+    return list(rows.order_by("-id")[:FOUND])
+
+
+def records_by_key(*, key: str) -> list[IdempotencyRecord]:
+    """The index begins with organization and scope, so every scope that a key can have is asked for."""
+    with connection.cursor() as cursor:
+        cursor.execute(BY_KEY, [list(ids_in_scope()), key, FOUND])
+        ids = [id_ for (id_,) in cursor.fetchall()]
+    rows = IdempotencyRecord.objects.filter(id__in=ids).defer("body", "parts").select_related("organization")
+    return sorted(rows, key=lambda row: row.id, reverse=True)
+
+
+def attempts_by_key(*, key: str) -> list[Attempt]:
+    """Under a record, or (contracts that keep a timeline have none) among the newest ten thousand."""
+    found = {row.attempt_id for row in records_by_key(key=key)}
+    ids = newest(Attempt.objects.all()).filter(idempotency_key=key).values_list("id", flat=True)[:FOUND]
+    rows = Attempt.objects.filter(id__in=found | set(ids)).select_related("organization")
+    return list(rows.order_by("-id")[:FOUND])
+
+
+def attempt_matches(term: str) -> Q:
+    """For the list of attempts: an id, a trace, or a key."""
+    ids = [attempt.id for attempt in attempts_by_key(key=term)]
+    own = uuid_or_none(term)
+    return Q(id__in=[*ids, *([own] if own else [])]) | Q(request_trace_id=trace_of(term))
+
+
+def record_matches(term: str) -> Q:
+    """For the list of keys: a key, or the id of the attempt that it guards."""
+    own = uuid_or_none(term)
+    attempt = Attempt.objects.filter(id=own).first() if own else None
+    found = {row.id for row in records_by_key(key=term)}
+    if attempt is not None and attempt.idempotency_key:
+        guarded = records_by_key(key=attempt.idempotency_key)
+        found |= {row.id for row in guarded if row.attempt_id == attempt.id}
+    return Q(id__in=found)
+
+
+def documents_of(attempt: Attempt) -> dict[str, Any]:
+    """The ten documents of the contract version under which it was taken in."""
+    documents: dict[str, Any] = snapshot_load(attempt.contract.snapshot_sha256)["documents"]
+    return documents

@@ -1,0 +1,189 @@
+"""What an attempt gives to an evidence bundle. Its rows are locked while they are read: a bundle shows one moment."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.lifecycle.models import Attempt, AttemptTransition
+from attempts.lifecycle.selectors.attempts import attempt_get
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review, ReviewVote
+from governance.evidence.rules import Material, Subject, plain
+from governance.evidence.states import EvidenceKind
+
+ATTEMPT = [
+    "id",
+    "organization_id",
+    "contract_id",
+    "decision_id",
+    "caller_id",
+    "workflow_slug",
+    "contract_version",
+    "request_trace_id",
+    "idempotency_key",
+    "patient_context_ref",
+    "review_owner",
+    "runtime_mode",
+    "connector",
+    "operation",
+    "target_ref",
+    "effect",
+    "risk_tier",
+    "payload_ref",
+    "payload_sha256",
+    "fields",
+    "action_digest",
+    "metadata",
+    "state",
+    "reason_code",
+    "retry_of_id",
+    "compensates_id",
+    "origin_step",
+    "tries",
+    "created_at",
+    "ended_at",
+]
+TRANSITION = ["id", "attempt_id", "from_state", "to_state", "reason_code", "actor_kind", "actor_ref", "at"]
+INTENT = ["id", "attempt_id", "number", "fence", "once", "adapter", "effect_key", "action_digest", "executor_ref", "at"]
+RECEIPT = [
+    "id",
+    "attempt_id",
+    "intent_id",
+    "outcome",
+    "late",
+    "category",
+    "retryable",
+    "reason_code",
+    "response_metadata",
+    "reversible",
+    "reversal_hint",
+    "cost",
+    "at",
+]
+REVIEW = [
+    "id",
+    "kind",
+    "attempt_id",
+    "origin_step",
+    "subject_ref",
+    "tier",
+    "approvals_required",
+    "buckets",
+    "excluded",
+    "action_digest",
+    "status",
+    "requested_at",
+    "expires_at",
+    "requeues",
+    "decided_at",
+]
+VOTE = [
+    "id",
+    "review_id",
+    "voter_ref",
+    "on_behalf_of_ref",
+    "verdict",
+    "tier",
+    "reason_code",
+    "result_ref",
+    "result_sha256",
+    "action_digest",
+    "at",
+]
+CASE = [
+    "id",
+    "attempt_id",
+    "category",
+    "reason_code",
+    "escalation_owner",
+    "escalated_at",
+    "incident_ref",
+    "finding",
+    "evidence_ref",
+    "found_by_ref",
+    "resolution",
+    "resolved_by_ref",
+    "resolved_at",
+    "follow_up_id",
+    "opened_at",
+]
+
+
+class AttemptCollector:
+    def organization(self, *, subject_id: UUID) -> UUID:
+        return attempt_get(attempt_id=subject_id).organization_id
+
+    def record(self, *, subject_id: UUID) -> frozenset[UUID]:
+        attempt = attempt_get(attempt_id=subject_id)
+        return attempts_record(attempts=[attempt], reviews=_reviews_of([attempt.id]))
+
+    def collect(self, *, subject_id: UUID) -> Material:
+        """Locks attempt, then review."""
+        attempts = attempts_lock(attempt_ids=[subject_id])
+        attempt = attempts[0]
+        reviews = reviews_lock(attempt_ids=[subject_id])
+        return Material(
+            subject=Subject(EvidenceKind.ATTEMPT, attempt.id, f"attempt under {attempt}"),
+            organization_id=attempt.organization_id,
+            record=attempts_record(attempts=attempts, reviews=reviews),
+            decisions=(attempt.decision_id,),
+            **attempts_rows(attempts=attempts, reviews=reviews),
+        )
+
+
+def attempts_lock(*, attempt_ids: Sequence[UUID]) -> list[Attempt]:
+    """FOR NO KEY UPDATE, after the instance and before the reviews; oldest first, so that two collectors agree."""
+    rows = Attempt.objects.select_for_update(no_key=True, of=("self",)).filter(id__in=attempt_ids)
+    return list(rows.order_by("id"))
+
+
+def reviews_lock(*, attempt_ids: Sequence[UUID], steps: Sequence[UUID] = ()) -> list[Review]:
+    """FOR NO KEY UPDATE: holds of these attempts, and human reviews of these steps."""
+    rows = Review.objects.select_for_update(no_key=True, of=("self",))
+    held = list(rows.filter(attempt_id__in=attempt_ids).order_by("id"))
+    return held + (list(rows.filter(origin_step__in=steps).order_by("id")) if steps else [])
+
+
+def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> frozenset[UUID]:
+    """Attempts, their decisions, reviews and quarantine cases: what ledger entries about them name."""
+    cases = QuarantineCase.objects.filter(attempt__in=attempts).values_list("id", flat=True)
+    return frozenset(
+        {
+            *(attempt.id for attempt in attempts),
+            *(attempt.decision_id for attempt in attempts),
+            *(review.id for review in reviews),
+            *cases,
+        }
+    )
+
+
+def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> dict[str, Any]:
+    """By the name of the bundle's file. Notes are left out: they can be erased, and a bundle cannot be called back."""
+    ids = [attempt.id for attempt in attempts]
+    votes = ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id")
+    return {
+        "attempts": shown(attempts, ATTEMPT),
+        "transitions": shown(AttemptTransition.objects.filter(attempt_id__in=ids).order_by("id"), TRANSITION),
+        "reviews": shown(reviews, REVIEW),
+        "votes": [one(vote, VOTE) | {"note_sha256": vote.note.sha256 if vote.note else ""} for vote in votes],
+        "intents": shown(DispatchIntent.objects.filter(attempt_id__in=ids).order_by("id"), INTENT),
+        "receipts": shown(Receipt.objects.filter(attempt_id__in=ids).order_by("id"), RECEIPT),
+        "quarantine": shown(QuarantineCase.objects.filter(attempt_id__in=ids).order_by("id"), CASE),
+    }
+
+
+def shown(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    return [one(row, names) for row in rows]
+
+
+def one(row: Model, names: Sequence[str]) -> dict[str, Any]:
+    """These columns as plain JSON values."""
+    found: dict[str, Any] = plain({name: getattr(row, name) for name in names})
+    return found
+
+
+def _reviews_of(attempt_ids: Sequence[UUID]) -> list[Review]:
+    return list(Review.objects.filter(attempt_id__in=attempt_ids))

@@ -1,0 +1,155 @@
+"""Attempts as subjects of retention, and what is exported of this app."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from attempts.execution.models import DispatchIntent, Receipt
+from attempts.intake.models import IdempotencyRecord
+from attempts.lifecycle.models import Attempt, AttemptTransition
+from attempts.lifecycle.states import FINAL_STATES, AttemptState
+from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Delegation, Review, ReviewVote
+from governance.enforcement.models import EnforcementDecision
+from governance.retention.hooks import ExportTable, SubjectKind
+from governance.retention.rules import Subject
+
+NAMES = (
+    "id",
+    "created_at",
+    "ended_at",
+    "retention_until",
+    "state",
+    "workflow_slug",
+    "patient_context_ref",
+    "target_ref",
+    "payload_ref",
+    "quarantine_case__resolution",
+    "quarantine_case__resolved_at",
+)
+
+
+def attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
+    """Whose context or target this reference is."""
+    about = Q(patient_context_ref=reference) | Q(target_ref=reference)
+    return Attempt.objects.filter(about, organization_id=organization_id)
+
+
+def _subjects(rows: QuerySet[Attempt]) -> list[Subject]:
+    return [_subject(*row) for row in rows.filter(erased_at=None).order_by("id").values_list(*NAMES)]
+
+
+def _subject(
+    id_: UUID,
+    created_at: datetime,
+    ended_at: datetime | None,
+    until: datetime | None,
+    state: str,
+    slug: str,
+    context: str,
+    target: str,
+    payload: str,
+    resolution: str | None,
+    resolved_at: datetime | None,
+) -> Subject:
+    return Subject(
+        kind="attempt",
+        id=id_,
+        created_at=created_at,
+        last_activity_at=max(moment for moment in (created_at, ended_at, resolved_at) if moment),
+        retention_until=until,
+        finished=state in FINAL_STATES,
+        unresolved=state == AttemptState.QUARANTINED and not resolution,
+        contract=slug,
+        references=frozenset({context, target, payload} - {""}),
+    )
+
+
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+    rows = Attempt.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
+    ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
+    return _subjects(Attempt.objects.filter(id__in=ids)) if ids else []
+
+
+def _get(organization_id: UUID, row_id: UUID) -> Subject | None:
+    return next(iter(_subjects(Attempt.objects.filter(organization_id=organization_id, id=row_id))), None)
+
+
+def _unstamped(organization_id: UUID, limit: int) -> int:
+    rows = Attempt.objects.filter(organization_id=organization_id, retention_until=None, erased_at=None)
+    return rows.order_by()[:limit].count()
+
+
+ATTEMPT = SubjectKind(
+    name="attempt",
+    title="Attempts",
+    door="attempts_erase",
+    due=_due,
+    about=lambda organization_id, reference: _subjects(attempts_about(organization_id, reference)),
+    get=_get,
+    unstamped=_unstamped,
+)
+
+
+class Of:
+    """Rows that belong to an attempt about the reference."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __call__(self, organization_id: UUID, reference: str) -> Q:
+        return Q(**{f"{self.path}__in": attempts_about(organization_id, reference).values("id")})
+
+
+def reviews_about(organization_id: UUID, reference: str) -> QuerySet[Review]:
+    """Of such an attempt, or of a case that a workflow asks people about."""
+    own = Q(attempt__in=attempts_about(organization_id, reference).values("id")) | Q(subject_ref=reference)
+    return Review.objects.filter(own, organization_id=organization_id)
+
+
+def _votes(organization_id: UUID, reference: str) -> Q:
+    return Q(review__in=reviews_about(organization_id, reference).values("id"))
+
+
+def ledger_about(organization_id: UUID, reference: str) -> Q:
+    attempts = attempts_about(organization_id, reference)
+    cases = QuarantineCase.objects.filter(attempt__in=attempts.values("id"))
+    return (
+        Q(subject_id__in=attempts.values("id"))
+        | Q(subject_id__in=attempts.values("decision_id"))
+        | Q(subject_id__in=reviews_about(organization_id, reference).values("id"))
+        | Q(subject_id__in=cases.values("id"))
+    )
+
+
+def export_tables() -> Iterable[ExportTable]:
+    through = "attempt__organization_id"
+    return [
+        ExportTable(Attempt, about=Of("id")),
+        ExportTable(AttemptTransition, through, about=Of("attempt")),
+        ExportTable(DispatchIntent, through, about=Of("attempt")),
+        ExportTable(Receipt, through, about=Of("attempt")),
+        ExportTable(IdempotencyRecord, about=Of("attempt")),
+        ExportTable(QuarantineCase, about=Of("attempt")),
+        ExportTable(Review, about=lambda o, r: Q(id__in=reviews_about(o, r).values("id"))),
+        ExportTable(ReviewVote, "review__organization_id", about=_votes),
+        ExportTable(Delegation),
+        ExportTable(Notification, about=_votes),
+        ExportTable(NotificationRoute),
+        ExportTable(ChatWorkspace, without=frozenset({"bot_token_sealed", "signing_secret_sealed"})),
+        ExportTable(ChatIdentity, "workspace__organization_id"),
+        ExportTable(
+            EnforcementDecision,
+            about=lambda o, r: Q(id__in=attempts_about(o, r).values("decision_id")),
+            without=frozenset({"frame_sha256"}),
+        ),
+    ]
+
+
+LEFT_OUT = {
+    "attempts.slot": "places in caps while an attempt is under way: hashes, no history",
+    "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
+}

@@ -1,0 +1,10 @@
+"""Django looks for the tables of an app here. Import each one from the room it belongs to."""
+
+from attempts.execution import models as execution
+from attempts.intake import models as intake
+from attempts.lifecycle import models as lifecycle
+from attempts.notify import models as notify
+from attempts.quarantine import models as quarantine
+from attempts.reviews import models as reviews
+
+__all__ = ["execution", "intake", "lifecycle", "notify", "quarantine", "reviews"]

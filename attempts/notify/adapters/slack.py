@@ -1,0 +1,99 @@
+"""Calls of Slack's Web API: one JSON POST, within a time and a size, through the guard. The token is in no log."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from attempts.notify.rules.delivery import Blame, Delivered, Trouble
+from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+
+READ_LIMIT_BYTES = 256 * 1024
+ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{0,62}")
+# docs.slack.dev/reference/methods: what no later try can mend.
+WORKSPACE_ERRORS = frozenset(
+    {
+        "account_inactive",
+        "app_missing_action_url",
+        "enterprise_is_restricted",
+        "invalid_auth",
+        "missing_scope",
+        "not_authed",
+        "org_login_required",
+        "team_access_not_granted",
+        "token_expired",
+        "token_revoked",
+    }
+)
+ROUTE_ERRORS = frozenset(
+    {"channel_not_found", "is_archived", "no_permission", "not_in_channel", "restricted_action", "user_not_in_channel"}
+)
+MESSAGE_ERRORS = frozenset(
+    {"cant_update_message", "edit_window_closed", "expired_trigger_id", "invalid_blocks", "message_not_found"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlackConnection:
+    base_url: str
+    private_hosts: frozenset[str]
+    token: str = field(repr=False)
+
+
+def slack_call(
+    *, connection: SlackConnection, method: str, body: dict[str, Any], seconds: float = 10.0
+) -> Delivered | Trouble:
+    url = f"{connection.base_url}{method}"
+    headers = {"Authorization": f"Bearer {connection.token}", "Content-Type": "application/json; charset=utf-8"}
+    wire = Wire(private_hosts=connection.private_hosts, seconds=seconds)
+    try:
+        url_check(url, private_hosts=connection.private_hosts)
+        with (
+            guarded_client(wire) as client,
+            client.stream("POST", url, content=json.dumps(body), headers=headers) as got,
+        ):
+            return _judged(got.status_code, got.headers.get("Retry-After", ""), _read(got))
+    except AddressRefused:
+        return Trouble("address_refused", pauses=True)
+    except httpx.TimeoutException:
+        return Trouble("timeout", pauses=True)
+    except (httpx.HTTPError, httpx.InvalidURL, OSError):
+        return Trouble("no_answer" if wire.sent else "no_connection", pauses=True)
+
+
+def _read(response: httpx.Response) -> Any:
+    found = b""
+    for chunk in response.iter_bytes():
+        found += chunk
+        if len(found) > READ_LIMIT_BYTES:
+            return None
+    try:
+        return json.loads(found)
+    except ValueError:
+        return None
+
+
+def _judged(status: int, retry_after: str, answer: Any) -> Delivered | Trouble:
+    if status == 429:
+        return Trouble("rate_limited", after=float(retry_after) if retry_after.isdecimal() else 30.0, pauses=True)
+    if status != 200 or not isinstance(answer, dict):
+        return Trouble(f"http_{status}" if status != 200 else "unreadable_answer", pauses=status >= 500)
+    if answer.get("ok") is True:
+        ref = answer.get("ts")
+        return Delivered(ref[:64] if isinstance(ref, str) else "")
+    code = answer.get("error")
+    why = code if isinstance(code, str) and ERROR_CODE.fullmatch(code) else "unknown_error"
+    return Trouble(why, _blame(why), pauses=why in {"ratelimited", "rate_limited"})
+
+
+def _blame(why: str) -> Blame:
+    for errors, blame in (
+        (WORKSPACE_ERRORS, Blame.WORKSPACE),
+        (ROUTE_ERRORS, Blame.ROUTE),
+        (MESSAGE_ERRORS, Blame.MESSAGE),
+    ):
+        if why in errors:
+            return blame
+    return Blame.NOBODY

@@ -1,0 +1,205 @@
+"""Who is told of reviews and how; each message as a row with what became of it. No message's text is kept."""
+
+from uuid import UUID
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from attempts.notify.states import DeliveryState, MailMode, NotifyChannel, NotifyKind, RouteState
+from attempts.reviews.models import Review
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+
+class ChatWorkspace(models.Model):
+    """One Slack workspace with an app of its own. Callbacks name this row's id, so that one organization's signing
+    secret can never speak for another's."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    name = models.CharField(max_length=80)
+    team_id = models.CharField(max_length=32, help_text="Slack's id of the workspace, such as T024BE7LD.")
+    bot_token_sealed = models.TextField()
+    signing_secret_sealed = models.TextField()
+    state = models.CharField(max_length=8, default=RouteState.ACTIVE.value)
+    disabled_reason = models.CharField(max_length=64, blank=True)
+    disabled_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "team_id"], name="chat_workspace_once"),
+            models.CheckConstraint(condition=Q(state__in=list(RouteState)), name="chat_workspace_known_state"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ChatIdentity(models.Model):
+    """A person signed in to Holdpoint showed that this chat account is theirs."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(ChatWorkspace, on_delete=models.CASCADE, related_name="identities", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    chat_user = models.CharField(max_length=32, help_text="The chat's id of the account.")
+    linked_at = models.DateTimeField()
+
+    objects = TenantManager(path="workspace__organization_id")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "chat identities"
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "chat_user"], name="chat_account_of_one_person"),
+            models.UniqueConstraint(fields=["workspace", "user"], name="chat_one_account_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.workspace}"
+
+    @property
+    def organization_id(self) -> UUID:
+        return self.workspace.organization_id
+
+
+class ChatLinkCode(models.Model):
+    """A code that a signed-in person types in the chat: once, within minutes. Only its hash is kept."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(ChatWorkspace, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    sha256 = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    objects = TenantManager(path="workspace__organization_id")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="chat_one_code_per_person")]
+
+    def __str__(self) -> str:
+        return f"code of {self.user_id}"
+
+
+class ChatCallback(models.Model):
+    """A callback that was taken, by the hash of its signature, as long as its timestamp would still be accepted."""
+
+    signature_sha256 = models.CharField(max_length=64, primary_key=True)
+    received_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.signature_sha256
+
+
+class NotificationRoute(models.Model):
+    """Reviews of a contract and a tier (empty: of all) are told to a channel of a chat, or to reviewers by mail."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    channel = models.CharField(max_length=8)
+    contract_slug = models.CharField(max_length=63, blank=True)
+    tier = models.CharField(max_length=63, blank=True)
+    workspace = models.ForeignKey(ChatWorkspace, null=True, on_delete=models.PROTECT, related_name="routes")
+    chat_channel = models.CharField(max_length=32, blank=True, help_text="The chat's id of the channel.")
+    digest_minutes = models.PositiveSmallIntegerField(default=0, help_text="0: a mail for each review, at once.")
+    state = models.CharField(max_length=8, default=RouteState.ACTIVE.value)
+    disabled_reason = models.CharField(max_length=64, blank=True)
+    disabled_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=list(RouteState)), name="route_known_state"),
+            models.CheckConstraint(
+                condition=(Q(channel="slack", workspace__isnull=False, digest_minutes=0) & ~Q(chat_channel=""))
+                | Q(channel="email", workspace=None, chat_channel=""),
+                name="route_fits_its_channel",
+            ),
+            models.UniqueConstraint(
+                fields=["organization", "channel", "contract_slug", "tier", "workspace", "chat_channel"],
+                condition=Q(state="active"),
+                nulls_distinct=False,
+                name="route_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        about = f"{self.contract_slug or 'every contract'}, {self.tier or 'every tier'}"
+        return f"{self.channel}: {about}"
+
+    @property
+    def target(self) -> str:
+        return self.chat_channel if self.channel == NotifyChannel.SLACK else "reviewers"
+
+
+class Notification(models.Model):
+    """One message: what it is about, to whom, and how often it was tried. `refresh_at`: its card must be drawn anew."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    review = models.ForeignKey(Review, on_delete=models.PROTECT, related_name="+", db_index=False)
+    route = models.ForeignKey(NotificationRoute, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=10)
+    recipient = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    digest = models.BooleanField(default=False)
+    state = models.CharField(max_length=8, default=DeliveryState.PENDING.value)
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    leased_until = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=64, blank=True, help_text="A word of ours or the chat's error code.")
+    message_ref = models.CharField(max_length=64, blank=True, help_text="The chat's id of the message.")
+    refresh_at = models.DateTimeField(null=True)
+    refresh_tries = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=list(DeliveryState)), name="notification_known_state"),
+            models.CheckConstraint(condition=Q(kind__in=list(NotifyKind)), name="notification_known_kind"),
+            models.UniqueConstraint(
+                fields=["review", "route", "kind", "recipient"], nulls_distinct=False, name="notification_once"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["next_try_at", "id"], condition=Q(state="pending"), name="notification_due"),
+            models.Index(
+                fields=["refresh_at", "id"], condition=Q(refresh_at__isnull=False), name="notification_refresh"
+            ),
+            models.Index(
+                fields=["route", "leased_until"], condition=Q(leased_until__isnull=False), name="notification_leased"
+            ),
+            models.Index(
+                fields=["route"], condition=Q(state__in=["pending", "stopped"]), name="notification_undelivered"
+            ),
+            models.Index(fields=["organization", "id"], name="notification_list"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"
+
+
+class MailChoice(models.Model):
+    """How a person wants mail, and the address that their mail server refused."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    mode = models.CharField(max_length=8, default=MailMode.ROUTE.value)
+    refused_address = models.CharField(max_length=254, blank=True)
+    refused_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(mode__in=list(MailMode)), name="mail_known_mode")]
+
+    def __str__(self) -> str:
+        return self.mode

@@ -1,0 +1,55 @@
+"""The mails. A link opens the card after sign-in; nothing in a mail decides."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from attempts.notify.rules.facts import ReviewFacts, age, moment
+from attempts.notify.states import NotifyKind
+from attempts.reviews.states import ReviewKind
+
+OTHERWISE = {
+    ReviewKind.RELEASE: "what was asked for is denied",
+    ReviewKind.HUMAN_REVIEW: "the workflow goes on without a judgement, or stops",
+}
+ESCALATED = "You get this as an operator: nobody has claimed it, or too few reviewers are left who may decide.\n"
+FOOT = "\nOpening the link decides nothing. What you get by mail you choose at {choices}\n"
+
+
+def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, choices: str) -> tuple[str, str]:
+    """(subject, body). Several reviews make a digest."""
+    foot = FOOT.format(choices=choices) if choices else ""
+    if len(facts) > 1:
+        body = "\n".join(_lines(one, now=now) for one in facts)
+        return f"{len(facts)} reviews wait for you", f"{len(facts)} reviews wait for a decision.\n\n{body}{foot}"
+    (one,) = facts
+    until = moment(one.expires_at)
+    if kind is NotifyKind.MAIL:
+        return (
+            f"A review waits: {one_line(one.title)}",
+            f"A review waits for a decision.\n\n{_lines(one, now=now)}{foot}",
+        )
+    why = ESCALATED if kind is NotifyKind.ESCALATION else ""
+    return f"A review waits until {until}", f"{_deadline(one)}\n{_lines(one, now=now)}{why}{foot}"
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())[:150]
+
+
+def _deadline(facts: ReviewFacts) -> str:
+    tiers, until = " and ".join(facts.tiers), moment(facts.expires_at)
+    return (
+        f"A review of the tier {tiers} waits for a decision until {until}.\n"
+        f"After that it expires, and {OTHERWISE[facts.kind]}.\n"
+    )
+
+
+def _lines(facts: ReviewFacts, *, now: datetime) -> str:
+    risk = f", {facts.risk} risk" if facts.risk else ""
+    where = facts.link or f"Review {facts.review_id} in Holdpoint's queue"
+    return (
+        f"{one_line(facts.title)}\n"
+        f"  Tier {' and '.join(facts.tiers)}{risk}, waits for {age(facts.requested_at, now)},"
+        f" until {moment(facts.expires_at)}\n"
+        f"  {where}\n"
+    )

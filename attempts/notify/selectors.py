@@ -1,0 +1,141 @@
+"""Reading for notifications: which routes concern a review, who gets mail and how, what a message may say."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from attempts.lifecycle.models import Attempt
+from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Notification, NotificationRoute
+from attempts.notify.rules.facts import ReviewFacts
+from attempts.notify.states import DeliveryState, MailMode, RouteState
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.selectors.reviews import database_now
+from attempts.reviews.selectors.standing import facts_of, signers
+from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus
+from governance.people.models import User
+from governance.people.rules.roles import VIEW
+from governance.people.selectors import person_may
+from governance.tenancy.models import Organization
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.tenancy import every_tenant
+
+
+def notifications_late(*, at: datetime) -> float:
+    """How long the message that should have been sent first has waited, in seconds; digests wait by design."""
+    due = Notification.objects.filter(state=DeliveryState.PENDING, next_try_at__lte=at).order_by("next_try_at", "id")
+    oldest = due.values_list("next_try_at", flat=True).first()
+    return 0.0 if oldest is None else (at - oldest).total_seconds()
+
+
+def route_list(*, state: str | None = None, channel: str | None = None) -> QuerySet[NotificationRoute]:
+    rows = NotificationRoute.objects.select_related("workspace", "organization").order_by("-id")
+    exact = {"state": state, "channel": channel}
+    return rows.filter(**{name: value for name, value in exact.items() if value is not None})
+
+
+def route_get(*, route_id: UUID) -> NotificationRoute:
+    return tenant_get(NotificationRoute, route_id)
+
+
+def workspace_get(*, workspace_id: UUID) -> ChatWorkspace:
+    return tenant_get(ChatWorkspace, workspace_id)
+
+
+def workspace_choices(*, organizations: QuerySet[Organization]) -> QuerySet[ChatWorkspace]:
+    return ChatWorkspace.objects.filter(organization__in=organizations, state=RouteState.ACTIVE)
+
+
+def organizations_told() -> list[UUID]:
+    """Those with an active route: nobody else's reviews are looked at."""
+    rows = NotificationRoute.objects.filter(state=RouteState.ACTIVE).order_by()
+    return list(rows.values_list("organization_id", flat=True).distinct())
+
+
+def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationRoute]:
+    """Active, older than the review, the most particular first. A case of a workflow has no contract here, so only
+    routes for all contracts tell of it."""
+    slugs, tiers = {"", attempt.workflow_slug if attempt else ""}, {"", *(part["tier"] for part in review.parts)}
+    rows = NotificationRoute.objects.select_related("workspace").filter(
+        Q(workspace=None) | Q(workspace__state=RouteState.ACTIVE),
+        organization_id=review.organization_id,
+        state=RouteState.ACTIVE,
+        contract_slug__in=slugs,
+        tier__in=tiers,
+        created_at__lte=review.requested_at,
+    )
+    return sorted(rows, key=lambda route: (route.contract_slug == "", route.tier == "", route.id))
+
+
+def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> list[User]:
+    """Whose signature would help now, of one tier or of all."""
+    facts = facts_of(review=review, attempt=attempt, person=None, now=database_now())
+    by_tier = signers(review=review, facts=facts)
+    chosen = by_tier.get(tier, ()) if tier else (person for people in by_tier.values() for person in people)
+    return list({person.id: person for person in chosen}.values())
+
+
+def mail_modes(*, people: Collection[User]) -> dict[UUID, MailMode]:
+    """Of those who can be reached by mail at all. An address that was refused counts again once it was changed."""
+    choices = {row.user_id: row for row in MailChoice.objects.filter(user__in=[person.id for person in people])}
+    found: dict[UUID, MailMode] = {}
+    for person in people:
+        choice = choices.get(person.id)
+        refused = choice is not None and choice.refused_address == person.email
+        mode = MailMode(choice.mode) if choice is not None else MailMode.ROUTE
+        if person.email and not refused and mode is not MailMode.OFF:
+            found[person.id] = mode
+    return found
+
+
+def mail_choice(*, user_id: UUID) -> MailChoice:
+    return MailChoice.objects.filter(user_id=user_id).first() or MailChoice(user_id=user_id)
+
+
+def may_get_mail(*, row: Notification) -> bool:
+    """Asked at the last moment: a person who left, or chose otherwise meanwhile, gets none."""
+    person = row.recipient
+    if person is None or person.id not in mail_modes(people=[person]):
+        return False
+    return person_may(user_id=person.id, organization_id=row.organization_id, permission=VIEW)
+
+
+def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
+    """How many have signed each, in one query."""
+    votes = ReviewVote.objects.filter(review__in=[review.id for review in reviews], verdict__in=FULFILLING)
+    found: dict[UUID, int] = {}
+    for review_id in votes.values_list("review_id", flat=True):
+        found[review_id] = found.get(review_id, 0) + 1
+    return found
+
+
+def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
+    """For a review with its attempt and contract. Nothing of the attempt but its risk and its contract's title."""
+    attempt = review.attempt
+    return ReviewFacts(
+        review_id=review.id,
+        title=attempt.contract.title if attempt is not None else review.label or "A case to judge",
+        kind=ReviewKind(review.kind),
+        tiers=tuple(part["tier"] for part in review.parts),
+        risk=attempt.risk_tier if attempt is not None else "",
+        status=ReviewStatus(review.status),
+        requested_at=review.requested_at,
+        expires_at=review.expires_at,
+        approvals=signed,
+        approvals_required=review.approvals_required,
+        link=f"{base_url}/review/{review.id}" if base_url else "",
+    )
+
+
+def workspaces_of(*, user: User) -> list[tuple[ChatWorkspace, ChatIdentity | None]]:
+    """The active workspaces of the current scope, each with the person's account in it."""
+    rows = list(ChatWorkspace.objects.filter(state=RouteState.ACTIVE).select_related("organization").order_by("name"))
+    linked = {row.workspace_id: row for row in ChatIdentity.objects.filter(user=user, workspace__in=rows)}
+    return [(row, linked.get(row.id)) for row in rows]
+
+
+def workspace_for_callback(*, workspace_id: UUID) -> ChatWorkspace | None:
+    """None for one that is unknown or disabled: through it nobody decides."""
+    with every_tenant():
+        return ChatWorkspace.objects.filter(id=workspace_id, state=RouteState.ACTIVE).first()

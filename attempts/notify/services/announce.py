@@ -1,0 +1,135 @@
+"""Which messages a review needs: written as rows once, after the intake, by the clock. The intake writes none.
+
+A review waits in a partial index until its organization's routes were looked at; with no route nothing is read.
+"""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from attempts.notify.models import Notification, NotificationRoute
+from attempts.notify.selectors import mail_modes, organizations_told, people_to_mail, routes_for
+from attempts.notify.states import DeliveryState, MailMode, NotifyChannel, NotifyKind
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import Held, database_now
+from attempts.reviews.selectors.standing import ReminderPeople
+from attempts.reviews.services.due import each_review_due
+from attempts.reviews.states import ReviewStatus
+from governance.outside.wake_up import ring_once
+from reasoncodes.base.tenancy import every_tenant
+
+OWN_DIGEST_MINUTES = 60
+"""For a person who wants digests where the route sends single mails."""
+
+
+def reviews_announce(*, at: datetime) -> int:
+    with every_tenant():
+        waiting = Review.objects.filter(status=ReviewStatus.REQUESTED, announced_at=None)
+        told = organizations_told()
+    return sum(
+        each_review_due(
+            waiting.filter(organization_id=organization_id),
+            "requested_at",
+            lambda held: _announce(held, at),
+            tick="reviews_announce",
+        )
+        for organization_id in told
+    )
+
+
+def _announce(held: Held, at: datetime) -> bool:
+    review = held.review
+    if review.announced_at is not None:
+        return False
+    if not held.overdue(database_now()):
+        Notification.objects.bulk_create(_rows(held, at), ignore_conflicts=True)
+    review.announced_at = at
+    review.save(update_fields=["announced_at"])
+    return True
+
+
+def _rows(held: Held, at: datetime) -> list[Notification]:
+    """One card per channel and one mail per person, however many routes lead there."""
+    rows: list[Notification] = []
+    channels: set[tuple[UUID | None, str]] = set()
+    people: set[UUID] = set()
+    for route in routes_for(review=held.review, attempt=held.attempt):
+        if route.channel == NotifyChannel.SLACK:
+            if (route.workspace_id, route.chat_channel) not in channels:
+                channels.add((route.workspace_id, route.chat_channel))
+                rows.append(_row(held.review, NotifyKind.CARD, at, route=route))
+            continue
+        for row in _mails(held, route, at):
+            if row.recipient_id is not None and row.recipient_id not in people:
+                people.add(row.recipient_id)
+                rows.append(row)
+    return rows
+
+
+def _mails(held: Held, route: NotificationRoute, at: datetime) -> list[Notification]:
+    people = people_to_mail(review=held.review, attempt=held.attempt, tier=route.tier)
+    rows = []
+    for user_id, mode in mail_modes(people=people).items():
+        row = _row(held.review, NotifyKind.MAIL, at, route=route, user_id=user_id)
+        minutes = digest_minutes(route=route, mode=mode)
+        if minutes:
+            row.digest, row.next_try_at = True, digest_moment(at=at, minutes=minutes)
+        rows.append(row)
+    return rows
+
+
+def digest_minutes(*, route: NotificationRoute, mode: MailMode) -> int:
+    """0: at once."""
+    if mode is MailMode.EACH:
+        return 0
+    return route.digest_minutes or (OWN_DIGEST_MINUTES if mode is MailMode.DIGEST else 0)
+
+
+def digest_moment(*, at: datetime, minutes: int) -> datetime:
+    """The next full interval: what comes until then is in the same mail."""
+    seconds = minutes * 60
+    return at + timedelta(seconds=seconds - at.timestamp() % seconds)
+
+
+def reminder_rows(review: Review, people: ReminderPeople, *, at: datetime) -> None:
+    """In the transaction of the reminder: mails as ever, and a word below every card that was sent or will be."""
+    reachable = mail_modes(people=[*people.reviewers, *people.operators])
+    reviewers = {person.id for person in people.reviewers}
+    rows = [_row(review, NotifyKind.REMINDER, at, user_id=one) for one in reachable if one in reviewers]
+    operators = [person.id for person in people.operators if person.id in reachable]
+    rows += [_row(review, NotifyKind.ESCALATION, at, user_id=one) for one in operators]
+    cards = Notification.objects.filter(review=review, kind=NotifyKind.CARD).exclude(state=DeliveryState.DROPPED)
+    rows += [_row(review, NotifyKind.REMINDER, at, route=card.route) for card in cards.select_related("route")]
+    Notification.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _row(
+    review: Review,
+    kind: NotifyKind,
+    at: datetime,
+    *,
+    route: NotificationRoute | None = None,
+    user_id: UUID | None = None,
+) -> Notification:
+    return Notification(
+        organization_id=review.organization_id,
+        review=review,
+        route=route,
+        kind=kind.value,
+        recipient_id=user_id,
+        next_try_at=at,
+        created_at=at,
+    )
+
+
+REFRESH = "attempts.tasks.notify.cards_refresh"
+
+
+def cards_touch(review: Review) -> None:
+    """One statement by an index; without a card nothing else happens."""
+    shown = Notification.objects.filter(
+        review=review, kind=NotifyKind.CARD, state__in=[DeliveryState.PENDING, DeliveryState.SENT]
+    )
+    if shown.update(refresh_at=Now(), refresh_tries=0):
+        ring_once(REFRESH)

@@ -1,0 +1,193 @@
+"""Quarantine cases in the console: say what happened, then what follows."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from attempts.intake.services.rows import Answer
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.selectors import cases_shown
+from attempts.quarantine.services.resolve import (
+    Order,
+    quarantine_accept,
+    quarantine_authorize_retry,
+    quarantine_compensate,
+    quarantine_link_incident,
+)
+from attempts.quarantine.states import Finding, QuarantineCategory
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
+from governance.console.admin.lists import choice_filter
+from governance.console.selectors.lists import by_id
+from reasoncodes.base.trace import trace_or_new
+
+
+class FindingForm(forms.Form):
+    finding = forms.ChoiceField(
+        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in Finding)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What you found out from the receiver.",
+    )
+    evidence_ref = forms.CharField(
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="A reference to where this is documented.",
+    )
+
+
+class IncidentForm(forms.Form):
+    incident_ref = forms.RegexField(
+        r"^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,199}$", widget=UnfoldAdminTextInputWidget, help_text="For example INC-17."
+    )
+
+
+def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
+    return Order(
+        finding=data["finding"],
+        evidence_ref=data["evidence_ref"],
+        trace=trace_or_new(),
+        deployment_region=settings.DEPLOYMENT_REGION,
+        base_url=request.build_absolute_uri("/").rstrip("/"),
+    )
+
+
+def said(answer: Answer, what: str) -> str:
+    if answer.status >= 400:
+        return "The new attempt was denied. The denial is on record, and the case stays open."
+    return f"{what} The new attempt is {answer.attempt_id}."
+
+
+def accept(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    quarantine_accept(actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data))
+    return "Accepted. The outcome stays as it is."
+
+
+def retry(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    answer = quarantine_authorize_retry(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+    )
+    return said(answer, "Authorized.")
+
+
+def compensate(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    answer = quarantine_compensate(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+    )
+    return said(answer, "Compensating.")
+
+
+def incident(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    quarantine_link_incident(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, incident_ref=data["incident_ref"]
+    )
+    return "Linked. The case stays open until somebody resolves it."
+
+
+def is_open(obj: QuarantineCase) -> bool:
+    return not obj.resolution
+
+
+class ResolvedFilter(admin.SimpleListFilter):
+    """Without a choice: those that wait for a person."""
+
+    title = "state"
+    parameter_name = "state"
+    served_by_index = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "open"), ("resolved", "resolved")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset
+
+
+@admin.register(QuarantineCase)
+class QuarantineCaseAdmin(ConsoleAdmin):
+    list_display = ["category", "state_shown", "blocked", "reason_code", "escalation_owner", "opened_at"]
+    list_filter = [
+        ResolvedFilter,
+        choice_filter("category", {category.value: category.value for category in QuarantineCategory}, indexed=False),
+    ]
+    hot = True
+    search_fields = ["id"]
+    search_help_text = "The id of a case or of its attempt."
+    ordering = ["-id"]
+    fields = [
+        "category",
+        "state_shown",
+        "reason_code",
+        "attempt",
+        "blocked",
+        "escalation_owner",
+        "escalate_at",
+        "escalated_at",
+        "incident_ref",
+        "finding",
+        "evidence_ref",
+        "resolution",
+        "resolved_at",
+        "follow_up",
+        "opened_at",
+    ]
+    readonly_fields = fields
+    acts = [
+        Act(
+            "authorize-retry",
+            "Authorize a retry",
+            "Use this only if you found that it did not happen. A new attempt goes through the same checks. This "
+            "attempt stays failed.",
+            retry,
+            FindingForm,
+            available=is_open,
+        ),
+        Act(
+            "compensate",
+            "Compensate",
+            "Use this only if you found that it happened. A new attempt goes through the checks of the compensation "
+            "contract.",
+            compensate,
+            FindingForm,
+            available=is_open,
+        ),
+        Act(
+            "accept",
+            "Accept",
+            "The outcome stays as it is, and the case is resolved. Nothing more happens.",
+            accept,
+            FindingForm,
+            available=is_open,
+        ),
+        Act(
+            "link-incident",
+            "Link an incident",
+            "Links an incident to the case. The case stays open.",
+            incident,
+            IncidentForm,
+            available=is_open,
+        ),
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
+        rows = super().get_queryset(request).select_related("attempt", "organization")
+        if not self.is_list(request) or request.GET.get("q"):
+            return rows
+        return cases_shown(rows=rows, which=request.GET.get("state", ""))
+
+    def matches(self, term: str) -> Q | None:
+        return by_id(term, "id", "attempt_id")
+
+    @display(description="State", label={"open": "danger", "resolved": "success"})
+    def state_shown(self, obj: QuarantineCase) -> str:
+        return "resolved" if obj.resolution else "open"
+
+    @admin.display(description="Blocked until resolved")
+    def blocked(self, obj: QuarantineCase) -> str:
+        return f"{obj.attempt.connector} {obj.attempt.operation} on {obj.attempt.target_ref}"

@@ -1,0 +1,46 @@
+"""Sets a failed attempt apart: the move, and the case with its category, owner and time of escalation."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import documents_of
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.states import QuarantineCategory
+from reasoncodes.base.actors import Actor
+
+
+def category_for(documents: Mapping[str, Any], trigger: str) -> QuarantineCategory:
+    """What the contract's failure_quarantine document calls this."""
+    triggers = documents["failure_quarantine"]["triggers"]
+    return QuarantineCategory(next(row["category"] for row in triggers if row["on"] == trigger))
+
+
+def quarantine_open(
+    attempt: Attempt,
+    *,
+    actor: Actor,
+    at: datetime,
+    category: QuarantineCategory,
+    reason_code: str,
+    payload: Mapping[str, Any],
+    tell: bool = True,
+) -> QuarantineCase:
+    """For an attempt that is stored and locked. Its slots are released with the move. `tell` as in
+    `transition_apply`."""
+    rules = documents_of(attempt)["failure_quarantine"]
+    case = QuarantineCase(
+        organization_id=attempt.organization_id,
+        attempt=attempt,
+        category=category,
+        reason_code=reason_code,
+        escalation_owner=rules["escalation_owner"],
+        escalate_at=at + timedelta(seconds=rules["escalation_after_seconds"]),
+        opened_at=at,
+    )
+    recorded = {"case": str(case.id), "category": category.value, **payload}
+    transition_apply(attempt, "quarantine", actor=actor, at=at, tell=tell, payload=recorded, reason_code=reason_code)
+    case.save(force_insert=True)
+    return case

@@ -1,0 +1,208 @@
+"""A person says what happened and what follows: accept, link an incident, authorize a retry, compensate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.intake.services.door import Intake, intake_door
+from attempts.intake.services.follow_up import body_of
+from attempts.intake.services.intake import attempt_create
+from attempts.intake.services.rows import Answer
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import attempt_lock
+from attempts.quarantine.errors import FindingNeeded, IncidentNeeded
+from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.states import Finding, Resolution
+from governance.enforcement.models import snapshot_load
+from governance.ledger.services import actor_reference, ledger_append
+from governance.people.models import ApiKey
+from governance.people.rules.roles import ApiScope
+from governance.people.selectors import Credential
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.actors import CLOCK, Actor, ActorKind
+from reasoncodes.base.errors import NotFound, WrongState
+from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.trace import TraceContext
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What every resolution carries: the finding, where it is written down, and the door's facts."""
+
+    finding: str = ""
+    evidence_ref: str = ""
+    trace: TraceContext | None = None
+    deployment_region: str = ""
+    base_url: str = ""
+
+
+def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> QuarantineCase:
+    """The outcome stands as it is."""
+    with transaction.atomic():
+        attempt, case = _lock(actor, case_id)
+        _find(case, order, actor=actor, at=at, needed=None)
+        _require_incident(attempt, case)
+        _resolve(case, Resolution.ACCEPTED, "quarantine.accepted", actor=actor, at=at)
+    return case
+
+
+def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incident_ref: str) -> QuarantineCase:
+    """The case stays open: an incident explains, it does not decide."""
+    with transaction.atomic():
+        _, case = _lock(actor, case_id)
+        case.incident_ref = incident_ref
+        case.save(update_fields=["incident_ref"])
+        _record(case, "quarantine.incident_linked", actor=actor, at=at, incident_ref=incident_ref)
+    return case
+
+
+def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> Answer:
+    """Only when a person found that it did not happen. The new attempt passes the same gates; the old one stays."""
+    with transaction.atomic():
+        attempt, case = _lock(actor, case_id)
+        _find(case, order, actor=actor, at=at, needed=Finding.DID_NOT_HAPPEN)
+        _require_incident(attempt, case)
+        slug, version = attempt.workflow_slug, attempt.contract_version
+        intake = _intake(attempt, order, slug, str(version), key=f"retry-{case.id}", at=at)
+        by = actor_reference(actor)
+        answer = attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id, authorized_by=by))
+        _follow(case, answer, Resolution.RETRY_AUTHORIZED, "quarantine.retry_authorized", actor=actor, at=at)
+    return answer
+
+
+def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> Answer:
+    """Only when a person found that it happened: a new attempt under the contract that the policy names."""
+    with transaction.atomic():
+        attempt, case = _lock(actor, case_id)
+        _find(case, order, actor=actor, at=at, needed=Finding.HAPPENED)
+        _require_incident(attempt, case)
+        named = _rules(attempt)["compensation_contract"]
+        if not named:
+            raise WrongState("The contract names no compensation contract.")
+        slug, _, version = named.partition("/")
+        body = body_of(attempt)
+        body["action"] = {k: v for k, v in body["action"].items() if k != "connector"} | {
+            "operation": f"compensate.{attempt.operation}"[:128]
+        }
+        intake = _intake(attempt, order, slug, version, key=f"compensate-{case.id}", at=at)
+        by = actor_reference(actor)
+        answer = attempt_create(intake=replace(intake, body=body, compensates=attempt.id, authorized_by=by))
+        _follow(case, answer, Resolution.COMPENSATED, "quarantine.compensated", actor=actor, at=at)
+    return answer
+
+
+def _lock(actor: Actor, case_id: UUID) -> tuple[Attempt, QuarantineCase]:
+    """Attempt before case, like everywhere. Only people resolve."""
+    attempt_id = tenant_get(QuarantineCase, case_id).attempt_id
+    attempt = attempt_lock(attempt_id=attempt_id)
+    case = QuarantineCase.objects.select_for_update(no_key=True).get(id=case_id)
+    if actor.kind is not ActorKind.PERSON or not actor.may_act_in(case.organization_id):
+        raise NotFound
+    if case.resolution:
+        raise WrongState("This case is resolved already.")
+    return attempt, case
+
+
+def _find(case: QuarantineCase, order: Order, *, actor: Actor, at: datetime, needed: Finding | None) -> None:
+    if order.finding and order.finding != case.finding:
+        case.finding, case.evidence_ref = order.finding, order.evidence_ref
+        case.found_by_ref = actor_reference(actor)
+        case.save(update_fields=["finding", "evidence_ref", "found_by_ref"])
+        _record(case, "quarantine.found", actor=actor, at=at, finding=case.finding, evidence_ref=case.evidence_ref)
+    if (needed is not None and case.finding != needed) or (needed is None and not case.finding):
+        raise FindingNeeded(f"This needs the finding {needed or 'happened or did_not_happen'}.")
+
+
+def _rules(attempt: Attempt) -> Mapping[str, Any]:
+    rules: Mapping[str, Any] = snapshot_load(attempt.contract.snapshot_sha256)["documents"]["failure_quarantine"]
+    return rules
+
+
+def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
+    if _rules(attempt)["incident_required"] and not case.incident_ref:
+        raise IncidentNeeded
+
+
+def _intake(attempt: Attempt, order: Order, slug: str, version: str, *, key: str, at: datetime) -> Intake:
+    """In the name of the service that asked first: the gates decide about it as they did then."""
+    account = attempt.caller
+    actor = Actor(
+        ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
+    )
+    credential = Credential(key=ApiKey(service_account=account, scopes=[ApiScope.ATTEMPTS_CREATE]), actor=actor)
+    return Intake(
+        credential=credential,
+        facts=intake_door(credential=credential, workflow_slug=slug, contract_version=version),
+        route=f"{slug}/{version}",
+        key=key,
+        body=None,
+        trace=order.trace or TraceContext("", attempt.request_trace_id, ""),
+        at=at,
+        deployment_region=order.deployment_region,
+        base_url=order.base_url,
+    )
+
+
+def _follow(
+    case: QuarantineCase, answer: Answer, resolution: Resolution, action: str, *, actor: Actor, at: datetime
+) -> None:
+    """Resolved only when the gates let the new attempt in; a denied one is on record and leaves the case open."""
+    if answer.attempt_id is None or answer.status >= 400:
+        return
+    case.follow_up_id = answer.attempt_id
+    case.save(update_fields=["follow_up"])
+    _resolve(case, resolution, action, actor=actor, at=at, follow_up=str(answer.attempt_id))
+
+
+def _resolve(
+    case: QuarantineCase, resolution: Resolution, action: str, *, actor: Actor, at: datetime, **facts: Any
+) -> None:
+    case.resolution = resolution
+    case.resolved_by_ref = actor_reference(actor)
+    case.resolved_at = at
+    case.save(update_fields=["resolution", "resolved_by_ref", "resolved_at"])
+    _record(case, action, actor=actor, at=at, **facts)
+
+
+def _record(case: QuarantineCase, action: str, *, actor: Actor, at: datetime, **facts: Any) -> None:
+    ledger_append(
+        action=action,
+        organization_id=case.organization_id,
+        subject_type="quarantine_case",
+        subject_id=case.id,
+        actor=actor,
+        at=at,
+        payload={"attempt": str(case.attempt_id), "category": case.category, **facts},
+        reason_code=case.reason_code,
+    )
+
+
+BATCH = 200
+
+
+def quarantine_escalate_due(*, at: datetime) -> int:
+    """Costs what is due; safe when two beats run: rows that another one holds are skipped."""
+    with every_tenant(), transaction.atomic():
+        due = list(
+            QuarantineCase.objects.select_for_update(skip_locked=True, no_key=True)
+            .filter(resolution="", escalated_at=None, escalate_at__lte=at)
+            .order_by("escalate_at")[:BATCH]
+        )
+        for case in due:
+            case.escalated_at = at
+            case.save(update_fields=["escalated_at"])
+            ledger_append(
+                action="quarantine.escalated",
+                organization_id=case.organization_id,
+                subject_type="quarantine_case",
+                subject_id=case.id,
+                actor=CLOCK,
+                at=case.escalate_at,
+                payload={"attempt": str(case.attempt_id), "owner": case.escalation_owner},
+                reason_code=case.reason_code,
+            )
+    return len(due)

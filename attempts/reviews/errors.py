@@ -1,0 +1,122 @@
+"""Refusals of people's decisions. Deciding on one's own request is governance.violations.errors.OwnWork."""
+
+from governance.violations.errors import RuleBroken
+from governance.violations.states import ViolationKind
+from reasoncodes.base.errors import DomainError
+
+
+class NotAReviewer(RuleBroken):
+    """Only a reviewer of this tier, or somebody with a delegation from one, can decide here.
+
+    The review names its tier. Ask an operator for the role, or a reviewer of the tier for a delegation. Holdpoint has
+    recorded that you tried to decide.
+    """
+
+    code = "not-a-reviewer"
+    status = 403
+    title = "Not a reviewer of this tier"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
+class AlreadyVoted(RuleBroken):
+    """Each person has one vote in a review, in their own name or through a delegate.
+
+    If two approvals are needed, two different people have to give them. Ask another reviewer of the tier.
+    """
+
+    code = "already-voted"
+    status = 409
+    title = "Voted already"
+    violation = ViolationKind.SECOND_PERSON_MISSING
+
+
+class TierComplete(DomainError):
+    """Enough people of your tier have signed; only signatures of other tiers are still missing.
+
+    The review shows which signatures are missing and who can sign. You can still reject while the review is open.
+    """
+
+    code = "tier-complete"
+    status = 409
+    title = "Your tier has signed"
+
+
+class ReviewOver(RuleBroken):
+    """This review has ended, so nobody can decide on it any more.
+
+    Somebody else may have decided before you. Read the review again: its votes show what was decided.
+    """
+
+    code = "review-over"
+    status = 409
+    title = "The review is over"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
+class ReviewExpired(RuleBroken):
+    """The deadline of this review has passed, so the action is denied. Expiry never approves.
+
+    The database's clock decides, even if no page shows the expiry yet. The caller can send a new request.
+    """
+
+    code = "review-expired"
+    status = 409
+    title = "The review has expired"
+    default_reason_code = "review_expired"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
+class DigestChanged(DomainError):
+    """The proposal has changed since you read it: the digest of the action differs. Nothing was decided.
+
+    Read the review again and check what is proposed now. Then send its `action_digest` with your decision.
+    """
+
+    code = "digest-changed"
+    status = 412
+    title = "The proposal changed"
+
+
+class ReviewClaimed(DomainError):
+    """Somebody else has claimed this review and is deciding on it.
+
+    A claim lasts 15 minutes unless it is renewed. Wait until it ends, or ask them to release it.
+    """
+
+    code = "review-claimed"
+    status = 409
+    title = "Claimed by somebody else"
+
+
+class ReleaseBlocked(DomainError):
+    """The action cannot be released now: its contract is closed, or a shutdown covers it.
+
+    `reason_code` says which. You can always reject. You can approve once the contract is open again or the shutdown is
+    released, if the review has not expired by then.
+    """
+
+    code = "release-blocked"
+    status = 409
+    title = "Nothing can be released now"
+
+
+class BulkTooWide(DomainError):
+    """You can answer actions together only if they share one contract and have low risk.
+
+    Choose fewer: one contract, low risk, at most a hundred. Decide everything else one by one, on its card.
+    """
+
+    code = "bulk-too-wide"
+    status = 409
+    title = "Too wide for one answer"
+
+
+class StepUpNeeded(DomainError):
+    """To decide on a high-risk action, you have to confirm first that it is you.
+
+    Confirm with your password, a code or a passkey, then decide. Nothing was decided yet.
+    """
+
+    code = "step-up-needed"
+    status = 403
+    title = "Prove that it is you"

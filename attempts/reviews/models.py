@@ -1,0 +1,158 @@
+"""What waits for people: a held action or a workflow's human-review step, until when; and the votes on it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.boundary.models import Note
+from governance.sql.guards import AppendOnlyModel
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+
+class Review(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=12, default=ReviewKind.RELEASE.value)
+    attempt = models.OneToOneField(Attempt, null=True, on_delete=models.PROTECT, related_name="review")
+    origin_step = models.UUIDField(null=True, help_text="The workflow step that asks for a person's judgement.")
+    subject_ref = models.CharField(max_length=200, blank=True, help_text="Reference of the case that it is about.")
+    label = models.CharField(max_length=200, blank=True)
+    tier = models.CharField(max_length=63, help_text="The first of them where several tiers must sign.")
+    approvals_required = models.PositiveSmallIntegerField(help_text="Of all tiers together.")
+    buckets = models.JSONField(default=list, help_text="How many of which tier, where several must sign.")
+    open_tiers = models.JSONField(default=list, help_text="Of the buckets: whose signature still helps.")
+    excluded = models.JSONField(default=list, help_text="Commitments of people who may not decide, and why.")
+    action_digest = models.CharField(max_length=64)
+    status = models.CharField(max_length=12, default=ReviewStatus.REQUESTED.value)
+    requested_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    requeues = models.PositiveSmallIntegerField(default=0, help_text="How often somebody declined it.")
+    remind_at = models.DateTimeField(null=True)
+    reminded_at = models.DateTimeField(null=True)
+    announced_at = models.DateTimeField(
+        null=True, help_text="When the organization's notification routes were looked at."
+    )
+    claimed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    claimed_until = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["expires_at", "id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=list(ReviewStatus)), name="review_known_status"),
+            models.CheckConstraint(condition=Q(approvals_required__gte=1), name="review_needs_somebody"),
+            models.CheckConstraint(
+                condition=Q(kind="release", attempt__isnull=False, origin_step=None, expires_at__isnull=False)
+                | Q(kind="human_review", attempt=None, origin_step__isnull=False),
+                name="review_fits_its_kind",
+            ),
+            models.UniqueConstraint(
+                fields=["origin_step"], condition=Q(status="requested"), name="review_one_open_per_step"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["expires_at"], condition=Q(status="requested"), name="review_due"),
+            models.Index(
+                fields=["remind_at"], condition=Q(status="requested", reminded_at=None), name="review_reminder_due"
+            ),
+            models.Index(
+                fields=["organization", "tier", "expires_at"], condition=Q(status="requested"), name="review_queue"
+            ),
+            models.Index(
+                fields=["organization", "expires_at", "id"], condition=Q(status="requested"), name="review_by_deadline"
+            ),
+            models.Index(
+                fields=["organization", "-decided_at", "-id"],
+                condition=Q(decided_at__isnull=False),
+                name="review_history",
+            ),
+            models.Index(
+                fields=["organization", "status", "id"], condition=~Q(status="requested"), name="review_ended"
+            ),
+            models.Index(
+                fields=["organization", "requested_at", "id"],
+                condition=Q(status="requested", announced_at=None),
+                name="review_unannounced",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tier} {self.id}"
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """How many of which tier must sign, in whichever form it was asked for."""
+        return self.buckets or [{"tier": self.tier, "approvals_required": self.approvals_required}]
+
+    def overdue(self, now: datetime) -> bool:
+        """Open, and past its deadline: nobody can decide on it any more, whether or not a tick has noticed."""
+        return self.status == ReviewStatus.REQUESTED and self.expires_at is not None and self.expires_at <= now
+
+
+class ReviewVote(AppendOnlyModel):
+    """One person's word on one review, bound to the digest of what they saw."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    review = models.ForeignKey(Review, on_delete=models.PROTECT, related_name="votes", db_index=False)
+    voter_ref = models.CharField(max_length=64, help_text="The person's commitment; see PersonReference.")
+    on_behalf_of_ref = models.CharField(max_length=64, blank=True, help_text="Who delegated to the voter.")
+    verdict = models.CharField(max_length=8)
+    tier = models.CharField(max_length=63, blank=True, help_text="The tier that was delegated to the voter, if so.")
+    reason_code = models.CharField(max_length=64, blank=True)
+    result_ref = models.CharField(max_length=200, blank=True, help_text="Where the overriding judgement is kept.")
+    result_sha256 = models.CharField(max_length=64, blank=True)
+    note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    action_digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    objects = TenantManager(path="review__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["voter_ref", "review"], name="vote_by_person")]
+        constraints = [
+            models.UniqueConstraint(fields=["review", "voter_ref"], name="vote_once_per_person"),
+            models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_known_verdict"),
+            models.CheckConstraint(
+                condition=~Q(verdict__in=["reject", "decline"]) | ~Q(reason_code=""), name="vote_refusal_has_reason"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict="override") | Q(result_ref="", result_sha256=""), name="vote_result_is_an_override"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+class Delegation(models.Model):
+    """For a time, one person decides in another's place. Never on what either of them asked for."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    tier = models.CharField(max_length=63)
+    from_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    to_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="delegation_has_length"),
+            models.CheckConstraint(condition=~Q(from_user=F("to_user")), name="delegation_to_somebody_else"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tier} until {self.ends_at:%Y-%m-%d}"

@@ -1,0 +1,260 @@
+"""Who may decide on a review, who is excluded and why, and when the quorum is met. Pure: facts in, an answer out."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """So many different people of one tier."""
+
+    tier: str
+    required: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A vote: who gave it, and by whose standing (their own, or that of whoever delegated to them).
+
+    None stands for a person whose reference was erased: the vote stays, but nobody stands behind it any more. `tier` is
+    the one that was delegated; one's own standing counts in every tier one has.
+    """
+
+    voter: UUID | None
+    authority: UUID | None
+    approves: bool
+    tier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`open`: one more person of this tier would help, if need be by moving somebody else to another place."""
+
+    tier: str
+    required: int
+    approvals: int
+    open: bool
+
+    @property
+    def missing(self) -> int:
+        return self.required - self.approvals
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    buckets: tuple[Progress, ...]
+
+    @property
+    def required(self) -> int:
+        return sum(bucket.required for bucket in self.buckets)
+
+    @property
+    def approvals(self) -> int:
+        return sum(bucket.approvals for bucket in self.buckets)
+
+    @property
+    def missing(self) -> int:
+        return self.required - self.approvals
+
+    @property
+    def met(self) -> bool:
+        return self.missing == 0
+
+    @property
+    def open_tiers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(bucket.tier for bucket in self.buckets if bucket.open))
+
+
+def quorum_of(
+    voices: Sequence[Voice],
+    *,
+    buckets: Sequence[Bucket],
+    holders: Mapping[str, Collection[UUID]],
+    barred: Iterable[UUID] = (),
+    acting: Collection[UUID] = (),
+) -> Quorum:
+    """Approvals of different people, none of whom is barred, each by a standing that still holds and is used once.
+    Who decided for somebody else must still be one who may act."""
+    places = [index for index, bucket in enumerate(buckets) for _ in range(bucket.required)]
+    seating = _Seating(places)
+    seen = set(barred)
+    for voice in voices:
+        fitting = _fitting(voice, buckets, holders, acting)
+        people = {voice.voter, voice.authority}
+        if not fitting or people & seen:
+            continue
+        seen |= {person for person in people if person is not None}
+        seating.take(fitting)
+    return Quorum(
+        tuple(
+            Progress(bucket.tier, bucket.required, seating.taken_in(index), open=seating.could_take({index}))
+            for index, bucket in enumerate(buckets)
+        )
+    )
+
+
+def _fitting(
+    voice: Voice, buckets: Sequence[Bucket], holders: Mapping[str, Collection[UUID]], acting: Collection[UUID]
+) -> set[int]:
+    """In which buckets the voice may count, if in any."""
+    if not voice.approves or voice.voter is None or voice.authority is None:
+        return set()
+    if voice.voter != voice.authority and voice.voter not in acting:
+        return set()
+    return {
+        index
+        for index, bucket in enumerate(buckets)
+        if voice.tier in ("", bucket.tier) and voice.authority in holders.get(bucket.tier, ())
+    }
+
+
+class _Seating:
+    """A maximum matching that grows by augmenting paths: who sits moves over when that makes room."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = places
+        self._guests: list[set[int]] = []
+        self._seat: dict[int, int] = {}
+
+    def take(self, fitting: set[int]) -> None:
+        self._guests.append(fitting)
+        self._place(len(self._guests) - 1, self._seat, set())
+
+    def could_take(self, fitting: set[int]) -> bool:
+        self._guests.append(fitting)
+        found = self._place(len(self._guests) - 1, dict(self._seat), set())
+        self._guests.pop()
+        return found
+
+    def taken_in(self, bucket: int) -> int:
+        return sum(1 for place in self._seat if self._places[place] == bucket)
+
+    def _place(self, guest: int, seat: dict[int, int], tried: set[int]) -> bool:
+        for place, bucket in enumerate(self._places):
+            if bucket not in self._guests[guest] or place in tried:
+                continue
+            tried.add(place)
+            if place not in seat or self._place(seat[place], seat, tried):
+                seat[place] = guest
+                return True
+        return False
+
+
+class Exclusion(StrEnum):
+    """Why a person has no voice in a review."""
+
+    NOT_A_REVIEWER = "not_a_reviewer"
+    OWN_REQUEST = "own_request"
+    AUTHORIZED_IT = "authorized_it"
+    ALREADY_VOTED = "already_voted"
+    REPRESENTED = "represented"
+    DELEGATOR_VOTED = "delegator_voted"
+
+
+WORDS: dict[Exclusion, str] = {
+    Exclusion.NOT_A_REVIEWER: "has neither the role of this tier nor a delegation from somebody who has it",
+    Exclusion.OWN_REQUEST: "is behind the service account that asked, or would decide for the person who is",
+    Exclusion.AUTHORIZED_IT: "authorized this attempt out of quarantine, or would decide for the person who did",
+    Exclusion.ALREADY_VOTED: "has voted on this review",
+    Exclusion.REPRESENTED: "has voted on this review through a delegate",
+    Exclusion.DELEGATOR_VOTED: "would decide for somebody who has a vote on this review already",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """One person's standing in one tier, lent to the asking person."""
+
+    tier: str
+    by: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known at the moment of the decision."""
+
+    buckets: tuple[Bucket, ...]
+    requesters: frozenset[UUID]
+    holders: Mapping[str, frozenset[UUID]]
+    """Who of the people concerned has which tier's role right now."""
+    delegations: tuple[Delegated, ...] = ()
+    """To the asking person right now, the oldest first."""
+    voices: tuple[Voice, ...] = ()
+    authorizers: frozenset[UUID] = frozenset()
+    """Who sent the attempt on its way again out of quarantine."""
+    acting: frozenset[UUID] = field(default_factory=frozenset)
+    """Who of those who decide for others may still act in the organization."""
+
+    @property
+    def barred(self) -> frozenset[UUID]:
+        """Nobody decides on what they set in motion."""
+        return self.requesters | self.authorizers
+
+    @property
+    def any_holder(self) -> frozenset[UUID]:
+        """In whichever of the tiers that must sign."""
+        return frozenset().union(*(self.holders.get(bucket.tier, frozenset()) for bucket in self.buckets))
+
+
+@dataclass(frozen=True, slots=True)
+class Mandate:
+    """By whose standing a person decides, and, for a delegated one, in which tier."""
+
+    authority: UUID
+    tier: str = ""
+
+
+def quorum_for(facts: Facts, *more: Voice) -> Quorum:
+    return quorum_of(
+        (*facts.voices, *more),
+        buckets=facts.buckets,
+        holders=facts.holders,
+        barred=facts.barred,
+        acting=facts.acting,
+    )
+
+
+def helps(person: UUID, mandate: Mandate, facts: Facts) -> bool:
+    """Whether an approval would count: it fills a place that is free, or can be made free by moving others."""
+    quorum = quorum_for(facts)
+    voice = Voice(person, mandate.authority, True, mandate.tier)
+    return quorum.met or quorum_for(facts, voice).approvals > quorum.approvals
+
+
+def mandate_for(person: UUID, facts: Facts) -> Mandate | Exclusion:
+    """Their own standing first, then the oldest delegation; one that helps before one that does not."""
+    excluded = exclusion_of(person, facts)
+    if excluded is not None:
+        return excluded
+    lent = [row for row in facts.delegations if row.by in facts.holders.get(row.tier, ())]
+    reasons = [exclusion_of(row.by, facts) for row in lent]
+    own = [Mandate(person)] if person in facts.any_holder else []
+    usable = own + [Mandate(row.by, row.tier) for row, reason in zip(lent, reasons, strict=True) if reason is None]
+    if usable:
+        return next((mandate for mandate in usable if helps(person, mandate, facts)), usable[0])
+    for barred in (Exclusion.OWN_REQUEST, Exclusion.AUTHORIZED_IT):
+        if barred in reasons:
+            return barred
+    return Exclusion.DELEGATOR_VOTED if reasons else Exclusion.NOT_A_REVIEWER
+
+
+def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
+    """Whether this person is out, whatever their role."""
+    if person in facts.requesters:
+        return Exclusion.OWN_REQUEST
+    if person in facts.authorizers:
+        return Exclusion.AUTHORIZED_IT
+    if any(person == voice.voter for voice in facts.voices):
+        return Exclusion.ALREADY_VOTED
+    if any(person == voice.authority for voice in facts.voices):
+        return Exclusion.REPRESENTED
+    return None
+
+
+def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:
+    """Everybody who is out on this review by name: who set it in motion, and who has a vote already."""
+    signed = {person for voice in facts.voices for person in (voice.voter, voice.authority) if person is not None}
+    reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed)}
+    return {person: reason for person, reason in reasons.items() if reason is not None}

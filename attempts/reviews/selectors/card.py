@@ -1,0 +1,237 @@
+"""The card of a review: what is asked, by whom, why it is held, who may decide. Read by people; it decides nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import attempt_decision
+from attempts.reviews.errors import TierComplete
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.rules import WORDS, Exclusion, excluded_people
+from attempts.reviews.selectors.queue import Reader
+from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
+from attempts.reviews.selectors.standing import Standing, members, progress_of, refusal_of, standing_of
+from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
+from governance.contracts.models import Contract
+from governance.contracts.selectors import contract_documents
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.rules import results_from_document
+from governance.people.selectors import people_behind
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.codes import Scope
+from reasoncodes.models import ReasonCode
+from reasoncodes.selectors import reason_code_choices
+
+HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    review: Review
+    attempt: Attempt | None
+    overdue: bool
+    why_held: dict[str, Any] | None
+    quorum: dict[str, Any]
+    excluded: list[dict[str, Any]]
+    claim: dict[str, Any] | None
+    may_decide: dict[str, Any]
+    release_blocked: str | None
+    votes: list[dict[str, Any]]
+
+
+def review_card(*, actor: Actor, review_id: UUID) -> Card:
+    review = review_get(review_id=review_id)
+    attempt, now = review.attempt, database_now()
+    person = actor.id if actor.kind is ActorKind.PERSON else None
+    standing = standing_of(review=review, attempt=attempt, person=person, now=now)
+    waits = review.status == ReviewStatus.REQUESTED
+    return Card(
+        review=review,
+        attempt=attempt,
+        overdue=review.overdue(now),
+        why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
+        quorum=_quorum(review, standing, now),
+        excluded=_excluded(review, standing),
+        claim=_claim(review, now),
+        may_decide=_may_decide(review, attempt, standing, now),
+        release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
+        votes=_votes(review),
+    )
+
+
+def needs_fresh_proof(*, actor: Actor, review_id: UUID) -> bool:
+    """Whether this person's word would count here on an action of high risk. Who may not decide anyway is refused by
+    the service, which puts it on record, rather than asked who they are."""
+    if not Review.objects.filter(id=review_id, attempt__risk_tier=HIGH).exists():
+        return False
+    return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
+
+
+def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
+    """The rule of the policy that asked for a person, in the policy evaluator's own words."""
+    words = [row.explanation for row in results_from_document(decision.results) if row.evaluator == "policy"]
+    return {
+        "decision_id": decision.id,
+        "reason_code": decision.reason_code,
+        "rule_id": decision.rule_id,
+        "policy_version": decision.policy_version,
+        "explanation": words[0] if words else "",
+    }
+
+
+def _quorum(review: Review, standing: Standing, now: datetime) -> dict[str, Any]:
+    quorum = standing.quorum
+    return {
+        "approvals_required": quorum.required,
+        "approvals": quorum.approvals,
+        "missing": quorum.missing,
+        "by_tier": progress_of(review=review, facts=standing.facts, now=now),
+    }
+
+
+def _excluded(review: Review, standing: Standing) -> list[dict[str, Any]]:
+    """By name where the person is in this organization, otherwise without one."""
+    reasons = excluded_people(standing.facts)
+    names = members(organization_id=review.organization_id, people=reasons)
+    return [
+        {"username": names.get(person), "reason": reason.value, "detail": WORDS[reason]}
+        for person, reason in reasons.items()
+    ]
+
+
+def _claim(review: Review, now: datetime) -> dict[str, Any] | None:
+    if not claimed_by_other(review, person=None, now=now) or review.claimed_by is None:
+        return None
+    return {"username": review.claimed_by.username, "until": review.claimed_until}
+
+
+def _may_decide(review: Review, attempt: Attempt | None, standing: Standing, now: datetime) -> dict[str, Any]:
+    """The answer that a vote would get now, short of the digest that it carries."""
+    if standing.person is None:
+        return _may_not("not_a_person", "Only people decide.")
+    refusal = refusal_of(review=review, attempt=attempt, standing=standing, now=now)
+    if refusal is not None:
+        excluded = standing.mandate if isinstance(standing.mandate, Exclusion) else None
+        reason = excluded.value if excluded else refusal.code.replace("-", "_")
+        return _may_not(reason, refusal.detail)
+    return {
+        "allowed": True,
+        "verdicts": _verdicts(review, standing),
+        "reason": None,
+        "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
+        "on_behalf_of": _represented(review, standing),
+    }
+
+
+def _verdicts(review: Review, standing: Standing) -> list[str]:
+    known = [verdict.value for verdict in VERDICTS_OF[ReviewKind(review.kind)]]
+    return [verdict for verdict in known if verdict != VoteVerdict.APPROVE or standing.approval_helps]
+
+
+def _may_not(reason: str, detail: str) -> dict[str, Any]:
+    return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
+
+
+def _represented(review: Review, standing: Standing) -> str | None:
+    mandate = standing.mandate
+    if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
+        return None
+    return members(organization_id=review.organization_id, people=[mandate.authority]).get(mandate.authority)
+
+
+def _votes(review: Review) -> list[dict[str, Any]]:
+    votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
+    names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
+    return [
+        {
+            "id": vote.id,
+            "verdict": vote.verdict,
+            "voter": names.get(vote.voter_ref, "erased"),
+            "on_behalf_of": names.get(vote.on_behalf_of_ref, "erased") if vote.on_behalf_of_ref else None,
+            "reason_code": vote.reason_code,
+            "result_ref": vote.result_ref,
+            "result_sha256": vote.result_sha256,
+            "note": vote.note.text if vote.note else None,
+            "action_digest": vote.action_digest,
+            "at": vote.at,
+        }
+        for vote in votes
+    ]
+
+
+SEARCHED = 500
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An earlier review of the same kind of request."""
+
+    review: Review
+    who: str
+    reason_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    card: Card
+    contract: Contract | None
+    compensation: str
+    """The contract by which people may compensate, as `slug/version`; empty when none is declared."""
+    why_me: list[str]
+    """The person's own or lent tiers among those that must sign."""
+    similar: list[Similar]
+    refusals: list[ReasonCode]
+    """What may be chosen for a rejection or a decline."""
+
+
+def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
+    card = review_card(actor=actor, review_id=review_id)
+    review, attempt = card.review, card.attempt
+    contract = attempt.contract if attempt is not None else None
+    mine = reader.tiers_in(review.organization_id)
+    scope = Scope.DENIAL if review.kind == ReviewKind.RELEASE else Scope.HUMAN_DECLINE
+    return Sheet(
+        card=card,
+        contract=contract,
+        compensation=_compensation(contract) if contract is not None else "",
+        why_me=[part["tier"] for part in review.parts if part["tier"] in mine],
+        similar=similar_reviews(review=review, attempt=attempt),
+        refusals=reason_code_choices(organization_id=review.organization_id, scope=scope),
+    )
+
+
+def _compensation(contract: Contract) -> str:
+    named = contract_documents(contract=contract)["failure_quarantine"].get("compensation_contract")
+    return str(named) if named else ""
+
+
+def similar_reviews(*, review: Review, attempt: Attempt | None) -> list[Similar]:
+    """Of the same contract and operation, or of the same step's label; among the organization's newest ended ones, so
+    that the card does not cost more as the record grows."""
+    ended = Review.objects.filter(organization_id=review.organization_id, decided_at__isnull=False)
+    newest = ended.order_by("-decided_at", "-id").values("id")[:SEARCHED]
+    rows = Review.objects.filter(id__in=newest).exclude(id=review.id)
+    if attempt is not None:
+        rows = rows.filter(attempt__workflow_slug=attempt.workflow_slug, attempt__operation=attempt.operation)
+    else:
+        rows = rows.filter(kind=review.kind, label=review.label)
+    found = list(rows.select_related("attempt").order_by("-decided_at", "-id")[:SHOWN])
+    return _with_last_vote(found)
+
+
+def _with_last_vote(reviews: list[Review]) -> list[Similar]:
+    votes: dict[Any, ReviewVote] = {
+        vote.review_id: vote for vote in ReviewVote.objects.filter(review__in=reviews).order_by("id")
+    }
+    names = people_behind(commitments={vote.voter_ref for vote in votes.values()})
+    return [
+        Similar(
+            review,
+            names.get(votes[review.id].voter_ref, "erased") if review.id in votes else "the clock",
+            votes[review.id].reason_code if review.id in votes else "",
+        )
+        for review in reviews
+    ]

@@ -1,0 +1,219 @@
+"""The review queue as its pages show it: who sees what, in the order of the deadlines, one bounded page at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from attempts.reviews.models import Delegation, Review, ReviewVote
+from attempts.reviews.selectors.standing import ROLE
+from attempts.reviews.states import FULFILLING, ReviewStatus
+from governance.people.models import PersonReference
+from governance.tenancy.models import RoleGroup
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import FieldError, InvalidInput
+from reasoncodes.base.tenancy import current_scope
+
+PAGE = 50
+COUNTED = 100
+SOON = timedelta(hours=1)
+SEARCHED_HISTORY = 2_000
+"""How far back words are looked for among ended reviews; an id is found however old it is."""
+SEARCHED_FIELDS = (
+    "attempt__target_ref",
+    "attempt__workflow_slug",
+    "attempt__operation",
+    "subject_ref",
+    "label",
+)
+
+
+class QueueView(StrEnum):
+    MINE = "mine"
+    GROUPS = "groups"
+    UNCLAIMED = "unclaimed"
+    EXPIRING = "expiring"
+    WAITING = "waiting"
+    ALL = "all"
+    HISTORY = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFilter:
+    """What the address of the page says."""
+
+    view: QueueView = QueueView.GROUPS
+    tier: str = ""
+    risk: str = ""
+    kind: str = ""
+    contract: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Whose queue it is: their reference on votes, and the tiers they have or were lent, by organization."""
+
+    person: UUID | None
+    ref: str
+    tiers: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+
+    def tiers_in(self, organization_id: UUID) -> frozenset[str]:
+        return self.tiers.get(organization_id, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last row of a page: the next page begins after it. Without a deadline a review comes last."""
+
+    at: datetime | None
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat() if self.at else ''}~{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    rows: list[Review]
+    next: Cursor | None
+
+
+def cursor_read(text: str) -> Cursor:
+    moment, _, row = text.partition("~")
+    try:
+        return Cursor(datetime.fromisoformat(moment) if moment else None, UUID(row))
+    except ValueError as error:
+        raise InvalidInput(errors=[FieldError("/after", "is no place in this queue")]) from error
+
+
+def reader_of(*, actor: Actor, now: datetime) -> Reader:
+    person = actor.id or UUID(int=0)  # whoever is nobody has no place in the queue
+    ref = PersonReference.objects.filter(user_id=person).values_list("commitment", flat=True).first()
+    found: dict[UUID, set[str]] = {}
+    roles = RoleGroup.objects.filter(group__user__id=person, role__startswith=ROLE)
+    for organization_id, role in roles.values_list("organization_id", "role"):
+        found.setdefault(organization_id, set()).add(role.removeprefix(ROLE))
+    lent = Delegation.objects.filter(to_user_id=actor.id, starts_at__lte=now, ends_at__gt=now)
+    for organization_id, tier in lent.values_list("organization_id", "tier"):
+        found.setdefault(organization_id, set()).add(tier)
+    return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()})
+
+
+def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cursor | None = None) -> QueuePage:
+    rows = _ordered(queue_rows(reader=reader, wanted=wanted, now=now), wanted.view)
+    if after is not None:
+        rows = rows.filter(_beyond(after, wanted.view))
+    if wanted.view is QueueView.HISTORY:
+        rows = _of_each_organization(rows)
+    found = list(rows.select_related("attempt__caller", "claimed_by", "organization")[: PAGE + 1])
+    return QueuePage(found[:PAGE], _place(found[PAGE - 1], wanted.view) if len(found) > PAGE else None)
+
+
+def _of_each_organization(rows: QuerySet[Review]) -> QuerySet[Review]:
+    """The same page from one page of each organization: their index has the order of one, and for several together
+    everything that ever ended would be sorted."""
+    organizations = sorted(current_scope().organization_ids)
+    if len(organizations) < 2:
+        return rows
+    pages = [rows.filter(organization_id=one).values_list("id")[: PAGE + 1] for one in organizations]
+    together = pages[0].union(*pages[1:], all=True)
+    return _ordered(Review.objects.filter(id__in=[id_ for (id_,) in together]), QueueView.HISTORY)
+
+
+def queue_next(*, reader: Reader, wanted: QueueFilter, now: datetime, past: Review) -> UUID | None:
+    """What to open after `past`: the one behind it in the same queue, else the first one left."""
+    rows = _ordered(queue_rows(reader=reader, wanted=wanted, now=now).exclude(id=past.id), wanted.view)
+    place = _place(past, wanted.view)
+    behind = rows.filter(_beyond(place, wanted.view)).values_list("id", flat=True).first()
+    return behind or rows.values_list("id", flat=True).first()
+
+
+def queue_counts(*, reader: Reader, now: datetime) -> dict[QueueView, int]:
+    """Of the open views, each counted to one more than COUNTED and no further."""
+    open_views = [view for view in QueueView if view is not QueueView.HISTORY]
+    return {
+        view: queue_rows(reader=reader, wanted=QueueFilter(view), now=now).order_by()[: COUNTED + 1].count()
+        for view in open_views
+    }
+
+
+def queue_rows(*, reader: Reader, wanted: QueueFilter, now: datetime) -> QuerySet[Review]:
+    rows = _in_view(reader, wanted.view, now)
+    exact: dict[str, Any] = {
+        "attempt__risk_tier": wanted.risk,
+        "kind": wanted.kind,
+        "attempt__workflow_slug": wanted.contract,
+    }
+    rows = rows.filter(**{name: value for name, value in exact.items() if value})
+    if wanted.tier:
+        rows = rows.filter(Q(tier=wanted.tier) | Q(buckets__contains=[{"tier": wanted.tier}]))
+    return _searched(rows, wanted) if wanted.text else rows
+
+
+def _in_view(reader: Reader, view: QueueView, now: datetime) -> QuerySet[Review]:
+    if view is QueueView.HISTORY:
+        return Review.objects.filter(decided_at__isnull=False)
+    rows = Review.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), status=ReviewStatus.REQUESTED)
+    if view is QueueView.ALL:
+        return rows
+    if view is QueueView.MINE:
+        return rows.filter(claimed_by_id=reader.person, claimed_until__gt=now)
+    signed = ReviewVote.objects.filter(review_id=OuterRef("id"), voter_ref=reader.ref)
+    if view is QueueView.WAITING:
+        return rows.filter(Exists(signed.filter(verdict__in=FULFILLING))) if reader.ref else rows.none()
+    rows = _for_my_groups(rows, reader, signed)
+    if view is QueueView.UNCLAIMED:
+        return rows.filter(Q(claimed_by=None) | Q(claimed_until__lte=now))
+    return rows.filter(expires_at__lte=now + SOON) if view is QueueView.EXPIRING else rows
+
+
+def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[ReviewVote]) -> QuerySet[Review]:
+    """Where the person's word is wanted: their tiers, not signed by them, and not asked for by themselves."""
+    concerned = Q(pk__in=[])
+    for organization_id, tiers in reader.tiers.items():
+        several = [Q(open_tiers__contains=[tier]) for tier in sorted(tiers)]
+        mine = Q(tier__in=sorted(tiers), buckets=[])
+        for one in several:
+            mine |= one
+        concerned |= Q(organization_id=organization_id) & mine
+    rows = rows.filter(concerned).exclude(attempt__caller__responsible_id=reader.person)
+    return rows.exclude(Exists(signed)) if reader.ref else rows
+
+
+def _searched(rows: QuerySet[Review], wanted: QueueFilter) -> QuerySet[Review]:
+    """Words of the target, the case, the contract or the label; or the id of a review, an attempt or a step. Among
+    ended reviews words are looked for in the newest only."""
+    found = Q()
+    for name in SEARCHED_FIELDS:
+        found |= Q(**{f"{name}__icontains": wanted.text})
+    if wanted.view is QueueView.HISTORY:
+        newest = _ordered(Review.objects.filter(decided_at__isnull=False), wanted.view).values("id")
+        found &= Q(id__in=newest[:SEARCHED_HISTORY])
+    try:
+        id_ = UUID(wanted.text)
+    except ValueError:
+        return rows.filter(found)
+    known = Review.objects.filter(Q(id=id_) | Q(attempt_id=id_) | Q(origin_step=id_, status=ReviewStatus.REQUESTED))
+    return rows.filter(Q(id__in=known.values("id")) | found)
+
+
+def _ordered(rows: QuerySet[Review], view: QueueView) -> QuerySet[Review]:
+    """Open ones by deadline, ended ones the newest first."""
+    return rows.order_by("-decided_at", "-id") if view is QueueView.HISTORY else rows.order_by("expires_at", "id")
+
+
+def _place(review: Review, view: QueueView) -> Cursor:
+    return Cursor(review.decided_at if view is QueueView.HISTORY else review.expires_at, review.id)
+
+
+def _beyond(after: Cursor, view: QueueView) -> Q:
+    if view is QueueView.HISTORY:
+        return Q(decided_at__lt=after.at) | Q(decided_at=after.at, id__lt=after.id)
+    if after.at is None:
+        return Q(expires_at=None, id__gt=after.id)
+    return Q(expires_at__gt=after.at) | Q(expires_at=after.at, id__gt=after.id) | Q(expires_at=None)

@@ -1,0 +1,292 @@
+"""Whether a person may decide on a review at this moment: roles, delegations and votes, read for the pure rules."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.states import AttemptState
+from attempts.reviews.errors import AlreadyVoted, NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
+from attempts.reviews.models import Delegation, Review, ReviewVote
+from attempts.reviews.rules import (
+    Bucket,
+    Delegated,
+    Exclusion,
+    Facts,
+    Mandate,
+    Quorum,
+    Voice,
+    excluded_people,
+    helps,
+    mandate_for,
+    quorum_for,
+)
+from attempts.reviews.selectors.reviews import claimed_by_other, database_now
+from attempts.reviews.states import FULFILLING, ReviewStatus
+from governance.people.models import PersonReference, User
+from governance.people.rules.roles import AUDITOR, OPERATOR
+from governance.tenancy.models import RoleGroup
+from governance.violations.errors import OwnWork
+from reasoncodes.base.errors import DomainError, WrongState
+
+ROLE = "reviewer:"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One person's place in one review. `mandate`: whose role counts, or why there is none."""
+
+    facts: Facts
+    person: UUID | None
+    mandate: Mandate | Exclusion
+    quorum: Quorum
+
+    @property
+    def approval_helps(self) -> bool:
+        """False for a member of a tier whose places are taken: they may reject, and that is all."""
+        if self.person is None or isinstance(self.mandate, Exclusion):
+            return False
+        return helps(self.person, self.mandate, self.facts)
+
+
+def reviewer_role(tier: str) -> str:
+    return f"{ROLE}{tier}"
+
+
+def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterable[UUID]) -> dict[str, frozenset[UUID]]:
+    """Who of these people has which tier's role right now. A person who was switched off has none."""
+    rows = RoleGroup.objects.filter(
+        organization_id=organization_id,
+        role__in=[reviewer_role(tier) for tier in tiers],
+        group__user__id__in=set(people),
+        group__user__is_active=True,
+    )
+    found: dict[str, set[UUID]] = {}
+    for role, person in rows.values_list("role", "group__user__id"):
+        found.setdefault(role.removeprefix(ROLE), set()).add(person)
+    return {tier: frozenset(holders) for tier, holders in found.items()}
+
+
+def buckets_of(review: Review) -> tuple[Bucket, ...]:
+    return tuple(Bucket(part["tier"], part["approvals_required"]) for part in review.parts)
+
+
+def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Standing:
+    """To be read under the review's lock by whoever decides: a role taken away a moment ago decides nothing."""
+    facts = facts_of(review=review, attempt=attempt, person=person, now=now)
+    mandate = mandate_for(person, facts) if person is not None else Exclusion.NOT_A_REVIEWER
+    return Standing(facts, person, mandate, quorum_for(facts))
+
+
+def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
+    responsible = attempt.caller.responsible_id if attempt is not None else None
+    barred, voices, buckets = _barred(review), _voices(review), buckets_of(review)
+    delegations = _delegations(review, person, now) if person is not None else ()
+    authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
+    deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
+    return Facts(
+        buckets=buckets,
+        requesters=barred[Exclusion.OWN_REQUEST] | ({responsible} if responsible else frozenset()),
+        holders=role_holders(
+            organization_id=review.organization_id,
+            tiers=[bucket.tier for bucket in buckets],
+            people=_known(authorities | {person}),
+        ),
+        delegations=delegations,
+        voices=voices,
+        authorizers=barred[Exclusion.AUTHORIZED_IT],
+        acting=acting_people(organization_id=review.organization_id, people=_known(deputies)),
+    )
+
+
+def refusal_of(
+    *, review: Review, attempt: Attempt | None, standing: Standing, now: datetime, expired: bool = False
+) -> DomainError | None:
+    """What the person would be told if they decided now; None when their word would count. `expired`: just now."""
+    if isinstance(standing.mandate, Exclusion):
+        return _excluded(review, standing.mandate)
+    if expired or review.status == ReviewStatus.EXPIRED or review.overdue(now):
+        return ReviewExpired(subject_type="review", subject_id=review.id)
+    if review.status != ReviewStatus.REQUESTED:
+        return ReviewOver(f"This review is {review.status}.", subject_type="review", subject_id=review.id)
+    if attempt is not None and attempt.state != AttemptState.REVIEW_REQUIRED:
+        return WrongState(f"The attempt is {attempt.state}.")
+    if review.approvals_required == 1 and claimed_by_other(review, person=standing.person, now=now):
+        return ReviewClaimed()
+    return None
+
+
+def approval_stands(*, review: Review, attempt: Attempt, now: datetime) -> bool:
+    """Whether those who released the attempt still could: each signer has the role, is active and is not barred."""
+    facts = facts_of(review=review, attempt=attempt, person=None, now=now)
+    return review.status == ReviewStatus.APPROVED and quorum_for(facts).met
+
+
+def members(*, organization_id: UUID, people: Iterable[UUID]) -> dict[UUID, str]:
+    """Usernames of those who are in the organization; nobody else's name is given away."""
+    rows = User.objects.filter(id__in=set(people), groups__role_group__organization_id=organization_id)
+    return dict(rows.distinct().values_list("id", "username"))
+
+
+def delegate_find(*, organization_id: UUID, username: str) -> User | None:
+    """Somebody of the organization who may act in it at all: an auditor changes nothing, also not for others."""
+    rows = User.objects.filter(username=username, is_active=True)
+    return rows.filter(groups__role_group__in=_acting_roles(organization_id)).distinct().first()
+
+
+def _acting_roles(organization_id: UUID) -> QuerySet[RoleGroup]:
+    return RoleGroup.objects.filter(organization_id=organization_id).exclude(role=AUDITOR)
+
+
+def acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
+    """Who of them is active and has a role in the organization that changes anything."""
+    if not people:
+        return frozenset()
+    rows = User.objects.filter(id__in=people, is_active=True, groups__role_group__in=_acting_roles(organization_id))
+    return frozenset(rows.values_list("id", flat=True))
+
+
+def _known(people: Iterable[UUID | None]) -> set[UUID]:
+    return {person for person in people if person is not None}
+
+
+def _excluded(review: Review, reason: Exclusion) -> DomainError:
+    if reason is Exclusion.OWN_REQUEST:
+        words = "You are behind this request, or you would decide on behalf of somebody who is."
+        return OwnWork(words, subject_type="review", subject_id=review.id)
+    if reason is Exclusion.AUTHORIZED_IT:
+        words = "You authorized this attempt, or you would decide on behalf of somebody who did."
+        return OwnWork(words, subject_type="review", subject_id=review.id)
+    if reason is Exclusion.NOT_A_REVIEWER:
+        words = f"This review is for the tier {' and the tier '.join(part['tier'] for part in review.parts)}."
+        return NotAReviewer(words, subject_type="review", subject_id=review.id)
+    return AlreadyVoted(subject_type="review", subject_id=review.id)
+
+
+def _voices(review: Review) -> tuple[Voice, ...]:
+    votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
+    refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
+    people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
+    return tuple(
+        Voice(
+            voter=people.get(vote.voter_ref),
+            authority=people.get(vote.on_behalf_of_ref or vote.voter_ref),
+            approves=vote.verdict in FULFILLING,
+            tier=vote.tier,
+        )
+        for vote in votes
+    )
+
+
+def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
+    """Who was put down as excluded when the review was opened. Whose reference was erased is not known any more."""
+    reasons = {row["ref"]: Exclusion(row["reason"]) for row in review.excluded}
+    known = PersonReference.objects.filter(commitment__in=reasons) if reasons else PersonReference.objects.none()
+    people = dict(known.values_list("commitment", "user_id"))
+    return {
+        reason: frozenset(people[ref] for ref, given in reasons.items() if given is reason and ref in people)
+        for reason in (Exclusion.OWN_REQUEST, Exclusion.AUTHORIZED_IT)
+    }
+
+
+def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated, ...]:
+    """Only while the person is in the organization themselves."""
+    rows = Delegation.objects.filter(
+        organization_id=review.organization_id,
+        tier__in=[part["tier"] for part in review.parts],
+        to_user_id=person,
+        to_user__groups__role_group__in=_acting_roles(review.organization_id),
+        starts_at__lte=now,
+        ends_at__gt=now,
+    )
+    return tuple(dict.fromkeys(Delegated(*row) for row in rows.order_by("id").values_list("tier", "from_user_id")))
+
+
+@dataclass(frozen=True, slots=True)
+class ReminderPeople:
+    """`operators` is empty unless the review escalates: nobody works on it, or too few people are left who may."""
+
+    reviewers: tuple[User, ...]
+    operators: tuple[User, ...]
+    open_tiers: tuple[str, ...]
+
+
+def reminder_people(*, review: Review, attempt: Attempt | None) -> ReminderPeople:
+    now = database_now()
+    facts = facts_of(review=review, attempt=attempt, person=None, now=now)
+    by_tier = signers(review=review, facts=facts)
+    reviewers = {person.id: person for people in by_tier.values() for person in people}
+    claimed = review.claimed_until is not None and review.claimed_until > now
+    operators: tuple[User, ...] = ()
+    if not claimed or not _reachable(facts, by_tier):
+        operators = tuple(_with_roles(review.organization_id, [OPERATOR]).get(OPERATOR, ()))
+    return ReminderPeople(tuple(reviewers.values()), operators, tuple(by_tier))
+
+
+def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
+    """By tier whose signature still helps: everybody with its role who is not excluded."""
+    tiers, excluded = quorum_for(facts).open_tiers, excluded_people(facts)
+    found = _with_roles(review.organization_id, [reviewer_role(tier) for tier in tiers])
+    return {
+        tier: tuple(person for person in found.get(reviewer_role(tier), ()) if person.id not in excluded)
+        for tier in tiers
+    }
+
+
+def progress_of(*, review: Review, facts: Facts, now: datetime) -> list[dict[str, Any]]:
+    """Tier by tier: what is there, what is missing, and who may still sign."""
+    waits = review.status == ReviewStatus.REQUESTED
+    names = may_sign(review=review, facts=facts, now=now) if waits else {}
+    return [
+        {
+            "tier": bucket.tier,
+            "approvals_required": bucket.required,
+            "approvals": bucket.approvals,
+            "missing": bucket.missing,
+            "may_sign": names.get(bucket.tier, []),
+        }
+        for bucket in quorum_for(facts).buckets
+    ]
+
+
+def may_sign(*, review: Review, facts: Facts, now: datetime) -> dict[str, list[str]]:
+    """Their usernames, by tier; those to whom one of them delegates the tier are among them."""
+    by_tier, excluded = signers(review=review, facts=facts), excluded_people(facts)
+    rows = Delegation.objects.filter(
+        organization_id=review.organization_id, tier__in=by_tier, starts_at__lte=now, ends_at__gt=now
+    )
+    lent = list(rows.select_related("to_user"))
+    acting = acting_people(organization_id=review.organization_id, people={row.to_user_id for row in lent})
+    names = {tier: {person.username for person in people} for tier, people in by_tier.items()}
+    for row in lent:
+        known = {person.id for person in by_tier[row.tier]}
+        if row.from_user_id in known and row.to_user_id in acting - set(excluded):
+            names[row.tier].add(row.to_user.username)
+    return {tier: sorted(people) for tier, people in names.items()}
+
+
+def _reachable(facts: Facts, by_tier: dict[str, tuple[User, ...]]) -> bool:
+    """Whether the quorum could be met if everybody who is left signed."""
+    left = {tier: frozenset(person.id for person in people) for tier, people in by_tier.items()}
+    holders = {tier: facts.holders.get(tier, frozenset()) | left.get(tier, frozenset()) for tier in _tiers(facts)}
+    everybody = sorted(frozenset().union(*left.values()))
+    signed = [Voice(person, person, approves=True) for person in everybody]
+    return quorum_for(replace(facts, holders=holders), *signed).met
+
+
+def _tiers(facts: Facts) -> Iterable[str]:
+    return {bucket.tier for bucket in facts.buckets}
+
+
+def _with_roles(organization_id: UUID, roles: list[str]) -> dict[str, list[User]]:
+    rows = User.objects.filter(
+        groups__role_group__organization_id=organization_id, groups__role_group__role__in=roles, is_active=True
+    )
+    found: dict[str, list[User]] = {}
+    for person in rows.order_by("username").annotate(role=F("groups__role_group__role")):
+        found.setdefault(person.role, []).append(person)
+    return found

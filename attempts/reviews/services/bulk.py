@@ -1,0 +1,69 @@
+"""One word on many held actions, where that is harmless: one contract, the low tier. Each is a vote of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from attempts.reviews.errors import BulkTooWide
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import bulk_rows, bulk_widths
+from attempts.reviews.services.decide import review_vote
+from attempts.reviews.states import VoteVerdict
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import DomainError
+
+
+@dataclass(frozen=True, slots=True)
+class BulkItem:
+    review_id: UUID
+    action_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """`refusal` is None where the vote counts."""
+
+    review: Review
+    refusal: DomainError | None
+
+
+def review_bulk(
+    *,
+    actor: Actor,
+    at: datetime,
+    verdict: VoteVerdict,
+    items: Sequence[BulkItem],
+    reason_code: str = "",
+    note: str = "",
+) -> list[BulkResult]:
+    """All of them are looked at first: a set that is too wide is refused as a whole. Then one transaction each: what
+    became impossible meanwhile is refused alone and changes nothing for the others."""
+    rows = bulk_rows(review_ids=[item.review_id for item in items])
+    too_wide = bulk_widths(rows=rows)
+    if too_wide:
+        raise BulkTooWide(" ".join(too_wide))
+    digests = {item.review_id: item.action_digest for item in items}
+    return [
+        BulkResult(row, _vote(row, digests[row.id], actor=actor, at=at, verdict=verdict, word=(reason_code, note)))
+        for row in rows
+    ]
+
+
+def _vote(
+    review: Review, digest: str, *, actor: Actor, at: datetime, verdict: VoteVerdict, word: tuple[str, str]
+) -> DomainError | None:
+    reason_code, note = word
+    try:
+        review_vote(
+            actor=actor,
+            at=at,
+            review_id=review.id,
+            verdict=verdict,
+            action_digest=digest,
+            reason_code=reason_code,
+            note=note,
+        )
+    except DomainError as refusal:
+        return refusal
+    return None

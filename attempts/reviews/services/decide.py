@@ -1,0 +1,254 @@
+"""What every decision of a person on a review has in common: checked under the locks, cast as a vote, on record.
+
+What follows from the vote is the matter of the kind: `review_vote` for held actions, `human_review` for workflow steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.execution.services.retry import dispatch_ring
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.transition import queue_if_placeless, transition_apply
+from attempts.notify.services.announce import cards_touch
+from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
+from attempts.reviews.selectors.reviews import Held, actor_at, database_now, release_blocked, review_lock
+from attempts.reviews.selectors.standing import Standing, refusal_of, standing_of
+from attempts.reviews.services.end import attempt_deny, record_review, review_end, review_end_expired
+from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
+from governance.boundary.models import Note
+from governance.boundary.services import note_create, reference_check
+from governance.ledger.services import actor_reference, person_commitment
+from governance.people.selectors import person_stays
+from governance.sql.insert import insert_together
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import DomainError, FieldError, InvalidInput, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+# Why an action is denied comes from the denials, why a reviewer declines from the declines; why something is released,
+# confirmed or overridden, if anybody says so, from people's interventions.
+SCOPE_OF = {
+    VoteVerdict.APPROVE: Scope.INTERVENTION,
+    VoteVerdict.REJECT: Scope.DENIAL,
+    VoteVerdict.CONFIRM: Scope.INTERVENTION,
+    VoteVerdict.OVERRIDE: Scope.INTERVENTION,
+    VoteVerdict.DECLINE: Scope.HUMAN_DECLINE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the person said."""
+
+    verdict: VoteVerdict
+    action_digest: str
+    reason_code: str = ""
+    note: str = ""
+    result_ref: str = ""
+    result_sha256: str = ""
+    via: str = ""
+    """Through which chat it came; empty for the page and the API."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastVote:
+    """A vote that was cast, under the locks of what it is about."""
+
+    held: Held
+    vote: ReviewVote
+    quorum: Quorum
+    actor: Actor
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Of one kind of review: what makes a word impossible now, and what follows from a vote."""
+
+    unfit: Callable[[Held, Standing, Word], DomainError | None]
+    settle: Callable[[CastVote], None]
+
+
+def review_decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: Rules) -> Review:
+    return _decide(actor=actor_at(actor=actor, review_id=review_id), at=at, review_id=review_id, word=word, rules=rules)
+
+
+@violations_recorded
+def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: Rules) -> Review:
+    """A refusal is raised after the commit, because an expiry that was found on the way must stay."""
+    with transaction.atomic():
+        held = review_lock(review_id=review_id)
+        now = database_now()
+        expired = held.overdue(now)
+        if expired:
+            review_end_expired(held)
+        person = actor.id if actor.kind is ActorKind.PERSON else None
+        if person is not None:
+            person_stays(user_id=person)
+        standing = standing_of(review=held.review, attempt=held.attempt, person=person, now=now)
+        refusal = (
+            refusal_of(review=held.review, attempt=held.attempt, standing=standing, now=now, expired=expired)
+            or _unfit(held, word)
+            or rules.unfit(held, standing, word)
+        )
+        if refusal is None:
+            rules.settle(_cast(held, standing, word, actor=actor, at=at))
+    if refusal is not None:
+        raise refusal
+    return held.review
+
+
+def _unfit(held: Held, word: Word) -> DomainError | None:
+    """The word itself: one that this kind of review knows, about what is proposed now."""
+    known = VERDICTS_OF[ReviewKind(held.review.kind)]
+    if word.verdict not in known:
+        return WrongState(f"This review is decided by: {', '.join(known)}.")
+    return DigestChanged() if word.action_digest != held.review.action_digest else None
+
+
+def _cast(held: Held, standing: Standing, word: Word, *, actor: Actor, at: datetime) -> CastVote:
+    review = held.review
+    note = _reason(review, word)
+    voice = _voice(standing, word)
+    vote = ReviewVote(
+        review=review,
+        voter_ref=actor_reference(actor),
+        on_behalf_of_ref=_on_behalf_of(voice),
+        tier=voice.tier,
+        verdict=word.verdict.value,
+        reason_code=word.reason_code,
+        result_ref=word.result_ref,
+        result_sha256=word.result_sha256,
+        note=note,
+        action_digest=word.action_digest,
+        at=at,
+    )
+    vote.save()
+    quorum = quorum_for(standing.facts, voice)
+    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via)
+    return CastVote(held, vote, quorum, actor, at)
+
+
+def claim_drop(review: Review) -> None:
+    """The review waits on, for anybody."""
+    review.claimed_by, review.claimed_until = None, None
+    review.save(update_fields=["claimed_by", "claimed_until"])
+
+
+def _reason(review: Review, word: Word) -> Note | None:
+    """The code that the person chose must exist, and says whether a note is needed."""
+    if word.reason_code:
+        reason_code_require(
+            organization_id=review.organization_id,
+            scope=SCOPE_OF[word.verdict],
+            code=word.reason_code,
+            note=word.note,
+        )
+    elif word.verdict not in FULFILLING:
+        raise InvalidInput(errors=[FieldError("/reason_code", "is required", rule="required")])
+    reference_check(reference=word.result_ref, pointer="/result_ref")
+    return note_create(organization_id=review.organization_id, text=word.note)
+
+
+def _voice(standing: Standing, word: Word) -> Voice:
+    mandate = standing.mandate
+    if isinstance(mandate, Exclusion):
+        raise ValueError("an excluded person cannot vote")
+    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING, mandate.tier)
+
+
+def _on_behalf_of(voice: Voice) -> str:
+    if voice.authority is None or voice.authority == voice.voter:
+        return ""
+    return person_commitment(user_id=voice.authority)
+
+
+def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime, via: str) -> None:
+    payload: dict[str, Any] = {
+        "vote": str(vote.id),
+        "verdict": vote.verdict,
+        "action_digest": vote.action_digest,
+        "on_behalf_of": vote.on_behalf_of_ref or None,
+        "approvals": quorum.approvals,
+        "approvals_required": quorum.required,
+        "note_sha256": vote.note.sha256 if vote.note else None,
+    }
+    if review.buckets:
+        payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
+    more = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "via": via}
+    payload |= {name: value for name, value in more.items() if value}
+    record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)
+
+
+def review_vote(
+    *,
+    actor: Actor,
+    at: datetime,
+    review_id: UUID,
+    verdict: VoteVerdict,
+    action_digest: str,
+    reason_code: str = "",
+    note: str = "",
+    via: str = "",
+) -> Review:
+    word = Word(verdict, action_digest, reason_code, note, via=via)
+    return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=RELEASE)
+
+
+def _unfit_release(held: Held, standing: Standing, word: Word) -> DomainError | None:
+    """About what would be done now, and, for a release, possible now and of use."""
+    attempt = held.attempt
+    if attempt is None or word.action_digest != attempt.action_digest:
+        return DigestChanged()
+    if word.verdict is not VoteVerdict.APPROVE:
+        return None
+    blocked = release_blocked(attempt=attempt)
+    if blocked:
+        return ReleaseBlocked(reason_code=blocked)
+    return None if standing.approval_helps else TierComplete()
+
+
+def _settle(cast: CastVote) -> None:
+    review, attempt, vote = cast.held.review, cast.held.attempt, cast.vote
+    if attempt is None:
+        raise ValueError("a release is about an attempt")
+    if vote.verdict == VoteVerdict.REJECT:
+        review_end(review, ReviewStatus.REJECTED, actor=cast.actor, at=cast.at, reason_code=vote.reason_code)
+        attempt_deny(attempt, review, actor=cast.actor, at=cast.at, reason_code="review_rejected")
+    elif cast.quorum.met:
+        _release(cast, review, attempt)
+    else:
+        _wait_on(cast, review)
+
+
+def _wait_on(cast: CastVote, review: Review) -> None:
+    """For the others: the queue shows it to the tiers whose signature still helps."""
+    if review.claimed_by_id == cast.actor.id:
+        claim_drop(review)
+    if review.buckets:
+        review.open_tiers = list(cast.quorum.open_tiers)
+        review.save(update_fields=["open_tiers"])
+    cards_touch(review)
+
+
+def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
+    actor, at = cast.actor, cast.at
+    payload = {"action_digest": review.action_digest, "approvals": cast.quorum.approvals}
+    review_end(review, ReviewStatus.APPROVED, actor=actor, at=at, payload=payload)
+    moved = {"review": str(review.id), "action_digest": review.action_digest}
+    queued = queue_if_placeless(attempt, actor=actor, at=at)
+    transition_apply(attempt, "approve", actor=actor, at=at, payload=moved)
+    if queued is not None:
+        insert_together([queued])
+    dispatch_ring(attempt)
+
+
+RELEASE = Rules(_unfit_release, _settle)

@@ -1,0 +1,35 @@
+"""What ticks over reviews share: each due review is locked, checked again and committed by itself, so that two beats at
+once do everything once."""
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from attempts.lifecycle.services.due import each_due
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.reviews import Held, review_lock_if_free
+from reasoncodes.base.tenancy import every_tenant
+
+BATCH = 200
+
+
+def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[Held], bool], *, tick: str) -> int:
+    def handle(review_id: UUID) -> bool:
+        held = review_lock_if_free(review_id=review_id)
+        return held is not None and held.is_open and act(held)
+
+    with every_tenant():
+        return each_due(_pages(due, moment), handle, tick=tick)
+
+
+def _pages(due: QuerySet[Review], moment: str) -> Iterator[UUID]:
+    """Oldest first, in pages that never come back to a row: what failed once waits for the next tick."""
+    after = Q()
+    while True:
+        page = list(due.filter(after).order_by(moment, "id").values_list(moment, "id")[:BATCH])
+        yield from (row_id for _, row_id in page)
+        if len(page) < BATCH:
+            return
+        when, row_id = page[-1]
+        after = Q(**{f"{moment}__gt": when}) | Q(**{moment: when, "id__gt": row_id})

@@ -1,0 +1,120 @@
+"""A workflow's human-review step in the review queue: a person confirms, overrides, or declines, which requeues it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from attempts.reviews.models import Review
+from attempts.reviews.rules import Exclusion
+from attempts.reviews.selectors.reviews import Held
+from attempts.reviews.selectors.standing import Standing
+from attempts.reviews.services.decide import CastVote, Rules, Word, claim_drop, review_decide
+from attempts.reviews.services.end import record_review, review_end
+from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import DomainError
+
+END_OF = {VoteVerdict.CONFIRM: ReviewStatus.CONFIRMED, VoteVerdict.OVERRIDE: ReviewStatus.OVERRIDDEN}
+
+
+def human_review_open(
+    *,
+    organization_id: UUID,
+    origin_step: UUID,
+    tier: str,
+    context_ref: str,
+    label: str,
+    digest: str,
+    actor: Actor,
+    at: datetime,
+    expires_at: datetime | None = None,
+    requester_refs: Iterable[str] = (),
+) -> Review:
+    """In the caller's transaction; one open review per step. `digest` is what a decision is bound to; `requester_refs`
+    are the commitments of people who may not decide. `context_ref` and `label` have passed the boundary already."""
+    review = Review(
+        organization_id=organization_id,
+        kind=ReviewKind.HUMAN_REVIEW.value,
+        origin_step=origin_step,
+        subject_ref=context_ref,
+        label=label,
+        tier=tier,
+        approvals_required=1,
+        action_digest=digest,
+        excluded=[{"ref": ref, "reason": Exclusion.OWN_REQUEST.value} for ref in requester_refs],
+        requested_at=at,
+        expires_at=expires_at,
+        remind_at=at + (expires_at - at) / 2 if expires_at is not None else None,
+    )
+    review.save(force_insert=True)
+    until = expires_at.isoformat() if expires_at is not None else None
+    record_review(review, "review.opened", actor=actor, at=at, payload={"action_digest": digest, "expires_at": until})
+    return review
+
+
+def human_review_end(*, origin_step: UUID, actor: Actor, at: datetime, reason_code: str) -> Review | None:
+    """When the step ends otherwise, in the caller's transaction. None when it has no open review. Handlers are not
+    called: who ends it knows."""
+    rows = Review.objects.select_for_update(no_key=True, of=("self",))
+    review = rows.filter(origin_step=origin_step, status=ReviewStatus.REQUESTED).first()
+    if review is not None:
+        review_end(review, ReviewStatus.CANCELED, actor=actor, at=at, reason_code=reason_code)
+    return review
+
+
+def human_review_decide(
+    *,
+    actor: Actor,
+    at: datetime,
+    review_id: UUID,
+    verdict: VoteVerdict,
+    action_digest: str,
+    reason_code: str = "",
+    note: str = "",
+    result_ref: str = "",
+    payload_sha256: str = "",
+) -> Review:
+    """Confirm and override end the review, with `result_ref` and its hash as the place of an overriding judgement;
+    decline names a reason, gives it back to the queue and excludes the decliner from then on."""
+    word = Word(VoteVerdict(verdict), action_digest, reason_code, note, result_ref, payload_sha256)
+    return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_REVIEW)
+
+
+def _unfit(held: Held, standing: Standing, word: Word) -> DomainError | None:
+    return None  # it releases nothing: the digest and the person's standing are all there is to check
+
+
+def _settle(cast: CastVote) -> None:
+    review, vote = cast.held.review, cast.vote
+    if vote.verdict == VoteVerdict.DECLINE:
+        _requeue(cast)
+        return
+    payload = {"vote": str(vote.id), "action_digest": review.action_digest}
+    review_end(
+        review,
+        END_OF[VoteVerdict(vote.verdict)],
+        actor=cast.actor,
+        at=cast.at,
+        reason_code=vote.reason_code,
+        payload=payload,
+        vote=vote,
+    )
+
+
+def _requeue(cast: CastVote) -> None:
+    """It stays open, for the others."""
+    review = cast.held.review
+    review.requeues += 1
+    review.save(update_fields=["requeues"])
+    claim_drop(review)
+    record_review(
+        review,
+        "review.requeued",
+        actor=cast.actor,
+        at=cast.at,
+        reason_code=cast.vote.reason_code,
+        payload={"requeues": review.requeues},
+    )
+
+
+HUMAN_REVIEW = Rules(_unfit, _settle)

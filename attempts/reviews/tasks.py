@@ -1,0 +1,28 @@
+"""Ticks and doorbells of reviews."""
+
+from uuid import UUID
+
+from celery import shared_task
+from django.utils import timezone
+
+from attempts.notify.configured import public_url
+from attempts.notify.services.send import notifications_send
+from attempts.reviews.services import clock as review_tick
+
+
+@shared_task(name="attempts.tasks.review.reviews_expire")
+def reviews_expire() -> None:
+    """Ends every review whose deadline has passed."""
+    review_tick.reviews_expire(at=timezone.now())
+
+
+@shared_task(name="attempts.tasks.review.reviews_remind")
+def reviews_remind() -> None:
+    """Reminds of every review that is due for it."""
+    review_tick.reviews_remind(at=timezone.now())
+
+
+@shared_task(name="attempts.tasks.review.review_reminder_send")
+def review_reminder_send(review_id: str) -> None:
+    """The messages of one reminder, at once. The tick makes up for a bell that nobody heard."""
+    notifications_send(now=timezone.now, base_url=public_url(), review_id=UUID(review_id))

@@ -1,0 +1,153 @@
+"""What people do with a review. Only POST; each answer calls one service, and the next item opens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+
+from attempts.reviews.errors import StepUpNeeded
+from attempts.reviews.models import Review
+from attempts.reviews.selectors.card import needs_fresh_proof
+from attempts.reviews.selectors.queue import QueueFilter, queue_next, reader_of
+from attempts.reviews.selectors.reviews import database_now
+from attempts.reviews.services.claim import review_claim, review_delegate, review_release
+from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.states import ReviewStatus, VoteVerdict
+from attempts.reviews.web.base import (
+    DelegateForm,
+    NothingForm,
+    OverrideForm,
+    ReviewPage,
+    WordForm,
+    is_htmx,
+    read,
+    refusal_answer,
+)
+from attempts.reviews.web.card import card_opened
+from attempts.reviews.web.queue import query_of, wanted_from
+from governance.people.web.accounts import signed_in_recently, step_up_url
+from reasoncodes.base.errors import DomainError, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`done`: what the person is told; `decides`: whether the next item opens."""
+
+    service: Callable[..., Any]
+    form: type[forms.Form] = WordForm
+    done: str = ""
+    decides: bool = True
+
+
+ANSWERS: dict[str, Answer] = {
+    "approve": Answer(partial(review_vote, verdict=VoteVerdict.APPROVE)),
+    "reject": Answer(partial(review_vote, verdict=VoteVerdict.REJECT)),
+    "confirm": Answer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
+    "override": Answer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
+    "decline": Answer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
+    "claim": Answer(
+        review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
+    ),
+    "release": Answer(review_release, NothingForm, "Given back to the queue.", decides=False),
+    "delegate": Answer(review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False),
+}
+OUTCOMES = {
+    ReviewStatus.APPROVED: "Released",
+    ReviewStatus.REJECTED: "Rejected",
+    ReviewStatus.CONFIRMED: "Confirmed",
+    ReviewStatus.OVERRIDDEN: "Overridden",
+}
+
+
+class AnswerView(ReviewPage):
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, review_id: UUID, verb: str) -> HttpResponse:
+        answer, wanted = ANSWERS.get(verb), wanted_from(QueryDict(request.POST.get("queue", "")))
+        if answer is None:
+            raise NotFound
+        try:
+            word = read(answer.form, request.POST)
+            if answer.decides and self._must_step_up(request, review_id):
+                return self._step_up(request, review_id, wanted)
+            result = answer.service(actor=self.actor, at=timezone.now(), review_id=review_id, **word)
+        except DomainError as refusal:
+            return self._refused(request, review_id, wanted, refusal)
+        if answer.decides:
+            return self._next(request, result, wanted)
+        return self._show(request, review_id, wanted, notice=answer.done)
+
+    def _must_step_up(self, request: HttpRequest, review_id: UUID) -> bool:
+        recent = signed_in_recently(request, at=timezone.now())
+        return not recent and needs_fresh_proof(actor=self.actor, review_id=review_id)
+
+    def _step_up(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> HttpResponse:
+        """Nothing is decided. They come back to the card, and decide there."""
+        messages.info(request, StepUpNeeded.summary())
+        target = step_up_url(back=_address(review_id, wanted))
+        if not is_htmx(request):
+            return HttpResponseRedirect(target)
+        answer = HttpResponse()
+        answer["HX-Redirect"] = target
+        return answer
+
+    def _next(self, request: HttpRequest, review: Review, wanted: QueueFilter) -> HttpResponse:
+        now = database_now()
+        reader = reader_of(actor=self.actor, now=now)
+        following = queue_next(reader=reader, wanted=wanted, now=now, past=review)
+        return self._show(request, following, wanted, notice=_done(review))
+
+    def _show(self, request: HttpRequest, review_id: UUID | None, wanted: QueueFilter, *, notice: str) -> HttpResponse:
+        address = _address(review_id, wanted)
+        if not is_htmx(request):
+            messages.success(request, notice)
+            return HttpResponseRedirect(address)
+        if review_id is None:
+            answer = render(request, "review/parts/nothing.html", {"notice": notice, "query": query_of(wanted)})
+        else:
+            answer = render(
+                request, "review/parts/card.html", self._card(request, review_id, wanted) | {"notice": notice}
+            )
+        answer["HX-Push-Url"] = address
+        answer["HX-Trigger-After-Swap"] = "review-changed"
+        return answer
+
+    def _refused(
+        self, request: HttpRequest, review_id: UUID, wanted: QueueFilter, refusal: DomainError
+    ) -> HttpResponse:
+        """The card as it is now, under the words of the refusal: a stale one shows what became of it."""
+        if not is_htmx(request):
+            return refusal_answer(request, refusal, back=_address(review_id, wanted))
+        context = self._card(request, review_id, wanted) | {"refusal": refusal}
+        answer = render(request, "review/parts/card.html", context)
+        answer["HX-Trigger-After-Swap"] = "review-changed"
+        return answer
+
+    def _card(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> dict[str, Any]:
+        now = database_now()
+        reader = reader_of(actor=self.actor, now=now)
+        return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+
+
+def _address(review_id: UUID | None, wanted: QueueFilter) -> str:
+    path = reverse("review:card", args=[review_id]) if review_id else reverse("review:queue")
+    return f"{path}?{query_of(wanted)}"
+
+
+def _done(review: Review) -> str:
+    about = review.attempt.target_ref if review.attempt is not None else review.subject_ref
+    ended = OUTCOMES.get(ReviewStatus(review.status))
+    if ended:
+        return f"{ended}: {about}."
+    if review.attempt is not None:
+        return f"Signed: {about}. It waits for others to sign."
+    return f"Declined: {about}. It waits for somebody else."

@@ -1,1 +1,0 @@
-"""Reading. Nothing here writes; locks are named as such."""

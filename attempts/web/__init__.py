@@ -1,1 +1,0 @@
-"""The review pages at /review/: they read, call one service, and render."""

@@ -1,0 +1,18 @@
+"""The metadata boundary (law 6): finds what must not enter a record and names where, never what.
+Pure: no database, no clock, no settings."""
+
+from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
+from governance.boundary.rules.findings import Finding
+from governance.boundary.rules.inspection import inspect_metadata, inspect_note, inspect_reference
+from governance.boundary.rules.policy import BoundaryDocumentError, BoundaryPolicy
+
+__all__ = [
+    "DEFAULT_DOCUMENT",
+    "BoundaryDocumentError",
+    "BoundaryPolicy",
+    "Finding",
+    "inspect_metadata",
+    "inspect_note",
+    "inspect_reference",
+    "validate_boundary_document",
+]

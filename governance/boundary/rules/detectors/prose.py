@@ -1,0 +1,30 @@
+"""Free text: what belongs in the caller's own system, not in a record."""
+
+import re
+
+from governance.boundary.rules.detectors.subject import Form, Subject
+
+_NOTE, _REFERENCE = Form.NOTE, Form.REFERENCE
+_WORDS_IN_A_LABEL = 6
+_WORDS_IN_A_REFERENCE = 2
+_SENTENCE = re.compile(r"\w[.!?;]\s{1,3}[^\W\d_]")
+# Scripts written without spaces; this many characters in a row are a phrase, not a label.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{10}")
+_CLOSING = (".", "!", "?", ";")
+
+
+def free_text(subject: Subject) -> bool:
+    """More than a label's worth of words, a sentence, or a second line. Notes are prose by definition."""
+    text = subject.text
+    if subject.form is _NOTE:
+        return False
+    if "\n" in text or "\r" in text:
+        return True
+    if not text.isascii() and _UNSPACED.search(text):
+        return True
+    if " " not in text and "\t" not in text:
+        return False
+    words = len(text.split())
+    if words > (_WORDS_IN_A_REFERENCE if subject.form is _REFERENCE else _WORDS_IN_A_LABEL):
+        return True
+    return words >= 3 and (text.endswith(_CLOSING) or _SENTENCE.search(text) is not None)

@@ -1,0 +1,144 @@
+"""Walks a value once and collects findings. Limits come first, so that all later work is bounded by them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from governance.boundary.rules.detectors import DETECTOR_NAMES, Form, Subject, is_ordinary, tripped
+from governance.boundary.rules.findings import Finding, ordered
+from governance.boundary.rules.keys import KeyFacts, ends_with, key_facts
+from governance.boundary.rules.limits import broken_limit
+from governance.boundary.rules.pointers import Path, pointer_to
+from governance.boundary.rules.policy import BoundaryPolicy
+from governance.boundary.rules.schema import schema_errors
+from governance.boundary.rules.text import has_broken_characters, normalise
+
+ROOT: Final = "/metadata"
+MAX_STRING: Final = 4096
+MAX_REFERENCE: Final = 1024
+MAX_NOTE: Final = 280
+_SAFE_INTEGER: Final = 2**53 - 1
+_SMALLEST_CHECKED: Final = 10**8
+_LARGEST_CHECKED: Final = 10**20
+_ALL: Final = frozenset(DETECTOR_NAMES)
+_NO_HINTS: Final[frozenset[str]] = frozenset()
+_PLAIN_HINTS: Final = frozenset(["role", "quantity"])
+_CONTAINERS: Final = (dict, list, tuple)
+
+
+def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[Finding, ...]:
+    """Everything wrong with a metadata object, sorted; empty means it may be recorded."""
+    if not isinstance(metadata, Mapping):
+        return (Finding(ROOT, "schema_type"),)
+    root = metadata if type(metadata) is dict else dict(metadata)
+    limit = broken_limit(root, max_bytes=policy.max_bytes, max_depth=policy.max_depth)
+    if limit is not None:
+        return (Finding(ROOT, limit),)
+    found = _Walk(policy).run(root)
+    if policy.validator is not None and not any(rule == "not_json" for _, rule in found):
+        found.extend(schema_errors(policy.validator, root))
+    if not found:
+        return ()
+    known = policy.known_keys
+    return ordered(Finding(pointer_to(path, root=root, base=ROOT, known=known), rule) for path, rule in found)
+
+
+def inspect_reference(value: str, *, pointer: str) -> tuple[Finding, ...]:
+    """An opaque identifier: one or two words at most, and nothing personal or secret inside."""
+    return _inspect_text(value, pointer=pointer, form=Form.REFERENCE, longest=MAX_REFERENCE)
+
+
+def inspect_note(text: str, *, pointer: str = "/note") -> tuple[Finding, ...]:
+    """A person's short note: prose is fine up to 280 characters, everything else is looked for."""
+    return _inspect_text(text, pointer=pointer, form=Form.NOTE, longest=MAX_NOTE)
+
+
+def _inspect_text(text: str, *, pointer: str, form: Form, longest: int) -> tuple[Finding, ...]:
+    if not isinstance(text, str):
+        return (Finding(pointer, "schema_type"),)
+    if len(text) > longest:
+        return (Finding(pointer, "too_large"),)
+    rules = list(tripped(Subject(normalise(text), _NO_HINTS, form), _ALL))
+    if has_broken_characters(text):
+        rules.append("control_character")
+    return ordered(Finding(pointer, rule) for rule in rules)
+
+
+class _Walk:
+    """Collects (path, rule); paths become pointers only if something was found."""
+
+    def __init__(self, policy: BoundaryPolicy) -> None:
+        self.active = policy.active
+        self.built_in_keys = "forbidden_key" in policy.active
+        self.endings = policy.forbidden_endings
+        self.found: list[tuple[Path, str]] = []
+        self.waiting: list[tuple[Any, Path, frozenset[str]]] = []
+
+    def run(self, root: dict[str, Any]) -> list[tuple[Path, str]]:
+        self.waiting.append((root, (), _NO_HINTS))
+        while self.waiting:
+            container, path, hints = self.waiting.pop()
+            if isinstance(container, dict):
+                self._object(container, path, hints)
+            else:
+                for index, item in enumerate(container):
+                    self._value(item, path, index, hints)
+        return self.found
+
+    def _object(self, container: dict[Any, Any], path: Path, inherited: frozenset[str]) -> None:
+        for key, value in container.items():
+            if type(key) is not str:
+                self.found.append(((*path, key), "not_json"))
+                continue
+            facts = key_facts(key)
+            if facts.forbidden or facts.rules or facts.broken or self.endings:
+                self._key(facts, (*path, key))
+            self._value(value, path, key, facts.hints | inherited if inherited else facts.hints)
+
+    def _key(self, facts: KeyFacts, path: Path) -> None:
+        if (facts.forbidden and self.built_in_keys) or any(ends_with(facts.words, e) for e in self.endings):
+            self.found.append((path, "forbidden_key"))
+        self.found.extend((path, rule) for rule in facts.rules if rule in self.active)
+        if facts.broken:
+            self.found.append((path, "control_character"))
+
+    def _value(self, value: Any, path: Path, step: str | int, hints: frozenset[str]) -> None:
+        if type(value) is str:
+            self._text(value, path, step, hints)
+        elif value is None or type(value) is bool:
+            return
+        elif type(value) is int or type(value) is float:
+            self._number(value, path, step, hints)
+        elif isinstance(value, _CONTAINERS):
+            self.waiting.append((value, (*path, step), hints - _PLAIN_HINTS if hints else hints))
+        else:
+            self.found.append(((*path, step), "not_json"))
+
+    def _text(self, raw: str, path: Path, step: str | int, hints: frozenset[str]) -> None:
+        if is_ordinary(raw, hints):
+            return
+        if len(raw) > MAX_STRING:
+            self.found.append(((*path, step), "too_large"))
+            return
+        if has_broken_characters(raw):
+            self.found.append(((*path, step), "control_character"))
+        for rule in tripped(Subject(normalise(raw), hints), self.active):
+            self.found.append(((*path, step), rule))
+
+    def _number(self, value: float, path: Path, step: str | int, hints: frozenset[str]) -> None:
+        """A number is looked at in decimal form if it is long enough for an identifier, or its key hints."""
+        if value != value or value in (float("inf"), float("-inf")):
+            self.found.append(((*path, step), "not_json"))
+            return
+        size = abs(value)
+        if type(value) is int and size > _SAFE_INTEGER:
+            self.found.append(((*path, step), "number_range"))
+        if size < _LARGEST_CHECKED and (size >= _SMALLEST_CHECKED or not hints <= _PLAIN_HINTS):
+            text = str(int(size)) if size == int(size) else repr(size)
+            for rule in tripped(Subject(text, hints), self.active & _NUMERIC):
+                self.found.append(((*path, step), rule))
+
+
+# What a bare number can be. It is never prose, a name or a token.
+_NUMERIC: Final = frozenset(
+    ["card_number", "national_id", "insurance_id", "medical_record_number", "phone", "date_of_birth"]
+)

@@ -1,0 +1,239 @@
+"""What every console page shares: permissions from object permissions, and acts as forms that are posted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.utils import timezone
+
+from governance.console.admin.forms import ConsoleForm
+from governance.console.admin.lists import ListPages
+from governance.console.selectors.pages import organization_ids
+from governance.people.rules.roles import AUDIT, OPERATE, VIEW
+from governance.people.selectors import organizations_where
+from governance.sealing.services.read_audit import read_recorded
+from governance.sealing.states import ReadDoor
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import DomainError, FieldError
+
+ADMINISTRATORS = frozenset({VIEW, OPERATE, AUDIT})
+"""What an installation administrator has everywhere. Never a reviewer's or an owner's permission."""
+
+
+def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
+    """The signed-in person, acting where they have the permission. Asked once per request: the side bar alone asks for
+    every model, and the services look again inside their own transactions."""
+    known: dict[str, Actor] = request.__dict__.setdefault("console_actors", {})
+    if permission not in known:
+        user: Any = request.user
+        # The login page asks too, for nobody.
+        ids = organizations_where(user=user, permission=permission) if user.is_authenticated else frozenset()
+        if user.is_superuser and permission in ADMINISTRATORS:
+            ids = organization_ids()
+        known[permission] = Actor(ActorKind.PERSON, user.pk, ids)
+    return known[permission]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One thing an operator can do to a row: a page that says what will happen, and a form that is posted."""
+
+    verb: str
+    title: str
+    explanation: str
+    perform: Callable[[Any, HttpRequest, Any, dict[str, Any]], HttpResponse | str]
+    form: type[forms.Form] = forms.Form
+    permission: str = OPERATE
+    available: Callable[[Any], bool] = lambda _: True
+    danger: bool = False
+    button: str = ""
+    """What the button says, when that is not the title."""
+    template: str = "admin/holdpoint/act.html"
+    initial: Callable[[Any], dict[str, Any]] = lambda _: {}
+    context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {}
+    """What the page says besides the explanation; `blocked` takes the button away."""
+
+
+class ConsoleAdmin(ListPages):
+    """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
+
+    acts: ClassVar[Sequence[Act]] = ()
+    add_act: ClassVar[Act | None] = None
+    """Adding as an act: a form whose refusals are shown beside what was typed, and one service that makes the row."""
+    view_permission = VIEW
+    read_subject: ClassVar[str] = ""
+    """What the read audit calls a row whose page is opened; nothing: opening it is not recorded."""
+    addable = False
+    editable = False
+    list_per_page = 30
+    compressed_fields = True
+    warn_unsaved_form = True
+    list_filter_submit = True
+    change_form_before_template = "admin/holdpoint/acts.html"
+
+    def organization_id_of(self, obj: Any) -> UUID | None:
+        return obj.organization_id
+
+    # -- permissions ------------------------------------------------------------------------------------------------
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return request.user.is_superuser or bool(
+            console_actor(request, permission=self.view_permission).organization_ids
+        )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.addable and self._operates(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.editable and self._operates(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def _operates(self, request: HttpRequest, obj: Any = None, *, permission: str = OPERATE) -> bool:
+        actor = console_actor(request, permission=permission)
+        if obj is None:
+            return bool(actor.organization_ids) or request.user.is_superuser
+        return actor.may_act_in(self.organization_id_of(obj)) or (
+            request.user.is_superuser and permission in ADMINISTRATORS
+        )
+
+    def require_operator(self, request: HttpRequest, organization_id: UUID) -> Actor:
+        actor = console_actor(request)
+        if not actor.may_act_in(organization_id):
+            raise PermissionDenied
+        return actor
+
+    def object_or_404(self, request: HttpRequest, object_id: UUID) -> Any:
+        """A row that the person may see. Somebody else's looks like one that does not exist."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        obj = self.get_object(request, str(object_id))
+        if obj is None:
+            raise Http404
+        return obj
+
+    # -- addresses --------------------------------------------------------------------------------------------------
+    def get_urls(self) -> list[URLPattern]:
+        act = self.admin_site.admin_view(self.act_view)
+        return [path("<uuid:object_id>/act/<slug:verb>/", act, name=self.url_name("act")), *super().get_urls()]
+
+    def act_url(self, obj: Model, verb: str) -> str:
+        return self.page_url("act", obj.pk, verb)
+
+    # -- the page of one row ----------------------------------------------------------------------------------------
+    def page_links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        """Further pages of this row, for whoever may see it: `title` and `url`."""
+        return []
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the row's page shows besides its fields."""
+        return {}
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        obj = self.get_object(request, object_id)
+        context = extra_context or {}
+        if obj is not None and self.has_view_permission(request, obj):
+            self.record_reading(request, obj)
+            context |= {"act_links": self._links(request, obj)} | self.page_context(request, obj)
+        return super().change_view(request, object_id, form_url, context)
+
+    def record_reading(self, request: HttpRequest, obj: Any) -> None:
+        if self.read_subject:
+            read_recorded(
+                actor=console_actor(request, permission=self.view_permission),
+                organization_id=obj.organization_id,
+                subject_kind=self.read_subject,
+                subject_id=obj.pk,
+                purpose="console",
+                at=timezone.now(),
+                door=ReadDoor.CONSOLE,
+            )
+
+    def _links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
+        return self.page_links(request, obj) + [
+            {"title": act.title, "url": self.act_url(obj, act.verb), "danger": act.danger}
+            for act in self.acts
+            if act.available(obj) and self._operates(request, obj, permission=act.permission)
+        ]
+
+    # -- acts -------------------------------------------------------------------------------------------------------
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if self.add_act is None:
+            return super().add_view(request, form_url, extra_context)
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return self.form_page(request, self.add_act, None)
+
+    def act_view(self, request: HttpRequest, object_id: UUID, verb: str) -> HttpResponse:
+        """GET shows what will happen; only POST does it."""
+        act = next((act for act in self.acts if act.verb == verb), None)
+        obj = self.object_or_404(request, object_id)
+        if act is None:
+            raise Http404
+        if not self._operates(request, obj, permission=act.permission):
+            raise PermissionDenied
+        return self.form_page(request, act, obj)
+
+    def form_page(self, request: HttpRequest, act: Act, obj: Any) -> HttpResponse:
+        form, status = self._form(act, request, obj), 200
+        problems: Sequence[FieldError] = ()
+        if request.method == "POST" and form.is_valid():
+            try:
+                return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))
+            except DomainError as refusal:
+                status, problems = refusal.status, refusal.errors
+                form.add_error(None, refusal.detail)
+        context = self._act_context(request, obj, act, form, problems) | act.context(request, obj)
+        return render(request, act.template, context, status=status)
+
+    @staticmethod
+    def _form(act: Act, request: HttpRequest, obj: Any) -> forms.Form:
+        more = {"obj": obj, "request": request} if issubclass(act.form, ConsoleForm) else {}
+        data = request.POST if request.method == "POST" else None
+        return act.form(data, initial=act.initial(obj), **more)
+
+    def done(self, request: HttpRequest, obj: Model, message: str) -> HttpResponse:
+        """To the row's page, with a message that says what happened."""
+        messages.success(request, message)
+        return HttpResponseRedirect(self.page_url("change", obj.pk))
+
+    def _finish(self, request: HttpRequest, obj: Model, outcome: HttpResponse | str) -> HttpResponse:
+        return outcome if isinstance(outcome, HttpResponse) else self.done(request, obj, outcome)
+
+    def _act_context(
+        self, request: HttpRequest, obj: Model | None, act: Act, form: forms.Form, problems: Sequence[FieldError]
+    ) -> dict[str, Any]:
+        return {
+            **self.admin_site.each_context(request),
+            "title": act.title,
+            "act": act,
+            "form": form,
+            "problems": problems,
+            "opts": self.opts,
+            "original": obj,
+            "back": self.page_url("change", obj.pk) if obj else self.page_url("changelist"),
+        }
+
+
+def adopt(obj: Model, made: Model) -> None:
+    """The admin holds an unsaved instance; a service made the row. From here on they are the same row."""
+    obj.__dict__.update(made.__dict__)

@@ -1,0 +1,56 @@
+"""The readiness board as a pure function: what counts for each area, from documents and the owners' decisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from governance.contracts.rules.documents import AREAS
+
+PENDING = "pending"
+APPROVED = "approved"
+REJECTED = "rejected"
+REVOKED = "revoked"
+STALE = "stale"
+STATUS_OF = {"approve": APPROVED, "reject": REJECTED, "revoke": REVOKED}
+
+# What a contract says besides its documents. An approval carried over from another version holds only while these are
+# what they were there: a change of effect must not slip past the owners because no document changed.
+CORE_FIELDS = ("effect", "risk_tier", "adapter", "review_owner", "policy_slug")
+
+
+@dataclass(frozen=True, slots=True)
+class AreaStatus:
+    area: str
+    title: str
+    owner_group: str
+    status: str
+    document: Any
+    document_sha256: str
+    decision: Any
+
+
+def area_status(*, verdict: str | None, decided_sha256: str, current_sha256: str, carried_core_differs: bool) -> str:
+    """`stale`: approved once, but not this content."""
+    if verdict is None:
+        return PENDING
+    status = STATUS_OF[verdict]
+    if status == APPROVED and (decided_sha256 != current_sha256 or carried_core_differs):
+        return STALE
+    return status
+
+
+def board(*, documents: Mapping[str, Any], latest: Mapping[str, Any], core: Mapping[str, Any]) -> list[AreaStatus]:
+    """One row per area, in the fixed order. `latest` holds each area's latest decision."""
+    rows = []
+    for area in AREAS:
+        row, decision = documents[area.name], latest.get(area.name)
+        carried = decision.carried_from if decision is not None else None
+        differs = carried is not None and any(getattr(carried.contract, name) != core[name] for name in CORE_FIELDS)
+        status = area_status(
+            verdict=decision.verdict if decision is not None else None,
+            decided_sha256=decision.document_sha256 if decision is not None else "",
+            current_sha256=row.sha256,
+            carried_core_differs=differs,
+        )
+        rows.append(AreaStatus(area.name, area.title, area.owner_group, status, row.document, row.sha256, decision))
+    return rows

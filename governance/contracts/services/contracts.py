@@ -1,0 +1,298 @@
+"""Contracts: draft, change, open, suspend, retire, new version. Immutable once open; a change is a new version."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django_fsm import TransitionNotAllowed
+
+from governance.boundary.services import content_check, note_create, reference_check, text_check
+from governance.contracts.errors import DocumentInvalid, ReadinessIncomplete
+from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
+from governance.contracts.rules.documents import default_documents, document_sha256, validate_documents
+from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
+from governance.contracts.selectors import contract_lock, readiness_board
+from governance.contracts.states import ADAPTER_EFFECT, STRICTNESS, ContractState, Effect, ReadinessVerdict
+from governance.enforcement.services import contract_snapshot, snapshot_store
+from governance.ledger.services import ledger_append
+from governance.people.selectors import author_of
+from governance.sql.send_lock import gate_shut
+from governance.tenancy.models import Organization
+from governance.violations.errors import RecordImmutable
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import AlreadyExists, FieldError, NotFound, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+
+def contract_create(
+    *,
+    actor: Actor,
+    at: datetime,
+    organization: Organization,
+    slug: str,
+    title: str,
+    review_owner: str,
+    policy_slug: str,
+    documents: Mapping[str, Any] | None = None,
+    **core: Any,
+) -> Contract:
+    """A draft whose documents are the safe defaults unless given."""
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    contract = Contract(
+        organization=organization, slug=slug, title=title, review_owner=review_owner, policy_slug=policy_slug, **core
+    )
+    words = {"slug": slug, "title": title, "review_owner": review_owner, "policy_slug": policy_slug}
+    _check_words(words, documents or {})
+    chosen = default_documents() | dict(documents or {})
+    _validate(chosen, contract)
+    try:
+        with transaction.atomic():
+            contract.save(force_insert=True)
+            ContractDocument.objects.bulk_create(
+                _document(contract, area, document, actor) for area, document in chosen.items()
+            )
+            record_contract(contract, "contract.created", actor=actor, at=at)
+    except IntegrityError as error:
+        raise AlreadyExists("This organization has a contract with this slug; make a new version of it.") from error
+    return contract
+
+
+@violations_recorded
+def contract_change(
+    *,
+    actor: Actor,
+    at: datetime,
+    contract_id: UUID,
+    core: Mapping[str, Any] | None = None,
+    documents: Mapping[str, Any] | None = None,
+) -> Contract:
+    """Drafts only. Whoever changes a document is its author and cannot approve it."""
+    with transaction.atomic():
+        contract = contract_lock(actor=actor, contract_id=contract_id)
+        if contract.state != ContractState.DRAFT:
+            raise RecordImmutable(
+                "The contract has left its draft. Make a new version of it.",
+                subject_type="contract",
+                subject_id=contract.id,
+                organization_id=contract.organization_id,
+            )
+        changes = dict(core or {})
+        _check_words(changes, documents or {})
+        _approved_as_it_is(contract, changes)
+        for name, value in changes.items():
+            setattr(contract, name, value)
+        stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
+        _validate({area: row.document for area, row in stored.items()} | dict(documents or {}), contract)
+        if changes:
+            contract.save(update_fields=list(changes))
+        changed = _save_documents(stored, documents or {}, actor)
+        record_contract(contract, "contract.changed", actor=actor, at=at, fields=sorted(changes), areas=changed)
+    return contract
+
+
+def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
+    """An owner approved a document as part of this contract: effect, risk or policy must not change behind them."""
+    if not any(name in CORE_FIELDS and getattr(contract, name) != value for name, value in changes.items()):
+        return
+    rows = readiness_board(contract=contract)
+    approved = [row.area for row in rows if row.status == APPROVED and row.decision.carried_from_id is None]
+    if approved:
+        raise WrongState(
+            "Owners have approved the contract as it is. Ask them to revoke first, then change it.",
+            errors=[FieldError(f"/{area}", "is approved") for area in approved],
+        )
+
+
+def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
+    """Only when the owners of all ten areas have approved exactly these documents."""
+    with transaction.atomic():
+        contract = contract_lock(actor=actor, contract_id=contract_id)
+        missing = [row for row in readiness_board(contract=contract) if row.status != APPROVED]
+        if missing:
+            raise ReadinessIncomplete(
+                errors=[
+                    FieldError(f"/{row.area}", f"{row.status}; owned by {row.owner_group}", rule=row.status)
+                    for row in missing
+                ]
+            )
+        if contract.state == ContractState.DRAFT:
+            contract.snapshot_sha256 = snapshot_store(
+                kind="contract", document=contract_snapshot(contract=contract), at=at
+            )
+            contract.opened_at = at
+        _move(contract, "open")
+        contract.save(update_fields=["state", "closed_reason_code", "snapshot_sha256", "opened_at"])
+        record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256)
+    return contract
+
+
+def contract_suspend(*, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str = "") -> Contract:
+    """Closed for new attempts from the next request on, on every process."""
+    return _close(
+        "suspend", "contract.suspended", actor=actor, at=at, contract_id=contract_id, reason_code=reason_code, note=note
+    )
+
+
+def contract_retire(*, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str = "") -> Contract:
+    """For ever."""
+    return _close(
+        "retire", "contract.retired", actor=actor, at=at, contract_id=contract_id, reason_code=reason_code, note=note
+    )
+
+
+@violations_recorded
+def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
+    """A draft that nobody decided on may go; a decision keeps it, because decisions stay."""
+    with transaction.atomic():
+        contract = contract_lock(actor=actor, contract_id=contract_id)
+        if contract.state != ContractState.DRAFT:
+            raise RecordImmutable(
+                "The contract has left its draft. Retire it instead.", subject_type="contract", subject_id=contract.id
+            )
+        if ReadinessDecision.objects.filter(contract=contract).exists():
+            raise WrongState("Only a draft without readiness decisions can be discarded. Retire it instead.")
+        record_contract(contract, "contract.discarded", actor=actor, at=at)
+        contract.delete()
+
+
+def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
+    """A draft with the same content. Approvals carry over, and count only while the document keeps its hash."""
+    try:
+        with transaction.atomic():
+            old = contract_lock(actor=actor, contract_id=contract_id)
+            siblings = Contract.objects.filter(organization_id=old.organization_id, slug=old.slug)
+            latest = siblings.aggregate(latest=Max("version"))["latest"]
+            if siblings.filter(state=ContractState.DRAFT).exists():
+                raise WrongState("There is a draft of a newer version already; change or discard that one.")
+            new = _copy(old, version=latest + 1)
+            record_contract(new, "contract.version_created", actor=actor, at=at, from_version=old.version)
+            _carry_over(old, new, actor=actor, at=at)
+    except IntegrityError as error:  # from two old versions at once: they lock different rows
+        raise WrongState("Somebody else made a new version just now; change or discard that one.") from error
+    return new
+
+
+def _copy(old: Contract, *, version: int) -> Contract:
+    new = Contract(
+        organization_id=old.organization_id,
+        slug=old.slug,
+        version=version,
+        title=old.title,
+        **{name: getattr(old, name) for name in CORE_FIELDS},
+    )
+    new.save(force_insert=True)
+    for row in ContractDocument.objects.filter(contract=old):
+        ContractDocument.objects.create(
+            contract=new, area=row.area, document=row.document, sha256=row.sha256, written_by_id=row.written_by_id
+        )
+    return new
+
+
+def record_contract(
+    contract: Contract, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **facts: Any
+) -> None:
+    """One ledger entry about a contract."""
+    ledger_append(
+        action=action,
+        organization_id=contract.organization_id,
+        subject_type="contract",
+        subject_id=contract.id,
+        actor=actor,
+        at=at,
+        payload={"slug": contract.slug, "version": contract.version, **facts},
+        reason_code=reason_code,
+    )
+
+
+def _close(
+    verb: str, action: str, *, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str
+) -> Contract:
+    with transaction.atomic():
+        gate_shut()
+        contract = contract_lock(actor=actor, contract_id=contract_id)
+        reason_code_require(
+            organization_id=contract.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note
+        )
+        _move(contract, verb, reason_code=reason_code)
+        contract.save(update_fields=["state", "closed_reason_code"])
+        stored = note_create(organization_id=contract.organization_id, text=note)
+        said = {"note": str(stored.id), "note_sha256": stored.sha256} if stored else {}
+        record_contract(contract, action, actor=actor, at=at, reason_code=reason_code, **said)
+    return contract
+
+
+def _move(contract: Contract, verb: str, **kwargs: Any) -> None:
+    try:
+        getattr(contract, verb)(**kwargs)
+    except TransitionNotAllowed as error:
+        raise WrongState(f"A contract that is {contract.state} cannot do this.") from error
+
+
+def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
+    """A contract is read by many and kept for years: no person, secret or record of a patient in its words."""
+    if "title" in core:
+        text_check(text=core["title"], pointer="/title")
+    for name in ("slug", "review_owner", "policy_slug"):
+        reference_check(reference=core.get(name, ""), pointer=f"/{name}")
+    for area, document in documents.items():
+        content_check(content=document, pointer=f"/documents/{area}")
+
+
+def _validate(documents: Mapping[str, Any], contract: Contract) -> None:
+    """Documents by their schemas and together; and no effect milder than what the adapter can prove."""
+    problems = [
+        FieldError(p.pointer, p.message, rule=p.rule) for p in validate_documents(documents, effect=contract.effect)
+    ]
+    proven = ADAPTER_EFFECT.get(contract.adapter, Effect.ONCE)
+    if STRICTNESS[contract.effect] < STRICTNESS[proven]:
+        text = f"the adapter {contract.adapter} can only prove {proven.value}; declare that or something stricter"
+        problems.append(FieldError("/effect", text, rule="effect_not_proven"))
+    if problems:
+        raise DocumentInvalid(errors=problems)
+
+
+def _document(contract: Contract, area: str, document: Any, actor: Actor) -> ContractDocument:
+    return ContractDocument(
+        contract=contract,
+        area=area,
+        document=document,
+        sha256=document_sha256(document),
+        written_by_id=author_of(actor=actor),
+    )
+
+
+def _save_documents(stored: Mapping[str, ContractDocument], documents: Mapping[str, Any], actor: Actor) -> list[str]:
+    changed = []
+    for area, document in documents.items():
+        row, digest = stored[area], document_sha256(document)
+        if digest != row.sha256:
+            row.document, row.sha256, row.written_by_id = document, digest, author_of(actor=actor)
+            row.save(update_fields=["document", "sha256", "written_by", "updated_at"])
+            changed.append(area)
+    return changed
+
+
+def _carry_over(old: Contract, new: Contract, *, actor: Actor, at: datetime) -> None:
+    for row in readiness_board(contract=old):
+        if row.status != APPROVED or row.decision is None:
+            continue
+        source = row.decision
+        ReadinessDecision(
+            contract=new,
+            area=row.area,
+            verdict=ReadinessVerdict.APPROVE,
+            document_sha256=source.document_sha256,
+            owner_group=source.owner_group,
+            decided_by_ref=source.decided_by_ref,
+            rationale=source.rationale,
+            evidence_ref=source.evidence_ref,
+            carried_from=source,
+            at=at,
+        ).save()
+        record_contract(new, "readiness.carried_over", actor=actor, at=at, area=row.area, decision=str(source.id))

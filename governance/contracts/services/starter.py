@@ -1,0 +1,63 @@
+"""A first contract, and the people around it, each in one transaction through the ordinary services."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from governance.contracts.models import Contract
+from governance.contracts.rules.starters import REVIEWER, Starter, starter_documents
+from governance.contracts.services.contracts import contract_create
+from governance.people.models import User
+from governance.people.services.people import person_create, person_role_give
+from governance.policies.selectors import policy_list
+from governance.policies.services import policy_create, policy_publish
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import NotFound
+
+
+def contract_from_starter(
+    *, actor: Actor, at: datetime, organization: Organization, starter: Starter, slug: str, title: str = ""
+) -> Contract:
+    """A draft with the starter's documents; its policy is published unless the organization has it already."""
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    with transaction.atomic():
+        active = policy_list(state="active").filter(organization=organization, slug=starter.policy_slug)
+        if not active.exists():
+            policy = policy_create(
+                actor=actor,
+                at=at,
+                organization=organization,
+                slug=starter.policy_slug,
+                title=starter.title,
+                rules=[dict(rule) for rule in starter.rules],
+            )
+            policy_publish(actor=actor, at=at, policy_id=policy.id)
+        return contract_create(
+            actor=actor,
+            at=at,
+            organization=organization,
+            slug=slug,
+            title=title or starter.title,
+            effect=starter.effect,
+            risk_tier=starter.risk_tier,
+            adapter=starter.adapter,
+            review_owner=REVIEWER,
+            policy_slug=starter.policy_slug,
+            documents=starter_documents(starter),
+        )
+
+
+def person_with_roles(
+    *, actor: Actor, at: datetime, organization: Organization, username: str, password: str, roles: Sequence[str]
+) -> User:
+    """Somebody who can sign in to the console and has these roles at once."""
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    with transaction.atomic():
+        user = person_create(actor=actor, at=at, username=username, password=password, is_staff=True)
+        for role in roles:
+            person_role_give(actor=actor, at=at, user=user, organization=organization, role=role)
+    return user

@@ -1,0 +1,121 @@
+"""What enforcement decided, with everything it was computed from."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.query_utils import DeferredAttribute
+
+from governance.contracts.models import Contract
+from governance.enforcement.rules.frames import AS_FRAMED, framed_environment, framed_request
+from governance.ledger.rules.entry import canonical_sha256
+from governance.sql.guards import AppendOnlyModel
+from governance.tenancy.models import Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+
+class SnapshotBroken(RuntimeError):
+    """A snapshot is missing or is not what its address says: nothing can be decided from it."""
+
+
+class Snapshot(AppendOnlyModel):
+    """Content-addressed: the contract, policy, regional profile or frame, stored once however often it decides."""
+
+    sha256 = models.CharField(primary_key=True, max_length=64)
+    kind = models.CharField(max_length=12)
+    document = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["sha256"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.sha256[:12]}"
+
+
+@lru_cache(maxsize=1024)
+def snapshot_load(sha256: str) -> Any:
+    """The document, checked against its address. Cached: content under an address cannot change."""
+    document = Snapshot.objects.filter(sha256=sha256).values_list("document", flat=True).first()
+    if document is None or canonical_sha256(document) != sha256:
+        raise SnapshotBroken(sha256)
+    return document
+
+
+def moment_text(at: datetime) -> str:
+    """As it stands in the environment."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+class FramedAttribute(DeferredAttribute):
+    """Reads whole what is stored as the difference from a frame. The instance's dictionary holds what is stored."""
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        stored = super().__get__(instance, cls)
+        return stored if instance is None else instance.whole(self.field.attname, stored)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self.field.attname] = value
+
+
+class FramedField(models.JSONField):
+    """To the database, and to migrations, a JSONField like any other."""
+
+    descriptor_class = FramedAttribute
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.JSONField", args, kwargs
+
+
+class EnforcementDecision(AppendOnlyModel):
+    """`request`, `environment` and `results` read whole, however they are stored: in the row, or (`frame_sha256`) what
+    differs in the row and the rest in a frame that many decisions share. Reading them may raise SnapshotBroken."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    contract = models.ForeignKey(Contract, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    verdict = models.CharField(max_length=16)
+    reason_code = models.CharField(max_length=64, blank=True)
+    rule_id = models.CharField(max_length=64, blank=True)
+    policy_version = models.PositiveIntegerField(null=True)
+    results = FramedField()
+    approval = models.JSONField(null=True)
+    request = FramedField()
+    environment = FramedField()
+    request_sha256 = models.CharField(max_length=64)
+    environment_sha256 = models.CharField(max_length=64)
+    frame_sha256 = models.BinaryField(max_length=32, null=True)
+    at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["organization", "id"], name="decision_by_organization"),
+            models.Index(fields=["contract", "id"], name="decision_by_contract"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(verdict__in=["allow", "needs_approval", "deny"]), name="decision_known_verdict"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict="allow") | ~Q(reason_code=""), name="decision_refusal_has_reason"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {self.reason_code}".strip()
+
+    def whole(self, name: str, stored: Any) -> Any:
+        """What is stored under this name, put together with the frame if it stands in one."""
+        if self.frame_sha256 is None or (name != "request" and stored != AS_FRAMED):
+            return stored
+        frame = snapshot_load(bytes(self.frame_sha256).hex())
+        if name == "request":
+            return framed_request(frame, stored)
+        return frame["results"] if name == "results" else framed_environment(frame, at=moment_text(self.at))

@@ -1,0 +1,118 @@
+"""What enforcement reads in a contract's snapshot, ready to use."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from governance.boundary.rules import BoundaryPolicy
+from governance.contracts.rules.documents import KEY_CHARSETS, REFERENCE_FORMATS
+from governance.enforcement.rules.names import CONTRACT_FORMAT, RISK_TIERS
+from governance.enforcement.rules.schemas import TEXT, VERSION, Schema
+from governance.enforcement.rules.shape import validator
+from governance.enforcement.rules.snapshots import SnapshotMalformed
+
+
+def _object(properties: dict[str, Schema]) -> Schema:
+    """Open on purpose: only what is read here is checked, so a snapshot of any year keeps its meaning."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+_TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
+_LENGTH: Final[Schema] = {"type": "integer", "minimum": 1}
+_REFERENCE: Final = _object({"format": {"enum": list(REFERENCE_FORMATS)}, "max_length": _LENGTH})
+_KEY: Final = _object({"min_length": _LENGTH, "max_length": _LENGTH, "charset": {"enum": list(KEY_CHARSETS)}})
+CONTRACT_SCHEMA: Final = _object(
+    {
+        "format": {"const": CONTRACT_FORMAT},
+        "organization_id": TEXT,
+        "slug": TEXT,
+        "version": VERSION,
+        "effect": TEXT,
+        "risk_tier": {"enum": list(RISK_TIERS)},
+        "adapter": TEXT,
+        "policy_slug": {"type": ["string", "null"]},
+        "documents": _object(
+            {
+                "attempt_identity_envelope": _object(
+                    {
+                        "required": _TEXTS,
+                        "formats": _object({"request_trace_id": _REFERENCE, "patient_context_ref": _REFERENCE}),
+                        "runtime_modes": _TEXTS,
+                    }
+                ),
+                "idempotency_key_policy": _object({"key": _KEY}),
+                "metadata_boundary": {"type": "object"},
+                "regional_compliance": _object({"regions": _TEXTS}),
+            }
+        ),
+    }
+)
+_VALIDATOR: Final = validator(CONTRACT_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class TextShape:
+    """The shape that a reference or key must have."""
+
+    pattern: re.Pattern[str]
+    shortest: int
+    longest: int
+
+    def fits(self, text: str) -> bool:
+        return self.shortest <= len(text) <= self.longest and self.pattern.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ContractTerms:
+    organization_id: str
+    slug: str
+    version: str
+    adapter: str
+    risk_rank: int
+    policy_slug: str | None
+    required: tuple[str, ...]
+    shapes: Mapping[str, TextShape]
+    runtime_modes: frozenset[str]
+    boundary: BoundaryPolicy
+    regions: frozenset[str]
+    context: Mapping[str, Any]
+    """What rules can read as `contract`."""
+
+
+def version_text(version: Any) -> str:
+    """Versions are compared as text; JSON does not keep 2 and 2.0 apart."""
+    return str(int(version)) if isinstance(version, int | float) else str(version)
+
+
+def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
+    """Raises SnapshotMalformed or BoundaryDocumentError."""
+    if not _VALIDATOR.is_valid(snapshot):
+        raise SnapshotMalformed
+    documents = snapshot["documents"]
+    envelope = documents["attempt_identity_envelope"]
+    return ContractTerms(
+        organization_id=snapshot["organization_id"],
+        slug=snapshot["slug"],
+        version=version_text(snapshot["version"]),
+        adapter=snapshot["adapter"],
+        risk_rank=RISK_TIERS.index(snapshot["risk_tier"]),
+        policy_slug=snapshot["policy_slug"],
+        required=tuple(envelope["required"]),
+        shapes=_shapes(envelope["formats"], key=documents["idempotency_key_policy"]["key"]),
+        runtime_modes=frozenset(envelope["runtime_modes"]),
+        boundary=BoundaryPolicy.from_document(documents["metadata_boundary"]),
+        regions=frozenset(documents["regional_compliance"]["regions"]),
+        context={name: snapshot[name] for name in ("slug", "version", "effect", "risk_tier", "adapter")},
+    )
+
+
+def _shapes(formats: Mapping[str, Any], *, key: Mapping[str, Any]) -> dict[str, TextShape]:
+    shapes = {
+        name: TextShape(re.compile(REFERENCE_FORMATS[formats[name]["format"]]), 1, formats[name]["max_length"])
+        for name in ("request_trace_id", "patient_context_ref")
+    }
+    shapes["idempotency_key"] = TextShape(
+        re.compile(KEY_CHARSETS[key["charset"]]), key["min_length"], key["max_length"]
+    )
+    return shapes

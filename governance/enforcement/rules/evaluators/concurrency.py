@@ -1,0 +1,24 @@
+"""Is there a free place? If not, the contract says whether to refuse or to wait."""
+
+from typing import Final
+
+from governance.enforcement.rules.case import Case
+from governance.enforcement.rules.verdict import EvaluatorResult, allow, deny
+
+NAME: Final = "concurrency"
+
+
+def evaluate(case: Case) -> EvaluatorResult:
+    concurrency = case.facts["concurrency"]
+    status, retry_after = concurrency["status"], concurrency.get("retry_after")
+    if status == "ok":
+        return allow(NAME, status=status)
+    if status == "busy" and concurrency.get("when_busy") == "queue":
+        return allow(NAME, status=status, busy=concurrency.get("busy"), queued=True)
+    return deny(
+        NAME,
+        "concurrency_limit",
+        status=status if status in ("busy", "unavailable") else "unknown",
+        busy=concurrency.get("busy"),
+        retry_after=None if retry_after is None else int(retry_after),
+    )

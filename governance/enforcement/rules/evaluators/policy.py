@@ -1,0 +1,96 @@
+"""The policy's rules in their order; the first that matches decides, and without one the answer is no."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from governance.conditions import ConditionError, EvaluationScope
+from governance.enforcement.rules.case import Case
+from governance.enforcement.rules.contract_terms import ContractTerms
+from governance.enforcement.rules.policy_rules import PolicyRules, Rule
+from governance.enforcement.rules.shape import moment
+from governance.enforcement.rules.storage import buckets_document
+from governance.enforcement.rules.verdict import Approval, EvaluatorResult, Verdict, deny
+
+NAME: Final = "policy"
+_NOBODY: Final = "-"
+_LONGEST_IDENTIFIER: Final = 200
+_UNUSED_SCOPE: Final = EvaluationScope(now=datetime.fromtimestamp(0, UTC), case_id=_NOBODY, definition_id=_NOBODY)
+
+
+def evaluate(case: Case) -> EvaluatorResult:
+    policy, contract = case.policy, case.contract
+    if policy is None:
+        return deny(NAME, "no_active_policy")
+    if contract is None:
+        return deny(NAME, "attempt_creation_disabled", not_evaluated="contract")
+    inputs = {"policy": policy.slug, "version": policy.version}
+    if contract.policy_slug not in (None, policy.slug):
+        return deny(NAME, "no_active_policy", **inputs, mismatched=["policy"])
+    if not case.inspection.clean:
+        # A rule must not see what is not stored, or a replay would answer differently.
+        reason = "enforcement_exception" if case.inspection.failed else "metadata_boundary"
+        return deny(NAME, reason, **inputs, not_evaluated="metadata_boundary")
+    scope = _scope(case, policy) if policy.uses_scope else _UNUSED_SCOPE
+    return _first_match(policy, context=_context(case, contract), scope=scope, inputs=inputs)
+
+
+def _first_match(
+    policy: PolicyRules, *, context: Mapping[str, Any], scope: EvaluationScope, inputs: dict[str, Any]
+) -> EvaluatorResult:
+    number, rule = 0, None
+    try:
+        for number, rule in enumerate(policy.rules, start=1):
+            if rule.test(context, scope=scope):
+                return _matched(rule, inputs={**inputs, "rule": rule.id, "rules_evaluated": number})
+    except ConditionError as error:
+        named = {"rule": rule.id if rule else None, "rules_evaluated": number, "condition_error": error.code}
+        return deny(NAME, "enforcement_exception", **inputs, **named)
+    return deny(NAME, "no_rule_matched", **inputs, rules_evaluated=number)
+
+
+def _matched(rule: Rule, *, inputs: dict[str, Any]) -> EvaluatorResult:
+    approval = rule.approval
+    if rule.verdict is Verdict.NEEDS_APPROVAL and approval is not None:
+        inputs |= _who(approval) | {
+            "approvals_required": approval.approvals_required,
+            "expires_in_seconds": approval.expires_in_seconds,
+        }
+    return EvaluatorResult(NAME, rule.verdict, rule.reason_code, inputs)
+
+
+def _who(approval: Approval) -> dict[str, Any]:
+    if not approval.buckets:
+        return {"tier": approval.tier}
+    return {"buckets": buckets_document(approval.buckets)}
+
+
+def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
+    """Everything a rule can read. The names are part of the language of policies; see docs/enforcement.md."""
+    request, caller, organization = case.request, case.facts["caller"], case.facts["organization"]
+    return {
+        "action": request["action"],
+        "metadata": case.metadata,
+        "envelope": request["envelope"],
+        "caller": {"id": caller["id"], "scopes": caller["scopes"]},
+        "organization": {"id": organization["id"], "regions": organization["regions"]},
+        "contract": contract.context,
+    }
+
+
+def _scope(case: Case, policy: PolicyRules) -> EvaluationScope:
+    """The draw of `sample` follows the patient context, else the target: neither changes when a caller tries again."""
+    about = case.request["envelope"].get("patient_context_ref") or case.request["action"].get("target_ref")
+    now = moment(case.facts["at"])
+    if now is None:
+        raise ValueError("facts without a moment")
+    return EvaluationScope(
+        now=now, case_id=_identifier(about or _NOBODY), definition_id=_identifier(policy.definition_id)
+    )
+
+
+def _identifier(text: str) -> str:
+    """As it is when `sample` can use it, else its SHA-256."""
+    usable = len(text) <= _LONGEST_IDENTIFIER and text.isprintable()
+    return text if usable else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

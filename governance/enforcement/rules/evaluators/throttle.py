@@ -1,0 +1,23 @@
+"""What the counters said. A counter that could not be read, or says something new, is a denial."""
+
+from typing import Final
+
+from governance.enforcement.rules.case import Case
+from governance.enforcement.rules.verdict import EvaluatorResult, allow, deny
+
+NAME: Final = "throttle"
+_REASONS: Final = {"limited": "rate_limited", "suspended": "misuse_suspended", "unavailable": "throttle_unavailable"}
+
+
+def evaluate(case: Case) -> EvaluatorResult:
+    throttle = case.facts["throttle"]
+    status, retry_after = throttle["status"], throttle.get("retry_after")
+    if status == "ok":
+        return allow(NAME, status=status)
+    return deny(
+        NAME,
+        _REASONS.get(status, "throttle_unavailable"),
+        status=status if status in _REASONS else "unknown",
+        exceeded=throttle.get("exceeded"),
+        retry_after=None if retry_after is None else int(retry_after),
+    )

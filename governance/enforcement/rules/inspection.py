@@ -1,0 +1,106 @@
+"""What the metadata boundary says about a request, found out once and used by several evaluators."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from governance.boundary.rules import DEFAULT_DOCUMENT, BoundaryPolicy, Finding, inspect_metadata, inspect_reference
+from governance.boundary.rules.detectors import is_ordinary
+from governance.enforcement.rules.names import FIELDS_POINTER, REPEATED_REFERENCES, UNIQUE_REFERENCES
+
+MAX_FIELD_FINDINGS: Final = 20
+_DEEPEST: Final = 32
+_EXPONENT_FROM: Final = 1e21
+# The trace id of W3C traceparent: no detector trips on that shape, and nearly every request has one.
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_NO_HINTS: Final[frozenset[str]] = frozenset()
+_CONTAINERS: Final = (dict, list, tuple)
+_REPEATED: Final = tuple((part, name, f"/{part}/{name}") for part, name in REPEATED_REFERENCES)
+_UNIQUE: Final = tuple((part, name, f"/{part}/{name}") for part, name in UNIQUE_REFERENCES)
+_REFERENCES: Final = frozenset(pointer for _, _, pointer in (*_REPEATED, *_UNIQUE))
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The findings, or the fact that there are none to be had because the inspection failed."""
+
+    findings: tuple[Finding, ...] = ()
+    failed: bool = False
+    refused: frozenset[str] = field(init=False)
+    clean: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "refused", frozenset(finding.pointer for finding in self.findings))
+        object.__setattr__(self, "clean", not self.failed and not self.findings)
+
+    def may_judge(self, pointer: str) -> bool:
+        """Whether an evaluator may look at this value. A refused one is not stored, so a replay could not."""
+        return pointer not in self.refused and not (self.failed and pointer in _REFERENCES)
+
+
+NOTHING_FOUND: Final = Inspection()
+NOT_INSPECTED: Final = Inspection(failed=True)
+
+
+def inspect_request(
+    request: Mapping[str, Any], *, metadata: Mapping[str, Any], policy: BoundaryPolicy | None
+) -> tuple[Finding, ...]:
+    """Everything the boundary refuses, sorted. Without a contract, metadata has no allow-list to be on."""
+    withheld = request.get("withheld")
+    if withheld:
+        return tuple(sorted({Finding(place["pointer"], place["rule"]) for place in withheld}))
+    found = inspect_metadata(metadata, policy=policy or _without_contract())
+    for part, name, pointer in _REPEATED:
+        value = request[part].get(name)
+        if value is not None:
+            found += _remembered(value, pointer)
+    for part, name, pointer in _UNIQUE:
+        value = request[part].get(name)
+        if value is not None and not _plainly_harmless(value):
+            found += inspect_reference(value, pointer=pointer)
+    found += _field_findings(request["action"].get("fields", ()))
+    return tuple(sorted(set(found))) if found else ()
+
+
+def _field_findings(names: Sequence[str]) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    for index, name in enumerate(names):
+        if refused := _remembered(name, FIELDS_POINTER):
+            found.extend(Finding(f"{FIELDS_POINTER}/{index}", finding.rule) for finding in refused)
+    return tuple(found[:MAX_FIELD_FINDINGS])
+
+
+def _plainly_harmless(value: str) -> bool:
+    """Spares most references the whole inspection, which would find nothing in them either (a test says so)."""
+    return is_ordinary(value, _NO_HINTS) or _TRACE_ID.fullmatch(value) is not None
+
+
+@lru_cache(maxsize=4096)
+def _remembered(value: str, pointer: str) -> tuple[Finding, ...]:
+    return inspect_reference(value, pointer=pointer)
+
+
+@lru_cache(maxsize=1)
+def _without_contract() -> BoundaryPolicy:
+    return BoundaryPolicy.from_document(DEFAULT_DOCUMENT)
+
+
+def as_stored(value: Any, *, depth: int = 0) -> Any:
+    """The value as it will be read back from canonical JSON, which writes 2.0 as 2 (law 3). A copy only if needed."""
+    kind = type(value)
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) < _EXPONENT_FROM else value
+    if kind not in _CONTAINERS or depth > _DEEPEST:
+        return value
+    items = value.items() if kind is dict else enumerate(value)
+    changed = {}
+    for step, item in items:
+        if type(item) is not str and (stored := as_stored(item, depth=depth + 1)) is not item:
+            changed[step] = stored
+    if not changed:
+        return value
+    if kind is dict:
+        return {**value, **changed}
+    return [changed.get(step, item) for step, item in enumerate(value)]

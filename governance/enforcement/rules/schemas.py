@@ -1,0 +1,137 @@
+"""JSON Schemas of what enforcement takes in. They say types and names; what a value means is an evaluator's matter."""
+
+from typing import Any, Final
+
+from governance.contracts.rules.documents import ENVELOPE_FIELDS
+from governance.enforcement.rules.names import (
+    ENVIRONMENT_FORMAT,
+    EVALUATORS,
+    REPEATED_REFERENCES,
+    REQUEST_FORMAT,
+    RISK_TIERS,
+    UNIQUE_REFERENCES,
+)
+
+Schema = dict[str, Any]
+
+_LONGEST = 1024
+_YEAR = 366 * 86_400
+TEXT: Final[Schema] = {"type": "string", "maxLength": _LONGEST}
+_TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"], "maxLength": _LONGEST}
+VERSION: Final[Schema] = {"type": ["string", "integer"], "maxLength": 64, "minimum": 0, "maximum": 2**53 - 1}
+_SECONDS: Final[Schema] = {"type": ["integer", "null"], "minimum": 0, "maximum": _YEAR}
+# Not looked at by the boundary, because Holdpoint itself fills it in: it can hold no space, so no prose either way.
+_WORD_OR_NULL: Final[Schema] = {"type": ["string", "null"], "pattern": "^[!-~]{0,256}$"}
+_SHA256: Final[Schema] = {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"}
+
+
+def _closed(properties: dict[str, Schema], *, required: list[str]) -> Schema:
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+def _texts(most: int) -> Schema:
+    return {"type": "array", "maxItems": most, "items": TEXT}
+
+
+_ENVELOPE: Final = _closed(
+    {
+        **dict.fromkeys(ENVELOPE_FIELDS, _WORD_OR_NULL),
+        **{name: _TEXT_OR_NULL for part, name in (*REPEATED_REFERENCES, *UNIQUE_REFERENCES) if part == "envelope"},
+        "contract_version": {**VERSION, **_WORD_OR_NULL, "type": ["string", "integer", "null"]},
+        # Which of these words are allowed, the contract says.
+        "runtime_mode": {"type": ["string", "null"], "pattern": "^[a-z_]{1,32}$"},
+    },
+    required=[],
+)
+_ACTION_FIELDS: Final[dict[str, Schema]] = {
+    "connector": TEXT,
+    "operation": TEXT,
+    "target_ref": _TEXT_OR_NULL,
+    "risk_tier": {"enum": list(RISK_TIERS)},
+    "payload_ref": _TEXT_OR_NULL,
+    "payload_sha256": _SHA256,
+    "fields": _texts(100),
+}
+_PLACES: Final[Schema] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 1000,
+    "items": _closed({"pointer": {"type": "string"}, "rule": {"type": "string"}}, required=["pointer", "rule"]),
+}
+_FORMAT: Final[Schema] = {"const": REQUEST_FORMAT}
+
+# A request as it was made.
+REQUEST_SCHEMA: Final = _closed(
+    {
+        "format": _FORMAT,
+        "envelope": _ENVELOPE,
+        "action": _closed(_ACTION_FIELDS, required=["connector", "operation", "risk_tier"]),
+        "metadata": {"type": "object"},
+        "withheld": {"type": "array", "maxItems": 0},
+    },
+    required=["format", "envelope", "action", "metadata"],
+)
+# A request that may be stored although the boundary refused it.
+WITHHELD_SCHEMA: Final = _closed(
+    {
+        "format": _FORMAT,
+        "envelope": _ENVELOPE,
+        "action": _closed(_ACTION_FIELDS, required=["risk_tier"]),
+        "withheld": _PLACES,
+    },
+    required=["format", "envelope", "action", "withheld"],
+)
+# All that may be stored of a request of the wrong shape.
+MALFORMED_SCHEMA: Final = _closed({"format": _FORMAT, "malformed": _PLACES}, required=["format", "malformed"])
+
+_ORGANIZATION: Final = _closed(
+    {"id": TEXT, "status": TEXT, "regions": _texts(50)}, required=["id", "status", "regions"]
+)
+_CALLER: Final = _closed(
+    {"kind": TEXT, "id": TEXT, "status": TEXT, "scopes": _texts(100)}, required=["id", "status", "scopes"]
+)
+_SHUTDOWN: Final = _closed(
+    {"id": TEXT, "scope": TEXT, "target": _TEXT_OR_NULL, "drill": {"type": "boolean"}}, required=["id", "scope"]
+)
+_THROTTLE: Final = _closed(
+    {"status": _TEXT_OR_NULL, "exceeded": _TEXT_OR_NULL, "retry_after": _SECONDS}, required=["status"]
+)
+_CONCURRENCY: Final = _closed(
+    {"status": _TEXT_OR_NULL, "busy": _TEXT_OR_NULL, "when_busy": _TEXT_OR_NULL, "retry_after": _SECONDS},
+    required=["status"],
+)
+FACTS_SCHEMA: Final = _closed(
+    {
+        "format": {"const": ENVIRONMENT_FORMAT},
+        "at": {
+            "type": "string",
+            "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+]00:00)$",
+        },
+        "contract_state": _TEXT_OR_NULL,
+        "contract_sha256": _SHA256,
+        "policy_sha256": _SHA256,
+        "region_sha256": _SHA256,
+        "deployment_region": _TEXT_OR_NULL,
+        "organization": _ORGANIZATION,
+        "caller": _CALLER,
+        "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
+        "throttle": _THROTTLE,
+        "concurrency": _CONCURRENCY,
+        "failures": {
+            "type": "object",
+            "propertyNames": {"enum": list(EVALUATORS)},
+            "additionalProperties": {"type": "string", "pattern": "^(timeout|raised(:[A-Za-z_][A-Za-z0-9_]{0,99})?)$"},
+        },
+    },
+    required=[
+        "format",
+        "at",
+        "contract_state",
+        "deployment_region",
+        "organization",
+        "caller",
+        "shutdowns",
+        "throttle",
+        "concurrency",
+    ],
+)

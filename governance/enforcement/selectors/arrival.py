@@ -1,0 +1,264 @@
+"""Everything that is known about a request before its body is read, in one round trip.
+
+Written in SQL and prepared: the ORM would take ten times as long to put the query together as PostgreSQL takes to
+answer it. The rows hold the columns that an intake needs; the others are read when somebody touches them.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+
+from governance.contracts.models import Contract
+from governance.enforcement.sql import (
+    Closed,
+    account_active_sql,
+    closed_by,
+    key_not_ended_sql,
+    organization_active_sql,
+    policy_active_sql,
+    shutdown_covers,
+    shutdown_in_reach_sql,
+    stopping_reason,
+)
+from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.keys import key_hash
+from governance.people.selectors import Credential
+from governance.sql.statements import fetch, stored_row
+from governance.sql.wire import Rows
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor, ActorKind
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeFacts:
+    """The contract and its organization as they are now, the policy that decides, and the shutdowns that cover it."""
+
+    contract: Contract
+    organization: Organization
+    policy_sha256: str
+    policy_version: int | None
+    shutdowns: tuple[dict[str, Any], ...]
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The reason code of the shutdown that stops the contract."""
+        return stopping_reason(self.shutdowns)
+
+    @property
+    def closed_by(self) -> frozenset[Closed]:
+        """Everything that keeps the contract from taking work now. Empty: it takes work."""
+        return closed_by(contract=self.contract, organization=self.organization, covering=self.shutdowns)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Who knocks, and at what door. `facts` is None when the organization has no such contract version. `also` is what
+    the caller asked for besides, one tuple per row."""
+
+    credential: Credential
+    facts: IntakeFacts | None
+    also: tuple[tuple[Any, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """More columns of the same query, by a join that may speak of `a` (account), `o`, `c`, and of $5 and on."""
+
+    columns: str
+    join: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnArrival:
+    """Holdpoint itself at a contract's door. `account` is None while the organization has none of this name."""
+
+    organization: Organization
+    account: ServiceAccount | None
+    facts: IntakeFacts
+
+
+Parts = tuple[tuple[str, type[Model], tuple[str, ...]], ...]
+
+# Alias, model and the columns that are read of it.
+PARTS: Parts = (
+    ("k", ApiKey, ("id", "service_account_id", "scopes")),
+    ("a", ServiceAccount, ("id", "organization_id", "slug", "status", "responsible_id")),
+    ("o", Organization, ("id", "slug", "status", "regions", "max_concurrency", "capacity_units")),
+    (
+        "c",
+        Contract,
+        (
+            *("id", "organization_id", "slug", "version", "state", "effect", "risk_tier"),
+            *("adapter", "review_owner", "policy_slug", "snapshot_sha256"),
+        ),
+    ),
+)
+# What Holdpoint itself needs at a contract's door: no key, and the caps of an organization's runs.
+OWN_PARTS: Parts = (
+    PARTS[1],
+    ("o", Organization, (*PARTS[2][2], "max_runs_per_min", "max_writes_per_run")),
+    PARTS[3],
+)
+WIDTH = sum(len(names) for _, _, names in PARTS) + 3
+# Policy and shutdowns; the array is empty in nearly every answer, so it is only read as JSON when it is not.
+FACTS = f"""
+    p.snapshot_sha256, p.version,
+    (SELECT json_agg(
+        json_build_object('id', s.id, 'scope', s.scope, 'target', s.target, 'drill', s.drill) ORDER BY s.id)
+     FROM governance_shutdown s
+     WHERE {shutdown_in_reach_sql("s", "o")})
+"""  # noqa: S608
+# Row by row from what is known (`OFFSET 0` keeps the planner from turning it round): while the tables are small it
+# would otherwise begin with all organizations, and keep to that plan when they have grown.
+POLICY = f"""
+    LEFT JOIN LATERAL (
+        SELECT active.snapshot_sha256, active.version FROM governance_policy active
+        WHERE active.organization_id = o.id AND active.slug = c.policy_slug AND {policy_active_sql("active")} OFFSET 0
+    ) p ON TRUE
+"""  # noqa: S608
+CONTRACT = """
+    LEFT JOIN LATERAL (
+        SELECT * FROM governance_contract
+        WHERE organization_id = o.id AND slug = {slug} AND version = {version} OFFSET 0
+    ) c ON TRUE
+"""
+# $1 hash of the key, $2 now. No row unless the key is live.
+BY_KEY = f"""
+    FROM (
+        SELECT * FROM governance_apikey given WHERE given.sha256 = $1 AND {key_not_ended_sql("given", "$2")} OFFSET 0
+    ) k
+    CROSS JOIN LATERAL (
+        SELECT * FROM governance_serviceaccount its WHERE its.id = k.service_account_id AND {account_active_sql("its")}
+        OFFSET 0
+    ) a
+    CROSS JOIN LATERAL (
+        SELECT * FROM governance_organization its WHERE its.id = a.organization_id AND {organization_active_sql("its")}
+        OFFSET 0
+    ) o
+"""  # noqa: S608
+
+
+def intake_arrival(
+    *, secret: str, slug: str, version: str, at: datetime, also: Also | None = None, parameters: tuple[Any, ...] = ()
+) -> Arrival | None:
+    """None when the key is unknown, expired, revoked or suspended: the caller learns no difference."""
+    rows = fetch(_arrival_sql(also), (key_hash(secret), at, slug, str(_number(version)), *parameters))
+    if not rows:
+        return None
+    key, account, organization, contract, facts = _split(rows[0], PARTS)
+    key._state.fields_cache["service_account"] = account
+    account._state.fields_cache["organization"] = organization
+    actor = Actor(ActorKind.SERVICE, account.id, frozenset({organization.id}), frozenset(key.scopes))
+    return Arrival(Credential(key=key, actor=actor), _facts(contract, organization, facts), _also(rows))
+
+
+def intake_facts(*, organization: Organization, slug: str, version: str) -> IntakeFacts | None:
+    """The same facts for an organization that is known already."""
+    rows = fetch(_facts_sql(), (organization.id, slug, str(_number(version))))
+    if not rows:
+        return None
+    contract, facts = _split(rows[0], PARTS[3:])
+    return _facts(contract, organization, facts)
+
+
+def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | None:
+    """What `intake_arrival` finds, for an account that needs no key. None when there is no such contract."""
+    rows = fetch(_own_arrival_sql(), (contract_id, account_slug))
+    return own_side(rows[0]).arrival if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSide:
+    """`own_columns` of a query as rows: each None when there is none; `arrival` needs both."""
+
+    organization: Organization | None
+    contract: Contract | None
+    arrival: OwnArrival | None
+
+
+def own_side(columns: Sequence[Any]) -> OwnSide:
+    account, organization, contract, columns = _split(columns, OWN_PARTS)
+    facts = _facts(contract, organization, columns) if organization else None
+    return OwnSide(organization, contract, OwnArrival(organization, account, facts) if facts else None)
+
+
+@cache
+def own_columns() -> str:
+    """Of the contract `c`, its organization `o` and what `own_joins` joins: for a query that takes an arrival along."""
+    return f"{_columns(OWN_PARTS)}, {FACTS}"
+
+
+def own_joins(account_slug: str) -> str:
+    """`account_slug` as SQL."""
+    return f"""
+    LEFT JOIN LATERAL (
+        SELECT * FROM governance_serviceaccount WHERE organization_id = o.id AND slug = {account_slug} OFFSET 0
+    ) a ON TRUE
+    {POLICY}
+    """  # noqa: S608
+
+
+@cache
+def _arrival_sql(also: Also | None) -> str:
+    """$1 hash of the key, $2 now, $3 slug, $4 version, then what `also` takes."""
+    columns, join = (f", {also.columns}", also.join) if also else ("", "")
+    contract = CONTRACT.format(slug="$3", version="$4::int")
+    return f"SELECT {_columns(PARTS)}, {FACTS}{columns} {BY_KEY} {contract} {POLICY} {join}"
+
+
+@cache
+def _facts_sql() -> str:
+    return (
+        f"SELECT {_columns(PARTS[3:])}, {FACTS} FROM governance_organization o"  # noqa: S608
+        f" {CONTRACT.format(slug='$2', version='$3::int')} {POLICY} WHERE o.id = $1"
+    )
+
+
+@cache
+def _own_arrival_sql() -> str:
+    return (
+        f"SELECT {own_columns()}"  # noqa: S608
+        " FROM governance_contract c JOIN governance_organization o ON o.id = c.organization_id"
+        f" {own_joins('$2')} WHERE c.id = $1"
+    )
+
+
+def _columns(parts: Parts) -> str:
+    return ", ".join(f"{alias}.{name}" for alias, _, names in parts for name in names)
+
+
+def _split(row: Sequence[Any], parts: Parts) -> list[Any]:
+    """One instance per part, then the three columns of the facts."""
+    found: list[Any] = []
+    start = 0
+    for _, model, names in parts:
+        end = start + len(names)
+        found.append(stored_row(model, names, row[start:end]))
+        start = end
+    found.append(row[start : start + 3])
+    return found
+
+
+def _also(rows: Rows) -> tuple[tuple[Any, ...], ...]:
+    """What is right of the facts, where there is anything."""
+    return tuple(row[WIDTH:] for row in rows if len(row) > WIDTH and row[WIDTH] is not None)
+
+
+def _facts(contract: Contract | None, organization: Organization, columns: Sequence[Any]) -> IntakeFacts | None:
+    if contract is None:
+        return None
+    policy_sha256, policy_version, shutdowns = columns
+    rows = json.loads(shutdowns) if isinstance(shutdowns, str) else shutdowns or ()
+    covering = tuple(row for row in rows if shutdown_covers(row, contract, organization))
+    return IntakeFacts(contract, organization, policy_sha256 or "", policy_version, covering)
+
+
+def _number(version: str) -> int:
+    """Versions start at 1; what is no number of that kind matches none."""
+    return int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0

@@ -1,6 +1,0 @@
-"""The bundle for people's eyes: one HTML file that needs nothing else, prints well, and runs no script."""
-
-from governance.evidence.report.page import report_html
-from governance.evidence.report.told import Told
-
-__all__ = ["Told", "report_html"]

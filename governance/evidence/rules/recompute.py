@@ -1,0 +1,26 @@
+"""Decides again what a bundle says was decided: from its own request, environment and snapshots, with this program."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from governance.enforcement.rules import Environment, decision_document, evaluate
+from sdk import holdpoint_verify as verifier
+
+COMPARED = ("verdict", "reason_code", "rule_id", "results", "approval")
+
+
+def recompute(files: Mapping[str, bytes]) -> list[str]:
+    """What comes out differently; nothing when the bundle's rules and decisions still agree."""
+    snapshots = {row["sha256"]: row["document"] for row in verifier.read_json(files["snapshots.json"])}
+    differing = []
+    for row in verifier.read_json(files["decisions.json"]):
+        if row["request"] is None:  # erased by order
+            continue
+        facts = row["environment"]
+        named = {part: snapshots.get(facts.get(f"{part}_sha256")) for part in ("contract", "policy", "region")}
+        again: dict[str, Any] = decision_document(evaluate(row["request"], Environment(facts=facts, **named)))
+        stored = row | {"reason_code": row["reason_code"] or None, "rule_id": row["rule_id"] or None}
+        names = [name for name in COMPARED if again[name] != stored[name]]
+        if names:
+            differing.append(f"decision {row['id']} comes out differently: {', '.join(names)}")
+    return differing

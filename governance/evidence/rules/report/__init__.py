@@ -1,0 +1,6 @@
+"""The bundle for people's eyes: one HTML file that needs nothing else, prints well, and runs no script."""
+
+from governance.evidence.rules.report.page import report_html
+from governance.evidence.rules.report.told import Told
+
+__all__ = ["Told", "report_html"]

@@ -1,0 +1,55 @@
+"""The whole page."""
+
+from pathlib import Path
+
+from governance.evidence.rules.report import sections
+from governance.evidence.rules.report.markup import text
+from governance.evidence.rules.report.told import Told
+
+STYLE = Path(__file__).with_name("report.css").read_text()
+PARTS = (
+    sections.summary,
+    sections.picture,
+    sections.attempts,
+    sections.timeline,
+    sections.decisions,
+    sections.reviews,
+    sections.executions,
+    sections.quarantine,
+    sections.steps,
+    sections.interventions,
+    sections.events,
+    sections.costs,
+    sections.people,
+)
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+NOTE = (
+    "This page is for reading. The rows behind it are in the JSON files of the same bundle. Its hash and theirs stand "
+    "in the ledger; <code>python verify.py BUNDLE.zip</code> checks them against the signed head, without Holdpoint."
+)
+
+
+def report_html(told: Told) -> str:
+    title = text(f"Evidence: {told.material.subject.title}")
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{text(POLICY)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{title}</title>",
+            f"<style>{STYLE}{told.material.picture_style}</style>",
+            "</head>",
+            "<body>",
+            f'<header><p class="soft">Holdpoint evidence bundle</p><h1>{title}</h1><p class="note">{NOTE}</p></header>',
+            "<main>",
+            *(part(told) for part in PARTS),
+            "</main>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )

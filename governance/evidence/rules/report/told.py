@@ -1,0 +1,28 @@
+"""What the report tells, and who is who in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from governance.evidence.rules.material import Material, Person, Row
+
+KINDS = {"clock": "the clock", "system": "Holdpoint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    material: Material
+    organization: Mapping[str, str]
+    decisions: list[Row]
+    people: list[Person]
+    entries: list[tuple[Row, str]]
+    costs: list[dict[str, Any]]
+
+    def who(self, kind: str, reference: str) -> str:
+        """A name, `erased`, or who the program acted as."""
+        if kind in KINDS:
+            return KINDS[kind]
+        found = next((person for person in self.people if person.reference == reference), None)
+        if found is not None and found.name:
+            return f"{found.name} (service)" if kind == "service" else found.name
+        return "a person (erased)" if kind == "person" else reference

@@ -1,0 +1,196 @@
+"""Reading evidence bundles, and what goes into one from this app's tables."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from governance.enforcement.models import EnforcementDecision, snapshot_load
+from governance.evidence.models import EvidenceBundle
+from governance.evidence.rules import CollectedEntry, Person, plain
+from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.actions import wording
+from governance.people.models import PersonReference, ServiceAccount
+from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
+from governance.sealing.rules.merkle import inclusion_proof, verifier_key
+from governance.sealing.rules.merkle.tree import Node, inclusion_nodes
+from governance.sealing.selectors.tree import nodes_read
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.errors import NotFound
+
+COMMITMENT = re.compile(r"[0-9a-f]{64}")
+PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref")
+SNAPSHOTS = ("contract_sha256", "policy_sha256", "region_sha256")
+DECISION = (
+    *("id", "contract_id", "verdict", "reason_code", "rule_id", "policy_version", "results", "approval"),
+    *("request", "environment", "request_sha256", "environment_sha256", "at"),
+)
+BATCH = 100
+DUE = """
+SELECT id FROM governance_evidencebundle
+WHERE state IN ('requested', 'building') AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
+"""
+
+
+def bundle_list(*, state: str | None = None, subject_id: UUID | None = None) -> QuerySet[EvidenceBundle]:
+    """Newest first, without what was only collected."""
+    rows = EvidenceBundle.objects.defer("draft").order_by("-id")
+    rows = rows.filter(state=state) if state is not None else rows
+    return rows.filter(subject_id=subject_id) if subject_id is not None else rows
+
+
+def bundle_get(*, bundle_id: UUID) -> EvidenceBundle:
+    return tenant_get(EvidenceBundle, bundle_id)
+
+
+def bundle_newest(*, kind: str, subject_id: UUID) -> EvidenceBundle | None:
+    return bundle_list(subject_id=subject_id).filter(subject_kind=kind).first()
+
+
+def bundle_newest_or_404(*, kind: str, subject_id: UUID) -> EvidenceBundle:
+    found = bundle_newest(kind=kind, subject_id=subject_id)
+    if found is None:
+        raise NotFound("No evidence was asked for yet. POST to this address asks for it.")
+    return found
+
+
+def bundles_due() -> list[UUID]:
+    """Unfinished ones that nobody is at: waiting for the sealer, the bell was unheard, or the worker died."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [BATCH])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def bundles_to_remove() -> list[UUID]:
+    """Erased ones whose file may still lie in the storage."""
+    rows = EvidenceBundle.objects.filter(state="erased", removed_at=None, resume_at__lte=Now())
+    return list(rows.order_by("resume_at").values_list("id", flat=True)[:BATCH])
+
+
+def requester_name(*, bundle: EvidenceBundle) -> str:
+    """Who asked for it, for people's eyes."""
+    actor = {"actor_kind": bundle.actor_kind, "actor_ref": bundle.requested_by_ref}
+    found = people_collected(organization_id=bundle.organization_id, rows=[actor])
+    if bundle.actor_kind == "person":
+        return found[0].name if found and found[0].name else "a person (reference erased)"
+    return f"{found[0].name} (service)" if found else bundle.actor_kind
+
+
+def built_sha256(*, bundle: EvidenceBundle) -> str:
+    """As the ledger has it; the bundle's own row only repeats it."""
+    entry = LedgerEntry.objects.filter(subject_id=bundle.id, action="evidence.built").first()
+    return str(entry.payload["sha256"]) if entry is not None and entry.payload else bundle.sha256
+
+
+# -- what goes in ------------------------------------------------------------------------------------------------------
+def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+    """Of this organization only: a stranger's refused try names our subject and is the stranger's entry."""
+    return LedgerEntry.objects.filter(organization_id=organization_id, subject_id__in=list(subjects)).order_by("id")
+
+
+def entry_collected(entry: LedgerEntry) -> CollectedEntry:
+    document = {
+        "id": entry.id,
+        "organization": entry.organization_id,
+        "action": entry.action,
+        "subject_type": entry.subject_type,
+        "subject_id": entry.subject_id,
+        "actor_kind": entry.actor_kind,
+        "actor_ref": entry.actor_ref,
+        "reason_code": entry.reason_code,
+        "request_id": entry.request_id,
+        "trace_id": entry.trace_id,
+        "at": entry.at,
+        "payload": entry.payload,
+        "nonce": bytes(entry.nonce).hex() if entry.payload is not None and entry.nonce is not None else None,
+        "payload_sha256": bytes(entry.payload_sha256).hex(),
+        "sha256": bytes(entry.sha256).hex(),
+    }
+    return CollectedEntry(plain(document), wording(entry.action))
+
+
+def decisions_collected(*, decision_ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """With all that is needed to decide again. May raise SnapshotBroken."""
+    rows = EnforcementDecision.objects.filter(id__in=decision_ids).order_by("id")
+    return [plain({name: getattr(row, name) for name in DECISION}) for row in rows]
+
+
+def snapshots_collected(*, decisions: list[dict[str, Any]], more: Iterable[str]) -> list[dict[str, Any]]:
+    named = {row["environment"].get(name) for row in decisions for name in SNAPSHOTS}
+    return [{"sha256": one, "document": snapshot_load(one)} for one in sorted(filter(None, {*named, *more}))]
+
+
+def people_collected(*, organization_id: UUID, rows: Sequence[Any]) -> list[Person]:
+    """Everybody whom the rows name by reference; a person whose reference was destroyed is named by it alone."""
+    commitments, services = _references(rows)
+    known = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
+    open_ones = {
+        row.commitment: Person(
+            "person",
+            row.commitment,
+            row.user.get_full_name() or row.user.username,
+            {"user_id": str(row.user_id), "salt": bytes(row.salt).hex()},
+        )
+        for row in known
+    }
+    people = [open_ones.get(one) or Person("person", one) for one in sorted(commitments)]
+    accounts = ServiceAccount.objects.filter(organization_id=organization_id, id__in=services).order_by("id")
+    return people + [Person("service", str(account.id), account.slug) for account in accounts]
+
+
+def _references(rows: Sequence[Any]) -> tuple[set[str], set[str]]:
+    commitments: set[str] = set()
+    services: set[str] = set()
+    for row in rows:
+        found = [row[key] for key in PERSON_KEYS if row.get(key)]
+        found += [one["ref"] for one in row.get("excluded", [])]
+        if row.get("actor_kind") == "person":
+            found.append(row["actor_ref"])
+        if row.get("actor_kind") == "service":
+            services.add(row["actor_ref"])
+        if row.get("caller_id"):
+            services.add(str(row["caller_id"]))
+        commitments.update(one for one in found if COMMITMENT.fullmatch(one))
+    return commitments, services
+
+
+# -- under the seal ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Position and proof of each entry, in the oldest signed head that holds them all, which never changes."""
+
+    checkpoint: LedgerCheckpoint
+    verifier_key: str
+    places: dict[str, tuple[int, list[str]]]
+
+
+def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
+    """None while one of them is not sealed yet."""
+    positions = dict(LedgerLeaf.objects.filter(entry_id__in=entry_ids).values_list("entry_id", "position"))
+    if len(positions) < len(set(entry_ids)):
+        return None
+    heads = LedgerCheckpoint.objects.select_related("key").filter(size__gt=max(positions.values()))
+    head = heads.order_by("size").first()
+    if head is None:
+        return None
+    proofs = _proofs(list(positions.values()), head.size)
+    key = verifier_key(head.key.name, Ed25519PublicKey.from_public_bytes(bytes(head.key.public_key)))
+    return Sealed(head, key, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
+
+
+def _proofs(positions: Sequence[int], size: int) -> dict[int, list[str]]:
+    """All nodes in one read, however many entries there are."""
+    wanted = {node for place in positions for group in inclusion_nodes(place, size) for node in group}
+    order = sorted(wanted)
+    known: dict[Node, bytes] = dict(zip(order, nodes_read(order), strict=True))
+
+    def read(nodes: Sequence[Node]) -> list[bytes]:
+        return [known[node] for node in nodes]
+
+    return {place: [one.hex() for one in inclusion_proof(index=place, size=size, read=read)] for place in positions}

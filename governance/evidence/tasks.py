@@ -1,0 +1,34 @@
+"""Doors of the worker and the clock to the record."""
+
+from uuid import UUID
+
+from celery import shared_task
+from django.core.files.storage import storages
+from django.utils import timezone
+
+from governance.evidence.selectors import bundles_due, bundles_to_remove
+from governance.evidence.services import build as evidence
+from governance.evidence.services.bundles import evidence_remove as bundle_remove
+from reasoncodes.base.tenancy import every_tenant
+
+
+@shared_task(name="governance.tasks.evidence_build")
+def evidence_build(bundle_id: str) -> None:
+    with every_tenant():
+        evidence.evidence_build(bundle_id=UUID(bundle_id), now=timezone.now, storage=storages["evidence"])
+
+
+@shared_task(name="governance.tasks.evidence_resume")
+def evidence_resume() -> None:
+    """Those that wait for the sealer or the storage, and those whose worker died."""
+    with every_tenant():
+        for bundle_id in bundles_due():
+            evidence.evidence_build(bundle_id=bundle_id, now=timezone.now, storage=storages["evidence"])
+        for bundle_id in bundles_to_remove():
+            bundle_remove(bundle_id=bundle_id, storage=storages["evidence"], at=timezone.now())
+
+
+@shared_task(name="governance.tasks.evidence_remove")
+def evidence_remove(bundle_id: str) -> None:
+    with every_tenant():
+        bundle_remove(bundle_id=UUID(bundle_id), storage=storages["evidence"], at=timezone.now())

@@ -1,0 +1,100 @@
+"""The exact bytes that a ledger entry's hash covers. Pure: a verifier without a database computes the same."""
+
+import json
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from json import encoder
+from json.encoder import encode_basestring as quoted
+from typing import Any, Final, NamedTuple
+
+import rfc8785
+
+_SAFE_INTEGER: Final = 2**53 - 1
+
+
+def json_writer(*, ensure_ascii: bool = True, sort_keys: bool = False) -> Callable[[Any], str]:
+    """What the standard library's encoder does, without making its inner part anew for every value: half the time for
+    the small ones that we write. Does not look for circles."""
+    usual = json.JSONEncoder(
+        ensure_ascii=ensure_ascii, check_circular=False, sort_keys=sort_keys, separators=(",", ":")
+    )
+    make = getattr(encoder, "c_make_encoder", None)
+    if make is None:
+        return usual.encode
+    text = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
+    inner = make(None, usual.default, text, None, ":", ",", sort_keys, False, True)
+    return lambda value: "".join(inner(value, 0))
+
+
+_encode = json_writer(ensure_ascii=False, sort_keys=True)
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """Raises rfc8785.CanonicalizationError for what JSON cannot hold exactly (integers from 2^53, NaN)."""
+    if _is_plain(value):
+        try:
+            return _encode(value).encode()
+        except UnicodeEncodeError:
+            pass  # half a surrogate pair: the reference says so in its own words
+    return rfc8785.dumps(value)
+
+
+def canonical_sha256(value: Any) -> str:
+    """Lower-case hex."""
+    return sha256(canonical_bytes(value)).hexdigest()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the standard library writes it like RFC 8785 does, several times as fast: no fractions, whose digits
+    differ, and only ASCII keys, whose order is the same in any encoding. Nearly all we hash is (a test compares)."""
+    kind = type(value)
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                return False
+            if type(item) is not str and not _is_plain(item):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        return all(type(item) is str or _is_plain(item) for item in value)
+    if kind is int:
+        return bool(-_SAFE_INTEGER <= value <= _SAFE_INTEGER)
+    return kind is str or kind is bool or value is None
+
+
+FORMAT = "holdpoint-ledger-v1"
+
+
+def payload_hash(*, payload: Mapping[str, Any], nonce: bytes) -> bytes:
+    """Salted, so that a short payload cannot be guessed from its hash once it is erased."""
+    return sha256(nonce + canonical_bytes(dict(payload))).digest()
+
+
+class EntryText(NamedTuple):
+    """An entry's header as text, as a query can give it: ids in their usual form, `at` in UTC with six digits."""
+
+    id: str
+    organization_id: str | None
+    action: str
+    subject_type: str
+    subject_id: str
+    actor_kind: str
+    actor_ref: str
+    reason_code: str
+    request_id: str
+    trace_id: str
+    at: str
+
+
+def entry_hash_of_text(text: EntryText, *, payload_sha256: bytes) -> bytes:
+    """SHA-256 over the canonical JSON of the header and the payload's hash. The JSON is written by hand, ten times as
+    fast as `canonical_bytes`, because a check reads millions of entries; a test compares the two."""
+    organization = f'"{text.organization_id}"' if text.organization_id else "null"
+    written = (
+        f'{{"action":{quoted(text.action)},"actor_kind":{quoted(text.actor_kind)},"actor_ref":{quoted(text.actor_ref)}'
+        f',"at":"{text.at}","format":"{FORMAT}","id":"{text.id}","organization":{organization}'
+        f',"payload_sha256":"{payload_sha256.hex()}","reason_code":{quoted(text.reason_code)}'
+        f',"request_id":{quoted(text.request_id)},"subject_id":"{text.subject_id}"'
+        f',"subject_type":{quoted(text.subject_type)},"trace_id":{quoted(text.trace_id)}}}'
+    )
+    return sha256(written.encode()).digest()

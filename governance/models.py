@@ -1,0 +1,33 @@
+"""Django looks for the tables of an app here. Import each one from the room it belongs to."""
+
+from governance.boundary import models as boundary
+from governance.console import models as console
+from governance.contracts import models as contracts
+from governance.enforcement import models as enforcement
+from governance.evidence import models as evidence
+from governance.ledger import models as ledger
+from governance.people import models as people
+from governance.policies import models as policies
+from governance.regions import models as regions
+from governance.retention import models as retention
+from governance.sealing import models as sealing
+from governance.shutdown import models as shutdown
+from governance.tenancy import models as tenancy
+from governance.violations import models as violations
+
+__all__ = [
+    "boundary",
+    "console",
+    "contracts",
+    "enforcement",
+    "evidence",
+    "ledger",
+    "people",
+    "policies",
+    "regions",
+    "retention",
+    "sealing",
+    "shutdown",
+    "tenancy",
+    "violations",
+]

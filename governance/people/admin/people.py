@@ -1,0 +1,180 @@
+"""People and their roles in the console."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress, EmailConfirmation
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group
+from django.contrib.auth.password_validation import validate_password
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
+
+from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.console.admin.forms import ReasonForm
+from governance.console.selectors.pages import people_in_scope, people_with_roles, roles_in_scope
+from governance.people.models import User
+from governance.people.services.people import (
+    person_create,
+    person_deactivate,
+    person_role_give,
+    person_role_take,
+    sign_in_reset,
+)
+from governance.tenancy.models import RoleGroup
+
+
+def choose_role(field: Any) -> None:
+    field.queryset = roles_in_scope()
+    field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    role: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Their first role. Without a role, only an administrator of the installation can see them.",
+    )
+    password = forms.CharField(
+        required=False,
+        widget=UnfoldAdminPasswordWidget,
+        help_text="At least twelve characters. If you leave it empty, they cannot sign in yet.",
+    )
+
+    class Meta:
+        model = User
+        fields = ["username", "password", "is_staff"]
+        help_texts = {"is_staff": "Can open this console. Their roles decide what they see there."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "role" in self.fields:
+            choose_role(self.fields["role"])
+
+    def clean_password(self) -> str:
+        """Here, so that a weak one is an error beside the field; the service asks again."""
+        password: str = self.cleaned_data["password"]
+        if password:
+            validate_password(password, User(username=self.cleaned_data.get("username", "")))
+        return password
+
+
+class RoleForm(forms.Form):
+    role: Any = forms.ModelChoiceField(queryset=None, widget=UnfoldAdminSelectWidget)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choose_role(self.fields["role"])
+
+
+def give(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    row: RoleGroup = data["role"]
+    actor = model_admin.require_operator(request, row.organization_id)
+    person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    return f"Given: {row.role} in {row.organization.slug}."
+
+
+def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    row: RoleGroup = data["role"]
+    actor = model_admin.require_operator(request, row.organization_id)
+    person_role_take(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    return f"Taken: {row.role} in {row.organization.slug}."
+
+
+class PersonReasonForm(ReasonForm):
+    """The system's reasons: a person may belong to several organizations."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs | {"obj": None})
+
+
+def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
+    person_deactivate(actor=console_actor(request), at=timezone.now(), user_id=obj.id, **data)
+    messages.success(request, "Access ended. They are signed out, and actions that they approved are not sent.")
+    return HttpResponseRedirect(model_admin.page_url("changelist"))
+
+
+def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
+    return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
+
+
+@admin.register(User)
+class UserAdmin(ConsoleAdmin):
+    form = PersonForm
+    addable = True
+    list_display = ["username", "is_staff", "is_active", "roles", "last_login"]
+    list_filter = ["is_staff", "is_active"]
+    search_fields = ["username", "=id"]
+    acts = [
+        Act("give-role", "Give a role", "Takes effect with their next request.", give, RoleForm),
+        Act("take-role", "Take a role", "Takes effect with their next request.", take, RoleForm, danger=True),
+        Act(
+            "deactivate",
+            "End access",
+            "Use this when a person leaves. They are signed out and lose every role. Actions that they approved are "
+            "no longer sent.",
+            deactivate,
+            PersonReasonForm,
+            available=lambda obj: obj.is_active,
+            danger=True,
+        ),
+        Act(
+            "reset-sign-in",
+            "Reset the sign-in",
+            "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
+            "passkeys, and unlocks the account. The password stays. First make sure that the request really comes "
+            "from this person.",
+            reset_sign_in,
+            PersonReasonForm,
+            danger=True,
+        ),
+    ]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return (
+            ["username", "is_staff", "is_active", "last_login", "roles"]
+            if obj
+            else ["username", "password", "is_staff", "role"]
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["username", "is_staff", "is_active", "last_login", "roles"] if obj else []
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Operators see the people of their own organizations; an installation administrator sees all."""
+        return people_with_roles(
+            people=super().get_queryset(request) if request.user.is_superuser else people_in_scope()
+        )
+
+    def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
+        # A person may hold roles in several organizations: each act checks the organization of the role itself.
+        return super()._operates(request, None, **kwargs)
+
+    @admin.display(description="Roles")
+    def roles(self, obj: User) -> str:
+        return ", ".join(sorted(group.name for group in obj.groups.all())) or "none"
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        role: RoleGroup = form.cleaned_data["role"]
+        actor = self.require_operator(request, role.organization_id)
+        made = person_create(
+            actor=actor,
+            at=timezone.now(),
+            username=obj.username,
+            password=form.cleaned_data["password"] or None,
+            is_staff=obj.is_staff,
+        )
+        person_role_give(actor=actor, at=timezone.now(), user=made, organization=role.organization, role=role.role)
+        adopt(obj, made)
+
+
+admin.site.unregister(Group)  # groups belong to roles; their names and permissions are the program's
+
+for model in (EmailAddress, EmailConfirmation, Authenticator, UserSession):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)

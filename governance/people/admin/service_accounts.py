@@ -1,0 +1,216 @@
+"""Service accounts and their keys in the console. A key's clear text is on one page, once."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.console.selectors.pages import people_in_scope
+from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.roles import ApiScope
+from governance.people.services.accounts import (
+    IssuedKey,
+    api_key_issue,
+    api_key_revoke,
+    api_key_rotate,
+    service_account_create,
+    service_account_reinstate,
+    service_account_suspend,
+)
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+
+class IssueForm(forms.Form):
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope.value, scope.value) for scope in ApiScope],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+    )
+    days = forms.IntegerField(
+        label="Valid for days",
+        initial=90,
+        min_value=1,
+        max_value=730,
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="If you leave it empty, the key is valid until it is revoked.",
+    )
+
+
+class RotateForm(forms.Form):
+    hours = forms.IntegerField(
+        label="Old key stays valid for hours",
+        initial=24,
+        min_value=0,
+        max_value=720,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+
+
+class ReasonForm(forms.Form):
+    reason_code = forms.CharField(
+        widget=UnfoldAdminTextInputWidget,
+        help_text="A reason code of scope intervention, such as incident_response.",
+    )
+    note = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
+
+
+def show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
+    response = render(
+        request,
+        "admin/holdpoint/key_once.html",
+        {
+            **model_admin.admin_site.each_context(request),
+            "title": "The new key",
+            "secret": issued.secret,
+            "key": issued.key,
+            "opts": ApiKey._meta,
+        },
+    )
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def issue(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> HttpResponse:
+    now = timezone.now()
+    issued = api_key_issue(
+        actor=console_actor(request),
+        at=now,
+        service_account=obj,
+        scopes=data["scopes"],
+        expires_at=now + timedelta(days=data["days"]) if data["days"] else None,
+    )
+    return show_once(model_admin, request, issued)
+
+
+def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
+    code = reason_code_require(
+        organization_id=obj.organization_id,
+        scope=Scope.INTERVENTION,
+        code=data["reason_code"],
+        note=data["note"],
+    )
+    service_account_suspend(
+        actor=console_actor(request), at=timezone.now(), service_account_id=obj.id, reason_code=code.code
+    )
+    return "Suspended. Its keys are refused from the next request on."
+
+
+def reinstate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
+    service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
+    return "Reinstated. Its live keys work again."
+
+
+@admin.register(ServiceAccount)
+class ServiceAccountAdmin(ConsoleAdmin):
+    addable = True
+    list_display = ["slug", "organization", "status", "responsible", "created_at"]
+    list_select_related = ["organization", "responsible"]
+    list_filter = ["status"]
+    search_fields = ["slug", "=id"]
+    fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
+    readonly_fields = ["status", "suspended_reason_code"]
+    acts = [
+        Act(
+            "issue-key",
+            "Issue a key",
+            "Creates a key for this account. The next page shows it once.",
+            issue,
+            IssueForm,
+        ),
+        Act(
+            "suspend",
+            "Suspend",
+            "All keys of this account are refused from the next request on.",
+            suspend,
+            ReasonForm,
+            available=lambda obj: obj.status == "active",
+            danger=True,
+        ),
+        Act(
+            "reinstate",
+            "Reinstate",
+            "The account's live keys work again.",
+            reinstate,
+            available=lambda obj: obj.status == "suspended",
+        ),
+    ]
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "responsible":
+            kwargs["queryset"] = people_in_scope()
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool) -> None:
+        actor = self.require_operator(request, obj.organization_id)
+        made = service_account_create(
+            actor=actor,
+            at=timezone.now(),
+            organization=obj.organization,
+            slug=obj.slug,
+            description=obj.description,
+            responsible=obj.responsible,
+        )
+        adopt(obj, made)
+
+
+def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
+    issued = api_key_rotate(
+        actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
+    )
+    return show_once(model_admin, request, issued)
+
+
+def revoke(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> str:
+    api_key_revoke(actor=console_actor(request), at=timezone.now(), key_id=obj.id)
+    return "Revoked. The key is refused from the next request on."
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ConsoleAdmin):
+    list_display = ["__str__", "service_account", "scopes_shown", "expires_at", "revoked_at", "last_used_at"]
+    list_select_related = ["service_account"]
+    search_fields = ["prefix", "=id"]
+    fields = ["prefix", "service_account", "scopes", "expires_at", "revoked_at", "last_used_at", "created_at"]
+    readonly_fields = fields
+    acts = [
+        Act(
+            "rotate",
+            "Rotate",
+            "Creates a new key with the same scopes and shows it once. The old key stays valid during the overlap "
+            "and then ends.",
+            rotate,
+            RotateForm,
+            available=lambda obj: obj.revoked_at is None,
+        ),
+        Act(
+            "revoke",
+            "Revoke",
+            "The key is refused from the next request on. This cannot be undone.",
+            revoke,
+            available=lambda obj: obj.revoked_at is None,
+            danger=True,
+        ),
+    ]
+
+    def organization_id_of(self, obj: Any) -> UUID | None:
+        return obj.service_account.organization_id
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        return super().get_queryset(request).select_related("service_account")
+
+    @admin.display(description="Scopes")
+    def scopes_shown(self, obj: ApiKey) -> str:
+        return ", ".join(obj.scopes)

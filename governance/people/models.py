@@ -1,0 +1,101 @@
+"""People. What they may do is object permission on organizations and contracts, never a flag on the user."""
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from governance.tenancy.models import SLUG, Organization
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+
+
+class User(AbstractUser):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    time_zone = models.CharField(max_length=64, default="UTC", help_text="For the deadlines shown to this person.")
+
+    class Meta:
+        ordering = ["username"]
+        verbose_name = "person"
+        verbose_name_plural = "people"
+
+
+class PersonReference(models.Model):
+    """The only link from a person to the commitment that stands for them in the ledger.
+
+    Destroying this row (salt and all) takes the meaning away; the entries and their proofs stay as they are.
+    """
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="reference", primary_key=True)
+    salt = models.BinaryField(max_length=32)
+    commitment = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        verbose_name = "person reference"
+
+    def __str__(self) -> str:
+        return self.commitment
+
+
+class ServiceAccount(models.Model):
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        SUSPENDED = "suspended"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="service_accounts")
+    slug = models.CharField(max_length=63)
+    description = models.CharField(max_length=280, blank=True)
+    responsible = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The person behind this account: they may not release what it asks for.",
+    )
+    status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
+    suspended_reason_code = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["organization_id", "slug"]
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "slug"], name="service_account_once_per_organization"),
+            models.CheckConstraint(condition=Q(slug__regex=SLUG), name="service_account_slug_format"),
+            models.CheckConstraint(
+                condition=Q(status="active", suspended_reason_code="")
+                | (Q(status="suspended") & ~Q(suspended_reason_code="")),
+                name="service_account_suspended_for_a_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class ApiKey(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    service_account = models.ForeignKey(ServiceAccount, on_delete=models.PROTECT, related_name="keys")
+    prefix = models.CharField(max_length=12, unique=True, help_text="The part of the key that may be shown.")
+    sha256 = models.BinaryField(max_length=32, unique=True)
+    stream_key = models.BinaryField(
+        max_length=32, null=True, help_text="The public half of the key that signs messages on the streams."
+    )
+    scopes = ArrayField(models.CharField(max_length=40))
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TenantManager(path="service_account__organization_id")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"hp_{self.prefix}_…"

@@ -1,0 +1,60 @@
+"""Roles of people, the permissions each gives on an organization, and what an API scope asks of a person."""
+
+from enum import StrEnum
+
+from governance.contracts.rules.documents import OWNER_GROUPS
+
+VIEW = "view_organization"
+OPERATE = "operate_organization"
+REVIEW = "review_organization"
+AUDIT = "audit_organization"
+DECIDE_READINESS = "decide_readiness"
+
+OPERATOR = "operator"
+AUDITOR = "auditor"
+OWNER_OF_HOLDS = "owner:global-compliance"
+REVIEWER_TIERS = ("customer_clinician", "sa_qa")
+
+PERMISSIONS_OF_ROLE: dict[str, tuple[str, ...]] = {
+    OPERATOR: (VIEW, OPERATE, AUDIT),
+    AUDITOR: (VIEW, AUDIT),
+    **{f"reviewer:{tier}": (VIEW, REVIEW) for tier in REVIEWER_TIERS},
+    **{f"owner:{group}": (VIEW, DECIDE_READINESS) for group in OWNER_GROUPS},
+}
+
+
+class ApiScope(StrEnum):
+    ORCHESTRATOR_READ = "orchestrator:read"
+    ORCHESTRATOR_READ_INSTANCES = "orchestrator:read-instances"
+    ORCHESTRATOR_WRITE = "orchestrator:write"
+    ORCHESTRATOR_PUBLISH = "orchestrator:publish"
+    ORCHESTRATOR_INTERVENE = "orchestrator:intervene"
+    ORCHESTRATOR_ADMIN = "orchestrator:admin"
+    ATTEMPTS_CREATE = "attempts:create"
+    ATTEMPTS_EXECUTE = "attempts:execute"
+    REVIEWS_DECIDE = "reviews:decide"
+    GOVERNANCE_READ = "governance:read"
+    GOVERNANCE_WRITE = "governance:write"
+    LEDGER_READ = "ledger:read"
+
+
+# What a signed-in person needs on the organization to do what the scope allows a service to do.
+# Absent: only services may, whatever the person's role.
+PERMISSION_FOR_SCOPE: dict[str, str] = {
+    ApiScope.ORCHESTRATOR_READ: VIEW,
+    ApiScope.ORCHESTRATOR_READ_INSTANCES: VIEW,
+    ApiScope.ORCHESTRATOR_WRITE: OPERATE,
+    ApiScope.ORCHESTRATOR_PUBLISH: OPERATE,
+    ApiScope.ORCHESTRATOR_INTERVENE: OPERATE,
+    ApiScope.REVIEWS_DECIDE: REVIEW,
+    ApiScope.GOVERNANCE_READ: VIEW,
+    ApiScope.GOVERNANCE_WRITE: OPERATE,
+    ApiScope.LEDGER_READ: AUDIT,
+}
+
+
+def permissions_of(role: str) -> tuple[str, ...]:
+    """Tiers that an organization adds are reviewers like the built-in ones."""
+    if role.startswith("reviewer:"):
+        return (VIEW, REVIEW)
+    return PERMISSIONS_OF_ROLE[role]

@@ -1,0 +1,173 @@
+"""Reading identity: keys, people, their roles and organizations."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from allauth.usersessions.models import UserSession
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from governance.enforcement.sql import key_live
+from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.roles import ApiScope
+from governance.sql.statements import fetch
+from governance.tenancy.models import (
+    Organization,
+    OrganizationGroupObjectPermission,
+    OrganizationUserObjectPermission,
+    RoleGroup,
+)
+from governance.violations.errors import CrossTenant
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.tenancy import every_tenant
+
+# Several times with every page and every call of a person.
+_HELD = """
+SELECT held.content_object_id FROM governance_organizationgroupobjectpermission held
+JOIN governance_user_groups member ON member.group_id = held.group_id
+JOIN auth_permission permission ON permission.id = held.permission_id
+WHERE member.user_id = $1::uuid AND permission.codename = $2
+UNION
+SELECT held.content_object_id FROM governance_organizationuserobjectpermission held
+JOIN auth_permission permission ON permission.id = held.permission_id
+WHERE held.user_id = $1::uuid AND permission.codename = $2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A live key, its account and its organization, from one query."""
+
+    key: ApiKey
+    actor: Actor
+
+    @property
+    def organization(self) -> Organization:
+        return self.key.service_account.organization
+
+
+def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
+    """None for unknown, expired, revoked, suspended: the caller learns no difference."""
+    with every_tenant():
+        key = live_keys(at).filter(sha256=key_hash(secret)).first()
+    return _credential(key) if key else None
+
+
+def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: datetime) -> Credential | None:
+    """Who signed a stream's message, by the key's shown prefix. As for a secret: live keys only, no difference told."""
+    with every_tenant():
+        key = live_keys(at).filter(prefix=prefix, stream_key__isnull=False).first()
+    if key is None or key.stream_key is None:
+        return None
+    if not stream_signature_fits(public_key=bytes(key.stream_key), data=data, signature=signature):
+        return None
+    return _credential(key)
+
+
+def live_keys(at: datetime) -> "QuerySet[ApiKey]":
+    """With account and organization, which are read for nearly every one."""
+    return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+def _credential(key: ApiKey) -> Credential:
+    account = key.service_account
+    actor = Actor(ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset(key.scopes))
+    return Credential(key=key, actor=actor)
+
+
+def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
+    """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
+    if not user.is_authenticated:
+        return frozenset()
+    return frozenset(id_ for (id_,) in fetch(_HELD, (user.id, permission)))
+
+
+def person_actor(*, user: User, permission: str) -> Actor:
+    """The person, acting in the organizations where they have the permission."""
+    return Actor(ActorKind.PERSON, user.id, organizations_where(user=user, permission=permission))
+
+
+def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
+    """The organization that a request means: the one it names, or the only one the credential has.
+
+    Naming somebody else's is 404, except with the scope `orchestrator:admin`.
+    """
+    if org_id is None:
+        if len(actor.organization_ids) != 1:
+            raise InvalidInput(errors=[FieldError("/org_id", "is required: you act in several organizations")])
+        (org_id,) = actor.organization_ids
+    with every_tenant():
+        organization = Organization.objects.filter(id=org_id).first()
+    if organization is None:
+        raise NotFound
+    if not actor.may_act_in(org_id) and ApiScope.ORCHESTRATOR_ADMIN not in actor.scopes:
+        raise CrossTenant(subject_type="organization", subject_id=org_id)
+    return organization
+
+
+def organization_by_slug(*, slug: str | None) -> list[UUID]:
+    """The ids of the organization with this slug, or of all of them."""
+    rows = Organization.objects.order_by("slug")
+    return list((rows if slug is None else rows.filter(slug=slug)).values_list("id", flat=True))
+
+
+def user_by_name(*, username: str) -> User | None:
+    return User.objects.filter(username=username).first()
+
+
+def people_behind(*, commitments: set[str]) -> dict[str, str]:
+    """Usernames for the commitments whose references still exist; erased ones are missing."""
+    rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
+    return {row.commitment: row.user.username for row in rows}
+
+
+def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
+    """Asked inside the deciding transaction: a role that was taken away a moment ago decides nothing."""
+    return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
+
+
+def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
+    """Whether one of these people is in the role now."""
+    members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
+    return members.filter(group__user__reference__commitment__in=commitments).exists()
+
+
+def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool:
+    """For work that runs later than its order: an active person with this permission, in one query. An installation
+    administrator has it, as in the console."""
+    groups = OrganizationGroupObjectPermission.objects.filter(
+        group__user__id=OuterRef("id"), content_object_id=organization_id, permission__codename=permission
+    )
+    own = OrganizationUserObjectPermission.objects.filter(
+        user_id=OuterRef("id"), content_object_id=organization_id, permission__codename=permission
+    )
+    people = User.objects.filter(id=user_id, is_active=True)
+    return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def person_stays(*, user_id: UUID) -> None:
+    """Locks the person's row (FOR SHARE) until the end of the transaction: whoever ends their access waits for what
+    they are just saying, and what they say next is read after it. A statement before the reads that it protects."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM governance_user WHERE id = %s FOR SHARE", [user_id])
+
+
+def author_of(*, actor: Actor) -> UUID | None:
+    """The person who counts as the author of what the actor writes: for a service, the person behind it."""
+    if actor.kind is ActorKind.PERSON:
+        return actor.id
+    if actor.kind is ActorKind.SERVICE and actor.id is not None:
+        return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
+    return None
+
+
+def sessions_of(*, user: User) -> list[UserSession]:
+    """Newest first; those that have ended otherwise are cleared away on the way."""
+    return sorted(UserSession.objects.purge_and_list(user), key=lambda row: row.created_at, reverse=True)
+
+
+def session_of(*, user_id: UUID, session_id: int) -> UserSession | None:
+    return UserSession.objects.filter(user_id=user_id, id=session_id).first()

@@ -1,0 +1,236 @@
+"""Service accounts: create, suspend, reinstate."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from governance.enforcement.sql import key_has_ended, key_not_ended
+from governance.ledger.services import ledger_append
+from governance.people.errors import KeyLimitReached
+from governance.people.models import ApiKey, ServiceAccount, User
+from governance.people.rules.keys import key_generate, key_hash, stream_public_key
+from governance.people.rules.roles import ApiScope
+from governance.tenancy.models import Organization
+from governance.throttles.services import strikes_forget
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, NotFound, Refused, WrongState
+from reasoncodes.base.tenancy import every_tenant
+
+
+def service_account_create(
+    *,
+    actor: Actor,
+    at: datetime,
+    organization: Organization,
+    slug: str,
+    description: str = "",
+    responsible: User | None = None,
+) -> ServiceAccount:
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
+    try:
+        with transaction.atomic():
+            account.save(force_insert=True)
+            _record(account, "service_account.created", actor=actor, at=at)
+    except IntegrityError as error:
+        raise AlreadyExists("This organization has a service account with this slug.") from error
+    return account
+
+
+def service_account_ensure(*, at: datetime, organization: Organization, slug: str, description: str) -> ServiceAccount:
+    """The account that a part of Holdpoint itself acts with in this organization; made on its first use."""
+    own = ServiceAccount.objects.filter(organization=organization, slug=slug)
+    try:
+        return own.first() or service_account_create(
+            actor=SYSTEM, at=at, organization=organization, slug=slug, description=description
+        )
+    except AlreadyExists:  # another transaction made it in between
+        return own.get()
+
+
+def service_account_suspend(
+    *, actor: Actor, at: datetime, service_account_id: UUID, reason_code: str
+) -> ServiceAccount:
+    """Its keys are refused from the next request on."""
+    with transaction.atomic():
+        account = _lock(actor, service_account_id)
+        if account.status != ServiceAccount.Status.SUSPENDED:
+            account.status = ServiceAccount.Status.SUSPENDED
+            account.suspended_reason_code = reason_code
+            account.save(update_fields=["status", "suspended_reason_code"])
+            _record(account, "service_account.suspended", actor=actor, at=at, reason_code=reason_code)
+    return account
+
+
+def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id: UUID) -> ServiceAccount:
+    with transaction.atomic():
+        account = _lock(actor, service_account_id)
+        if account.status != ServiceAccount.Status.ACTIVE:
+            account.status = ServiceAccount.Status.ACTIVE
+            account.suspended_reason_code = ""
+            account.save(update_fields=["status", "suspended_reason_code"])
+            _record(account, "service_account.reinstated", actor=actor, at=at)
+            # A clean slate: with the old strikes the next mistake would suspend it again.
+            transaction.on_commit(lambda: strikes_forget(subject=str(account.id)))
+    return account
+
+
+def _lock(actor: Actor, service_account_id: UUID) -> ServiceAccount:
+    account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
+    if account is None or not actor.may_act_in(account.organization_id):
+        raise NotFound
+    return account
+
+
+def _record(account: ServiceAccount, action: str, *, actor: Actor, at: datetime, reason_code: str = "") -> None:
+    ledger_append(
+        action=action,
+        organization_id=account.organization_id,
+        subject_type="service_account",
+        subject_id=account.id,
+        actor=actor,
+        at=at,
+        payload={"slug": account.slug},
+        reason_code=reason_code,
+    )
+
+
+LIVE_KEYS = 2
+LAST_USED_RESOLUTION = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """The row, and the clear text that is shown once."""
+
+    key: ApiKey
+    secret: str
+
+
+def api_key_issue(
+    *,
+    actor: Actor,
+    at: datetime,
+    service_account: ServiceAccount,
+    scopes: Iterable[str],
+    expires_at: datetime | None = None,
+) -> IssuedKey:
+    """A new key; at most two live ones per account, which is what a rotation needs."""
+    with transaction.atomic():
+        _lock_account(actor, service_account.id)
+        if _live(service_account.id, at).count() >= LIVE_KEYS:
+            raise KeyLimitReached
+        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at)
+
+
+def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
+    """A successor with the same scopes; the old key stays valid for the overlap and then ends by itself."""
+    with transaction.atomic():
+        old = _lock_key_account(actor, key_id)
+        if key_has_ended(old, at):
+            raise WrongState("The key has ended; issue a new one.")
+        if _live(old.service_account_id, at).count() >= LIVE_KEYS:
+            raise KeyLimitReached
+        end = at + overlap
+        old.expires_at = min(old.expires_at, end) if old.expires_at else end
+        old.save(update_fields=["expires_at"])
+        return _insert(old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old)
+
+
+def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
+    """Refused from the next request on."""
+    with transaction.atomic():
+        key = _lock_key_account(actor, key_id)
+        if key.revoked_at is None:
+            key.revoked_at = at
+            key.save(update_fields=["revoked_at"])
+            _record_key(key, "api_key.revoked", actor=actor, at=at)
+    return key
+
+
+def api_key_touch(*, key: ApiKey, at: datetime) -> None:
+    """`last used` to ten minutes: precise enough to find dead keys, cheap enough to keep."""
+    if key.last_used_at is None or at - key.last_used_at > LAST_USED_RESOLUTION:
+        with every_tenant():
+            ApiKey.objects.filter(id=key.id).update(last_used_at=at)
+
+
+def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
+    """Also those of a suspended account: they work again when it is reinstated."""
+    return ApiKey.objects.filter(key_not_ended(at), service_account_id=service_account_id)
+
+
+def _lock_account(actor: Actor, service_account_id: UUID) -> None:
+    """Issuing and rotating count live keys: one at a time per account. Seeing an account is not enough to act on it."""
+    account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
+    if account is None or not actor.may_act_in(account.organization_id):
+        raise NotFound
+
+
+def _lock_key_account(actor: Actor, key_id: UUID) -> ApiKey:
+    key = ApiKey.objects.select_related("service_account").filter(id=key_id).first()
+    if key is None:
+        raise NotFound
+    _lock_account(actor, key.service_account_id)
+    key.refresh_from_db()
+    return key
+
+
+def _may_give(actor: Actor, scopes: list[str]) -> bool:
+    """`orchestrator:admin` reaches into every organization, so an organization's own operator cannot hand it out."""
+    if ApiScope.ORCHESTRATOR_ADMIN not in scopes or actor.kind is ActorKind.SYSTEM:
+        return True
+    if actor.kind is ActorKind.PERSON:
+        return actor.id is not None and User.objects.filter(id=actor.id, is_superuser=True).exists()
+    return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
+
+
+def _insert(
+    account: ServiceAccount,
+    action: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    scopes: Iterable[str],
+    expires_at: datetime | None = None,
+    replaces: ApiKey | None = None,
+) -> IssuedKey:
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
+    if unknown or not chosen:
+        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
+    if not _may_give(actor, chosen):
+        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
+    prefix, secret = key_generate()
+    key = ApiKey.objects.create(
+        service_account=account,
+        prefix=prefix,
+        sha256=key_hash(secret),
+        stream_key=stream_public_key(secret),
+        scopes=chosen,
+        expires_at=expires_at,
+    )
+    _record_key(key, action, actor=actor, at=at, replaces=replaces)
+    return IssuedKey(key=key, secret=secret)
+
+
+def _record_key(key: ApiKey, action: str, *, actor: Actor, at: datetime, replaces: ApiKey | None = None) -> None:
+    ledger_append(
+        action=action,
+        organization_id=key.service_account.organization_id,
+        subject_type="api_key",
+        subject_id=key.id,
+        actor=actor,
+        at=at,
+        payload={
+            "prefix": key.prefix,
+            "scopes": key.scopes,
+            "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+            "replaces": str(replaces.id) if replaces else None,
+        },
+    )

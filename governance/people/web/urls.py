@@ -1,0 +1,17 @@
+"""`/accounts/`: of allauth's pages only those that this installation has. No sign-up, no e-mail, no password reset."""
+
+from allauth.account import views
+from django.urls import include, path
+
+from governance.people.web.views import SessionEndView, SessionsView
+
+urlpatterns = [
+    path("login/", views.login, name="account_login"),
+    path("logout/", views.logout, name="account_logout"),
+    path("inactive/", views.account_inactive, name="account_inactive"),
+    path("reauthenticate/", views.reauthenticate, name="account_reauthenticate"),
+    path("password/change/", views.password_change, name="account_change_password"),
+    path("2fa/", include("allauth.mfa.urls")),
+    path("sessions/", SessionsView.as_view(), name="usersessions_list"),
+    path("sessions/<int:session_id>/end", SessionEndView.as_view(), name="usersessions_end"),
+]

@@ -1,0 +1,49 @@
+"""The one sign-in of /admin/ and /review/, and the list of one's own sessions."""
+
+from typing import Any
+
+from allauth.account.views import LoginView
+from django.contrib import messages
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views import View
+
+from governance.people.selectors import sessions_of
+from governance.people.services.people import session_end, sessions_end_others
+
+
+class ConsoleSignIn(LoginView):
+    """`/admin/login/`: the same form. Who is signed in and no operator would be sent to and fro for ever otherwise."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        user: Any = request.user
+        if user.is_authenticated and not user.is_staff:
+            return render(request, "account/not_staff.html", status=403)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_default_success_url(self) -> str:
+        return "/admin/"
+
+
+class SessionsView(LoginRequiredMixin, View):
+    def get(self, request: HttpRequest) -> HttpResponse:
+        user: Any = request.user
+        context = {"sessions": sessions_of(user=user), "current": request.session.session_key}
+        return render(request, "usersessions/usersession_list.html", context)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        user: Any = request.user
+        ended = sessions_end_others(user=user, current_key=request.session.session_key)
+        messages.success(request, f"{ended} other session(s) ended.")
+        return redirect("usersessions_list")
+
+
+class SessionEndView(LoginRequiredMixin, View):
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, session_id: int) -> HttpResponse:
+        user: Any = request.user
+        session_end(user=user, session_id=session_id)
+        messages.success(request, "The session has ended.")
+        return redirect("usersessions_list")

@@ -1,0 +1,38 @@
+"""Reading policies."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.policies.models import Policy
+from governance.tenancy.models import RoleGroup
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import NotFound
+
+REVIEWER = "reviewer:"
+
+
+def policy_list(*, slug: str | None = None, state: str | None = None) -> QuerySet[Policy]:
+    rows = Policy.objects.all()
+    if slug is not None:
+        rows = rows.filter(slug=slug)
+    if state is not None:
+        rows = rows.filter(state=state)
+    return rows
+
+
+def policy_get(*, policy_id: UUID) -> Policy:
+    return tenant_get(Policy, policy_id)
+
+
+def policy_lock(*, actor: Actor, policy_id: UUID) -> Policy:
+    policy = tenant_get(Policy, policy_id, lock=True)
+    if not actor.may_act_in(policy.organization_id):
+        raise NotFound
+    return policy
+
+
+def reviewer_tiers(*, organization_id: UUID) -> tuple[str, ...]:
+    roles = RoleGroup.objects.filter(organization_id=organization_id, role__startswith=REVIEWER)
+    return tuple(role.removeprefix(REVIEWER) for role in roles.order_by("role").values_list("role", flat=True))

@@ -1,0 +1,231 @@
+"""Policies: draft, change, publish, new version. A published version never changes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django_fsm import TransitionNotAllowed
+
+from governance.boundary.services import content_check, reference_check, text_check
+from governance.enforcement.models import EnforcementDecision, SnapshotBroken
+from governance.enforcement.rules import approval_document
+from governance.enforcement.selectors.decisions import decisions_newest_first
+from governance.enforcement.services import policy_snapshot, redecide, snapshot_store
+from governance.ledger.rules.entry import canonical_sha256
+from governance.ledger.services import ledger_append
+from governance.people.selectors import author_of
+from governance.policies.errors import PolicyInvalid
+from governance.policies.models import Policy
+from governance.policies.rules import PolicyProblem, rules_problems
+from governance.policies.selectors import policy_get, policy_lock, reviewer_tiers
+from governance.policies.states import PolicyState
+from governance.tenancy.models import Organization
+from governance.violations.errors import RecordImmutable
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import AlreadyExists, FieldError, NotFound, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_list
+
+
+def policy_problems(*, organization_id: UUID, rules: Any) -> tuple[PolicyProblem, ...]:
+    """For live validation and before every write."""
+    codes = reason_code_list(organization_ids=[organization_id], scope=Scope.DENIAL, active=True)
+    return rules_problems(
+        rules,
+        reason_codes=set(codes.values_list("code", flat=True)),
+        tiers=reviewer_tiers(organization_id=organization_id),
+    )
+
+
+def policy_create(
+    *, actor: Actor, at: datetime, organization: Organization, slug: str, title: str, rules: list[dict[str, Any]]
+) -> Policy:
+    """A draft, the next version of its slug. A draft may have faults; publishing finds them."""
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    _check_words({"slug": slug, "title": title, "rules": rules})
+    try:
+        with transaction.atomic():
+            Organization.objects.select_for_update(no_key=True).get(id=organization.id)
+            siblings = Policy.objects.filter(organization=organization, slug=slug)
+            latest = siblings.aggregate(latest=Max("version"))["latest"] or 0
+            policy = Policy(
+                organization=organization,
+                slug=slug,
+                version=latest + 1,
+                title=title,
+                rules=rules,
+                written_by_id=author_of(actor=actor),
+            )
+            policy.save(force_insert=True)
+            _record(policy, "policy.created", actor=actor, at=at)
+    except IntegrityError as error:
+        raise AlreadyExists from error
+    return policy
+
+
+@violations_recorded
+def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mapping[str, Any]) -> Policy:
+    with transaction.atomic():
+        policy = policy_lock(actor=actor, policy_id=policy_id)
+        if policy.state != PolicyState.DRAFT:
+            raise RecordImmutable(
+                "This version is published. Draft a new one.",
+                subject_type="policy",
+                subject_id=policy.id,
+                organization_id=policy.organization_id,
+            )
+        _check_words(changes)
+        for name, value in changes.items():
+            setattr(policy, name, value)
+        policy.written_by_id = author_of(actor=actor)
+        policy.save(update_fields=[*changes, "written_by"])
+        _record(policy, "policy.changed", actor=actor, at=at, fields=sorted(changes))
+    return policy
+
+
+def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
+    """Validates, archives the active version and takes its place, in one transaction."""
+    with transaction.atomic():
+        # Two drafts published at once lock different rows: the organization's keeps them in line.
+        organization_id = policy_get(policy_id=policy_id).organization_id
+        Organization.objects.select_for_update(no_key=True).get(id=organization_id)
+        policy = policy_lock(actor=actor, policy_id=policy_id)
+        problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
+        if problems:
+            raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+        previous = (
+            Policy.objects.select_for_update(no_key=True)
+            .filter(organization_id=policy.organization_id, slug=policy.slug, state=PolicyState.ACTIVE)
+            .first()
+        )
+        if previous is not None:
+            _archive(previous, actor=actor, at=at)
+        digest = snapshot_store(kind="policy", document=policy_snapshot(policy=policy), at=at)
+        try:
+            policy.publish(snapshot_sha256=digest)
+        except TransitionNotAllowed as error:
+            raise WrongState(f"A policy that is {policy.state} cannot be published.") from error
+        policy.published_at = at
+        policy.save(update_fields=["state", "snapshot_sha256", "published_at"])
+        _record(policy, "policy.published", actor=actor, at=at, snapshot=digest)
+    return policy
+
+
+def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
+    """Without an active version every attempt under it is denied."""
+    with transaction.atomic():
+        policy = policy_lock(actor=actor, policy_id=policy_id)
+        try:
+            _archive(policy, actor=actor, at=at)
+        except TransitionNotAllowed as error:
+            raise WrongState(f"A policy that is {policy.state} cannot be archived.") from error
+    return policy
+
+
+def _check_words(written: Mapping[str, Any]) -> None:
+    """Also for a draft, which is stored: a rule about one patient would carry the name into every decision."""
+    if "title" in written:
+        text_check(text=written["title"], pointer="/title")
+    reference_check(reference=written.get("slug", ""), pointer="/slug")
+    for index, rule in enumerate(written.get("rules", ())):
+        content_check(content=rule, pointer=f"/rules/{index}")
+
+
+def _archive(policy: Policy, *, actor: Actor, at: datetime) -> None:
+    policy.archive()
+    policy.save(update_fields=["state"])
+    _record(policy, "policy.archived", actor=actor, at=at)
+
+
+def _record(policy: Policy, action: str, *, actor: Actor, at: datetime, **facts: Any) -> None:
+    ledger_append(
+        action=action,
+        organization_id=policy.organization_id,
+        subject_type="policy",
+        subject_id=policy.id,
+        actor=actor,
+        at=at,
+        payload={"slug": policy.slug, "version": policy.version, **facts},
+    )
+
+
+PROGRESS_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision that would come out differently."""
+
+    decision_id: UUID
+    before: str
+    after: str
+    rule_before: str
+    rule_after: str
+    reason_code: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered, or
+    the request was erased by order."""
+
+    decided: int = 0
+    changed: int = 0
+    unreadable: int = 0
+    by_move: Counter[str] = field(default_factory=Counter)
+    by_rule: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "decided": self.decided,
+            "changed": self.changed,
+            "unreadable": self.unreadable,
+            "by_move": dict(sorted(self.by_move.items())),
+            "by_rule": dict(sorted(self.by_rule.items())),
+        }
+
+
+def policy_simulate(*, policy: Policy, limit: int) -> Iterator[Change | Tally]:
+    """Changes as they are found, the running tally now and then, and the final tally last."""
+    problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
+    if problems:
+        raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+    return _simulate(policy, limit)
+
+
+def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
+    draft, tally = policy_snapshot(policy=policy), Tally()
+    digest = canonical_sha256(draft)
+    rows = decisions_newest_first(limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id)
+    for row in rows:
+        try:
+            change = _redecide(row, draft, digest)
+        except SnapshotBroken:
+            change = None
+            tally.unreadable += 1
+        tally.decided += 1
+        if change is not None:
+            tally.changed += 1
+            tally.by_move[f"{change.before} -> {change.after}"] += 1
+            tally.by_rule[change.rule_after or change.reason_code] += 1
+            yield change
+        if tally.decided % PROGRESS_EVERY == 0:
+            yield tally
+    yield tally
+
+
+def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> Change | None:
+    if row.request is None:
+        raise SnapshotBroken("erased by order")
+    again = redecide(row=row, policy=draft, policy_sha256=digest)
+    reason, approval = again.reason_code or "", approval_document(again.approval)
+    if (again.verdict.value, reason, approval) == (row.verdict, row.reason_code, row.approval):
+        return None
+    return Change(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason)

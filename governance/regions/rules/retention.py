@@ -1,0 +1,28 @@
+"""Until when records must be kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from governance.regions.rules.merge import EffectiveProfile
+
+
+def retention_until(effective: EffectiveProfile, *, started_at: datetime) -> datetime:
+    """The end of retention in UTC, counted in calendar years from `started_at`.
+
+    The profiles' clock is the last linked activity: pass its time, and ask again when there is a newer one.
+    """
+    return years_later(started_at, years=effective.terms.retention_years)
+
+
+def years_later(started_at: datetime, *, years: int) -> datetime:
+    """The same day so many years later, in UTC."""
+    if started_at.tzinfo is None:
+        raise ValueError("A time without a zone has no place on the record.")
+    start = started_at.astimezone(UTC)
+    year = start.year + years
+    try:
+        return start.replace(year=year)
+    except ValueError:
+        # 29 February in a year without one: the day after, because a day longer is the safe side.
+        return start.replace(year=year, month=3, day=1)

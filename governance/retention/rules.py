@@ -1,0 +1,99 @@
+"""What may be erased, and what stands in the way. Pure: the database's own functions hold the same rules at the act."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from governance.retention.states import HoldScope
+
+LEGAL_HOLD: Final = "legal_hold"
+QUARANTINE_UNRESOLVED: Final = "quarantine_unresolved"
+NOT_FINISHED: Final = "not_finished"
+RETENTION_NOT_OVER: Final = "retention_not_over"
+NOTHING_TO_ERASE: Final = "nothing_to_erase"
+# In the order in which they are named when several apply: a hold always wins.
+BLOCKERS: Final = (LEGAL_HOLD, QUARANTINE_UNRESOLVED, NOT_FINISHED, RETENTION_NOT_OVER)
+# What only a person can judge; each needs a note.
+STATUTORY_DUTY: Final = "statutory_duty"
+REQUEST_NOT_VERIFIED: Final = "request_not_verified"
+JUDGED: Final = (STATUTORY_DUTY, REQUEST_NOT_VERIFIED)
+LAWFUL_REFUSALS: Final = frozenset({*BLOCKERS, NOTHING_TO_ERASE, *JUDGED})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An attempt, a run or a person, as far as it matters for its erasure. `references` are those that a hold may
+    name; `retention_until` was stamped for an activity at `created_at`, and counts from the last one."""
+
+    kind: str
+    id: UUID
+    created_at: datetime
+    last_activity_at: datetime
+    retention_until: datetime | None
+    finished: bool
+    unresolved: bool
+    contract: str = ""
+    references: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An active one. `target` of a context is the reference itself here, as far as it is known."""
+
+    scope: str
+    target: str
+
+
+def kept_until(subject: Subject) -> datetime | None:
+    """None: unknown, so kept. The stamp moves with the last linked activity; a day more covers leap years."""
+    if subject.retention_until is None:
+        return None
+    later = max(subject.last_activity_at - subject.created_at, timedelta())
+    return subject.retention_until + later + (timedelta(days=1) if later else timedelta())
+
+
+def covers(hold: Hold, subject: Subject) -> bool:
+    match hold.scope:
+        case HoldScope.ORGANIZATION:
+            return True
+        case HoldScope.CONTRACT:
+            return hold.target == subject.contract
+        case HoldScope.ATTEMPT:
+            return _is(subject, "attempt", hold.target) or f"attempt/{hold.target}" in subject.references
+        case HoldScope.RUN:
+            return _is(subject, "run", hold.target) or f"workflow-instance/{hold.target}" in subject.references
+        case _:
+            return hold.target in subject.references
+
+
+def _is(subject: Subject, kind: str, target: str) -> bool:
+    return subject.kind == kind and str(subject.id) == target
+
+
+def blocker(subject: Subject, *, holds: Collection[Hold], at: datetime) -> str:
+    """The reason code of what stands in the way; empty: it may be erased, once a person orders it."""
+    until = kept_until(subject)
+    if any(covers(hold, subject) for hold in holds):
+        return LEGAL_HOLD
+    if subject.unresolved:
+        return QUARANTINE_UNRESOLVED
+    if not subject.finished:
+        return NOT_FINISHED
+    return RETENTION_NOT_OVER if until is None or until > at else ""
+
+
+def blockers_counted(
+    subjects: Iterable[Subject], *, holds: Collection[Hold], at: datetime
+) -> tuple[list[Subject], dict[str, int]]:
+    """Those that may be erased, and how many may not, by reason in the order of BLOCKERS."""
+    free: list[Subject] = []
+    counted = dict.fromkeys(BLOCKERS, 0)
+    for subject in subjects:
+        found = blocker(subject, holds=holds, at=at)
+        if found:
+            counted[found] += 1
+        else:
+            free.append(subject)
+    return free, {code: count for code, count in counted.items() if count}

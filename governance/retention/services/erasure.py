@@ -1,0 +1,307 @@
+"""Erasure by order: a person orders it, a worker does it item by item, each in a transaction of its own.
+
+What may be erased the database's own function decides at the act, under the lock that holds wait for. Safe to be
+killed, to be run twice and to be run by several at once: an item is done with the erasure that it tells of.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from uuid import UUID
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from governance.boundary.models import Note
+from governance.boundary.services import note_create
+from governance.ledger.services import actor_reference, ledger_append
+from governance.outside.wake_up import ring
+from governance.people.rules.roles import OPERATE
+from governance.people.selectors import person_may
+from governance.retention.hooks import subject_kind, subject_kinds
+from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
+from governance.retention.rules import Subject, blockers_counted
+from governance.retention.selectors.retention import holds_active, organizations_of
+from governance.retention.states import ErasureKind, ItemState
+from governance.tenancy.models import Organization
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import InvalidInput, NotFound
+from reasoncodes.base.ids import uuid7
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+TASK = "governance.tasks.erasure_work"
+PATIENCE = timedelta(seconds=30)
+BATCH = 100
+NOT_ALLOWED = "not_authorized"
+FAILED = "enforcement_exception"
+log = structlog.get_logger("holdpoint.erasure")
+DUE = """
+SELECT id FROM governance_erasureorder
+WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
+"""
+OnFinished = Callable[[ErasureOrder, datetime], None]
+OnErased = Callable[[ErasureItem, Actor, datetime], None]
+_finished: list[OnFinished] = []
+_erased: list[OnErased] = []
+
+
+def on_erasure_finished(handler: OnFinished) -> OnFinished:
+    """Called in the transaction that finishes an order."""
+    if handler not in _finished:
+        _finished.append(handler)
+    return handler
+
+
+def on_erased(handler: OnErased) -> OnErased:
+    """Called in the transaction that erased a subject, with who ordered it: whoever keeps copies of it elsewhere
+    (an evidence bundle) lets go of them. An error undoes the erasure."""
+    if handler not in _erased:
+        _erased.append(handler)
+    return handler
+
+
+def erasure_order(
+    *,
+    actor: Actor,
+    at: datetime,
+    organization_id: UUID,
+    kind: ErasureKind,
+    subjects: Sequence[Subject],
+    reason_code: str,
+    note: Note | None,
+) -> ErasureOrder:
+    """In the caller's transaction, which has looked at the reason. Only people order."""
+    if actor.kind is not ActorKind.PERSON or actor.id is None or not actor.may_act_in(organization_id):
+        raise NotFound
+    order = ErasureOrder(
+        organization_id=organization_id,
+        kind=kind,
+        reason_code=reason_code,
+        note=note,
+        ordered_by=actor.id,
+        ordered_by_ref=actor_reference(actor),
+        created_at=at,
+        resume_at=at + PATIENCE,
+    )
+    order.save(force_insert=True)
+    ErasureItem.objects.bulk_create([_item(order, one) for one in subjects], batch_size=1000)
+    ledger_append(
+        action="erasure.ordered",
+        organization_id=organization_id,
+        subject_type="erasure_order",
+        subject_id=order.id,
+        actor=actor,
+        at=at,
+        payload={"kind": kind.value, "count": len(subjects), "note_sha256": note.sha256 if note else None},
+        reason_code=reason_code,
+    )
+    ring(TASK, order.id)
+    return order
+
+
+def _item(order: ErasureOrder, subject: Subject) -> ErasureItem:
+    return ErasureItem(
+        id=uuid7(),
+        order=order,
+        organization_id=order.organization_id,
+        kind=subject.kind,
+        subject_id=subject.id,
+        not_before=subject.retention_until,
+    )
+
+
+def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
+    """One batch; how many were worked off. Rings for the next batch, so that others get their turn in between."""
+    order = ErasureOrder.objects.filter(id=order_id, finished_at=None).first()
+    if order is None:
+        return 0
+    ErasureOrder.objects.filter(id=order.id).update(resume_at=now() + PATIENCE)
+    items = ErasureItem.objects.filter(order=order, state=ItemState.WAITING).order_by("id").values_list("id", flat=True)
+    worked = sum(erase_one(order, item_id, now()) for item_id in list(items[:BATCH]))
+    if items.exists():
+        if worked:  # otherwise somebody else is at it, or the tick will be
+            ring(TASK, order.id)
+    else:
+        _finish(order, now())
+    return worked
+
+
+def erasures_due() -> list[UUID]:
+    """Unfinished ones that nobody has touched for a while. The clock goes on with an order; it never gives one."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [BATCH])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def erase_one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
+    """False: somebody else has it. What fails for no reason of ours is refused too, or the order would never end."""
+    try:
+        with transaction.atomic():
+            return _one(order, item_id, at)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.error("erasure_item_failed", order=str(order.id), item=str(item_id), error=type(error).__name__)
+        with transaction.atomic():
+            item = _take(item_id)
+            return item is not None and _end(order, item, FAILED, at)
+
+
+def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
+    item = _take(item_id)
+    if item is None:
+        return False
+    if not person_may(user_id=order.ordered_by, organization_id=order.organization_id, permission=OPERATE):
+        return _end(order, item, NOT_ALLOWED, at)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {subject_kind(item.kind).door}(%s)", [item.id])
+        (problem,) = cursor.fetchone()
+    return _end(order, item, problem, at)
+
+
+def _take(item_id: UUID) -> ErasureItem | None:
+    rows = ErasureItem.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
+    return rows.filter(id=item_id, state=ItemState.WAITING).first()
+
+
+def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> bool:
+    """The item's end, and the ledger entry with a digest of which payloads went."""
+    item.refresh_from_db(fields=["entries"])
+    item.state, item.problem = ItemState.REFUSED if problem else ItemState.DONE, problem
+    item.refs, item.finished_at = [], at
+    item.save(update_fields=["state", "problem", "refs", "finished_at"])
+    for handler in [] if problem else _erased:
+        handler(item, orderer(order), at)
+    ids = ErasedPayload.objects.filter(item=item).order_by("entry_id").values_list("entry_id", flat=True)
+    ledger_append(
+        action="erasure.refused" if problem else "erasure.done",
+        organization_id=order.organization_id,
+        subject_type=item.kind,
+        subject_id=item.subject_id,
+        actor=orderer(order),
+        at=at,
+        payload={
+            "order": str(order.id),
+            "item": str(item.id),
+            "entries": item.entries,
+            "entries_sha256": entries_digest(ids),
+        },
+        reason_code=problem or order.reason_code,
+    )
+    return True
+
+
+def entries_digest(ids: Iterable[UUID]) -> str:
+    """Over the ids of the erased entries in their order: the ledger says which ones an order erased, and no others."""
+    return sha256("\n".join(str(one) for one in ids).encode()).hexdigest()
+
+
+def orderer(order: ErasureOrder) -> Actor:
+    return Actor(ActorKind.PERSON, order.ordered_by, frozenset({order.organization_id}))
+
+
+def _finish(order: ErasureOrder, at: datetime) -> None:
+    with transaction.atomic():
+        locked = ErasureOrder.objects.select_for_update(no_key=True).filter(id=order.id, finished_at=None).first()
+        if locked is None or ErasureItem.objects.filter(order=locked, state=ItemState.WAITING).exists():
+            return
+        locked.finished_at = at
+        locked.save(update_fields=["finished_at"])
+        states = list(ErasureItem.objects.filter(order=locked).values_list("state", flat=True))
+        ledger_append(
+            action="erasure.finished",
+            organization_id=locked.organization_id,
+            subject_type="erasure_order",
+            subject_id=locked.id,
+            actor=orderer(locked),
+            at=at,
+            payload={"done": states.count(ItemState.DONE), "refused": states.count(ItemState.REFUSED)},
+            reason_code=locked.reason_code,
+        )
+        for handler in _finished:
+            handler(locked, at)
+
+
+MOST = 10_000
+MOST_LOOKED_AT = 100_000
+PAGE = 1000
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What is over in one organization, by kind; `blocked` by reason. `more`: not everything was looked at, because
+    an order has at most MOST items and a preview its end."""
+
+    organization: Organization
+    over: dict[str, int] = field(default_factory=dict)
+    blocked: dict[str, int] = field(default_factory=dict)
+    unstamped: int = 0
+    more: bool = False
+    subjects: list[Subject] = field(default_factory=list, repr=False)
+
+    @property
+    def regions(self) -> str:
+        return ", ".join(self.organization.regions) or "none"
+
+    @property
+    def total(self) -> int:
+        return sum(self.over.values())
+
+
+def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | None = None) -> list[Preview]:
+    """Per organization that the actor acts in. Writes nothing."""
+    ids = list(actor.organization_ids) if organization_ids is None else organization_ids
+    if any(not actor.may_act_in(one) for one in ids):
+        raise NotFound
+    return [_preview(organization, at) for organization in organizations_of(ids=ids)]
+
+
+def _preview(organization: Organization, at: datetime) -> Preview:
+    preview = Preview(organization)
+    holds = holds_active(organization_id=organization.id)
+    looked_at = 0
+    for kind, page in _due(organization, at):
+        free, blocked = blockers_counted(page, holds=holds, at=at)
+        preview.subjects.extend(free)
+        preview.over[kind] = preview.over.get(kind, 0) + len(free)
+        for code, count in blocked.items():
+            preview.blocked[code] = preview.blocked.get(code, 0) + count
+        looked_at += len(page)
+        if len(preview.subjects) > MOST - PAGE or looked_at >= MOST_LOOKED_AT:
+            return replace(preview, more=True)
+    unstamped = sum(kind.unstamped(organization.id, MOST) for kind in subject_kinds())
+    over = {kind: count for kind, count in preview.over.items() if count}
+    return replace(preview, unstamped=unstamped, over=over)
+
+
+def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[Subject]]]:
+    for kind in subject_kinds():
+        after = FIRST
+        while page := kind.due(organization.id, at, after, PAGE):
+            yield kind.name, page
+            after = max(one.id for one in page)
+
+
+@violations_recorded
+def purge_order(*, actor: Actor, at: datetime, organization_id: UUID, reason_code: str, note: str = "") -> ErasureOrder:
+    """For everything that is over now. Each item is looked at again, by the database, when its turn comes."""
+    if not actor.may_act_in(organization_id):
+        raise NotFound
+    with transaction.atomic():
+        reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
+        (preview,) = purge_preview(actor=actor, at=at, organization_ids=[organization_id])
+        if not preview.subjects:
+            raise InvalidInput("Nothing is over and free; nothing was ordered.")
+        return erasure_order(
+            actor=actor,
+            at=at,
+            organization_id=organization_id,
+            kind=ErasureKind.PURGE,
+            subjects=preview.subjects,
+            reason_code=reason_code,
+            note=note_create(organization_id=organization_id, text=note),
+        )

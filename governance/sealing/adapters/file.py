@@ -1,0 +1,68 @@
+"""A file that only grows: one line of JSON per head. Best on another disk or machine, and append-only there."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from governance.sealing.adapters.base import WitnessFailed
+
+TAIL_BYTES = 16 * 1024
+
+
+class FileWitness:
+    def __init__(self, *, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+
+    def push(self, text: str, *, size: int, epoch: int) -> None:
+        """One write, then to the disk. After a torn line (a crash) a new one is begun."""
+        line = json.dumps({"size": size, "epoch": epoch, "checkpoint": text}) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                torn = self._torn(descriptor)
+                os.write(descriptor, (b"\n" if torn else b"") + line.encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise WitnessFailed(f"file_{type(error).__name__}") from error
+
+    @staticmethod
+    def _torn(descriptor: int) -> bool:
+        size = os.fstat(descriptor).st_size
+        return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+    def newest(self) -> list[str]:
+        try:
+            with self.path.open("rb") as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - TAIL_BYTES))
+                lines = stream.read().split(b"\n")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise WitnessFailed(f"file_{type(error).__name__}") from error
+        return [text for line in lines if (text := _text(line)) is not None]
+
+    def heads(self) -> Iterator[str]:
+        try:
+            with self.path.open("rb") as stream:
+                for line in stream:
+                    text = _text(line)
+                    if text is not None:
+                        yield text
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise WitnessFailed(f"file_{type(error).__name__}") from error
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        found = json.loads(line)
+        return str(found["checkpoint"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,106 @@
+"""A witness behind a URL: POST a head, GET the newest, GET `?after=<size>` for those after a size (docs/ledger.md)."""
+
+import json
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+
+from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from governance.sealing.adapters.base import WitnessFailed
+
+SECONDS = 5.0
+READ_LIMIT_BYTES = 4 * 1024 * 1024
+TEXT = "text/plain; charset=utf-8"
+
+
+class HttpWitness:
+    """The configured host may be private and speak plain http: an operator named it."""
+
+    def __init__(self, *, name: str, url: str, token: str = "") -> None:
+        self.name = name
+        self.url = url
+        self.token = token
+
+    def push(self, text: str, *, size: int, epoch: int) -> None:
+        status, _ = self._ask("POST", text.encode(), {})
+        if not 200 <= status < 300:
+            raise WitnessFailed(f"http_{status}", refused=status in {409, 422})
+
+    def newest(self) -> list[str]:
+        status, body = self._ask("GET", b"", {})
+        if status == 404:
+            return []
+        if status != 200:
+            raise WitnessFailed(f"http_{status}")
+        return _texts(body)
+
+    def heads(self) -> Iterator[str]:
+        """Page by page; a witness that knows no pages gives its newest head, and that is all there is."""
+        after = 0
+        seen: set[str] = set()
+        while True:
+            status, body = self._ask("GET", b"", {"after": str(after)})
+            fresh = [text for text in _texts(body) if text not in seen] if status == 200 else []
+            if status not in {200, 404}:
+                raise WitnessFailed(f"http_{status}")
+            yield from fresh
+            seen = set(_texts(body))
+            largest = max((_size(text) for text in fresh), default=0)
+            if largest <= after:
+                return
+            after = largest
+
+    def _ask(self, method: str, body: bytes, query: dict[str, str]) -> tuple[int, bytes]:
+        wire = Wire(private_hosts=_named(self.url), seconds=SECONDS)
+        headers = {"User-Agent": "holdpoint", "Content-Type": TEXT, "Accept": "application/jsonl, text/plain"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            url_check(self.url, private_hosts=wire.private_hosts)
+            with (
+                guarded_client(wire) as client,
+                client.stream(
+                    method, self.url, content=body or None, params=query or None, headers=headers
+                ) as response,
+            ):
+                return response.status_code, _limited(response)
+        except AddressRefused as error:
+            raise WitnessFailed("address_refused") from error
+        except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
+            raise WitnessFailed(f"http_{type(error).__name__}"[:64]) from error
+
+
+def _named(url: str) -> frozenset[str]:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return frozenset({f"{(parts.hostname or '').lower()}:{port}"})
+
+
+def _limited(response: httpx.Response) -> bytes:
+    found = b""
+    for chunk in response.iter_bytes():
+        found += chunk
+        if len(found) > READ_LIMIT_BYTES:
+            raise WitnessFailed("answer_too_long")
+    return found
+
+
+def _texts(body: bytes) -> list[str]:
+    """One head as text, or lines of JSON with one each."""
+    text = body.decode(errors="replace")
+    if not text.lstrip().startswith("{"):
+        return [text] if text.strip() else []
+    found = []
+    for line in text.splitlines():
+        try:
+            found.append(str(json.loads(line)["checkpoint"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _size(text: str) -> int:
+    lines = text.split("\n", 2)
+    return int(lines[1]) if len(lines) > 1 and lines[1].isdecimal() else 0

@@ -1,0 +1,162 @@
+"""Reading the sealed tree: heads, proofs, keys, and how far sealing is behind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from governance.ledger.models import LedgerEntry
+from governance.sealing.errors import NotSealedYet
+from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf
+from governance.sealing.rules.merkle import consistency_proof, inclusion_proof
+from governance.sealing.rules.merkle.tree import Node
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+
+LEAF_HASHES = "SELECT position, hash FROM governance_ledgerleaf WHERE position = ANY(%s)"
+NODE_HASHES = """
+SELECT level, index, hash FROM governance_ledgernode
+WHERE (level, index) IN (SELECT * FROM unnest(%s::smallint[], %s::bigint[]))
+"""
+UNSEALED = """
+SELECT at FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
+    SELECT coalesce(max(cursor_txid), 0), coalesce(max(cursor_id::text)::uuid, %s) FROM (
+        SELECT cursor_txid, cursor_id FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1) head)
+ORDER BY e.txid, e.id LIMIT 1
+"""
+
+SEALED = """
+SELECT l.position, e.id, e.organization_id, e.action, e.subject_id, e.reason_code, e.at, e.payload ->> 'attempt'
+FROM governance_ledgerleaf l JOIN governance_ledgerentry e ON e.id = l.entry_id
+WHERE l.position >= %s AND l.position < %s AND e.action = ANY(%s) ORDER BY l.position
+"""
+
+# Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
+WRITERS = """
+SELECT l.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, coalesce(a.datname, '?') FROM pg_locks l
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.pid <> pg_backend_pid()
+ORDER BY age(l.transactionid) DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InclusionProof:
+    entry: LedgerEntry
+    position: int
+    leaf_hash: bytes
+    proof: list[bytes]
+    checkpoint: LedgerCheckpoint
+
+
+def checkpoint_list() -> QuerySet[LedgerCheckpoint]:
+    return LedgerCheckpoint.objects.order_by("-size")
+
+
+def checkpoint_get(*, size: int) -> LedgerCheckpoint:
+    found = LedgerCheckpoint.objects.filter(size=size).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def checkpoint_latest() -> LedgerCheckpoint | None:
+    return checkpoint_list().first()
+
+
+def ledger_keys() -> list[LedgerKey]:
+    return list(LedgerKey.objects.order_by("first_used_at"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """A key, and the smallest and largest head that it signed; another one may have signed some in between."""
+
+    key: LedgerKey
+    first_size: int | None
+    last_size: int | None
+
+
+def ledger_key_ranges() -> list[KeyRange]:
+    found = []
+    for key in ledger_keys():
+        sizes = LedgerCheckpoint.objects.filter(key_id=key.id).values_list("size", flat=True)
+        found.append(KeyRange(key, sizes.order_by("size").first(), sizes.order_by("-size").first()))
+    return found
+
+
+def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
+    """That the entry is in the head of this size (the newest unless told). Somebody else's entry does not exist."""
+    entry = tenant_get(LedgerEntry, entry_id)
+    leaf = LedgerLeaf.objects.filter(entry_id=entry.id).first()
+    checkpoint = checkpoint_latest() if size is None else checkpoint_get(size=size)
+    if leaf is None or checkpoint is None or leaf.position >= checkpoint.size:
+        raise NotSealedYet
+    proof = inclusion_proof(index=leaf.position, size=checkpoint.size, read=nodes_read)
+    return InclusionProof(entry, leaf.position, bytes(leaf.hash), proof, checkpoint)
+
+
+def consistency(*, old: int, new: int) -> tuple[LedgerCheckpoint, LedgerCheckpoint, list[bytes]]:
+    """Between two signed heads."""
+    if not 0 < old <= new:
+        raise InvalidInput(errors=[FieldError("/from", "must be positive and not larger than `to`")])
+    heads = checkpoint_get(size=old), checkpoint_get(size=new)
+    return *heads, consistency_proof(old=old, new=new, read=nodes_read)
+
+
+def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
+    """In the order asked for; leaves and inner nodes are in two tables."""
+    found: dict[Node, bytes] = {}
+    with connection.cursor() as cursor:
+        leaves = [index for level, index in nodes if level == 0]
+        if leaves:
+            cursor.execute(LEAF_HASHES, [leaves])
+            found |= {(0, position): bytes(digest) for position, digest in cursor.fetchall()}
+        inner = [node for node in nodes if node[0]]
+        if inner:
+            cursor.execute(NODE_HASHES, [list(column) for column in zip(*inner, strict=True)])
+            found |= {(level, index): bytes(digest) for level, index, digest in cursor.fetchall()}
+    return [found[node] for node in nodes]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEntry:
+    """What those who follow the record need of an entry. Positions have no gaps, and nothing appears behind them."""
+
+    position: int
+    id: UUID
+    organization_id: UUID | None
+    action: str
+    subject_id: UUID
+    reason_code: str
+    at: datetime
+    attempt: str | None
+
+
+def sealed_entries(*, first: int, before: int, actions: Sequence[str]) -> list[SealedEntry]:
+    """Of every organization, in their order."""
+    with connection.cursor() as cursor:
+        cursor.execute(SEALED, [first, before, list(actions)])
+        return [SealedEntry(*row) for row in cursor.fetchall()]
+
+
+def sealer_lag(*, at: datetime) -> float:
+    """Seconds since the oldest entry that is not in the tree was written; 0 when all are."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNSEALED, [UUID(int=0)])
+        oldest = cursor.fetchone()
+    return 0.0 if oldest is None else max(0.0, (at - oldest[0]).total_seconds())
+
+
+def oldest_writer() -> str:
+    """The transaction that has been writing longest, in words: nothing behind it is final. Empty when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(WRITERS)
+        found = cursor.fetchone()
+    if found is None:
+        return ""
+    age = f"{found[1]} s old" if found[1] is not None else "of another role"
+    return f"; the oldest transaction that writes is {age} (process {found[0]}, database {found[2]})"

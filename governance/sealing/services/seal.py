@@ -1,0 +1,175 @@
+"""Sealing: entries whose transaction is over get the next positions in the tree, and the head is signed.
+
+It takes nothing from those who append. One sealer at a time, by advisory lock; a second one finds nothing to do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from governance.ledger.services import ledger_append
+from governance.sealing.models import LedgerCheckpoint, LedgerKey
+from governance.sealing.rules.epoch import epoch_lines
+from governance.sealing.rules.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
+from governance.sealing.rules.merkle.checkpoint import public_bytes
+from governance.sealing.rules.signing import SealingKey
+from governance.sealing.selectors.witnesses import epoch_current
+from reasoncodes.base.actors import SYSTEM
+
+LOCK = 0x7365616C  # any constant that nobody else uses
+BATCH = 5000
+HASH = 32
+NOBODY = UUID(int=0)
+LAST = UUID(int=2**128 - 1)
+MOMENT = "SELECT system_identifier, pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM pg_control_system()"
+NO_LEAF = "NOT EXISTS (SELECT 1 FROM governance_ledgerleaf l WHERE l.entry_id = e.id)"
+# Below xmin no transaction is under way any more: nothing can appear there later. Another cluster (a restored dump)
+# counts transactions anew, so there it is only asked which entries have no leaf.
+FINAL = f"""
+SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e
+WHERE e.txid < %(xmin)s AND (e.txid, e.id) > (%(txid)s, %(id)s) AND {NO_LEAF}
+ORDER BY e.txid, e.id LIMIT %(limit)s
+"""  # noqa: S608
+WITHOUT_LEAF = f"SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e WHERE {NO_LEAF} ORDER BY e.id"  # noqa: S608
+LEAVES = """
+INSERT INTO governance_ledgerleaf (position, entry_id, hash)
+SELECT * FROM unnest(%s::bigint[], %s::uuid[], %s::bytea[])
+"""
+NODES = """
+INSERT INTO governance_ledgernode (level, index, hash)
+SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the tree stands."""
+
+    size: int = 0
+    frontier: tuple[bytes, ...] = ()
+    txid: int = 0
+    entry: UUID = NOBODY
+    cluster: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    cluster: int
+    xmin: int
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """An entry that no late commit can come before."""
+
+    id: UUID
+    sha256: bytes
+    txid: int
+
+
+def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
+    """One batch; None when there is nothing to seal or another sealer is at it."""
+    with transaction.atomic():
+        if not _alone():
+            return None
+        head, moment = head_read(), _moment()
+        entries = _entries(head, moment)
+        if not entries:
+            return None
+        if head.key != key.id:
+            _adopt(key, replaces=head.key, at=at)
+        return _write(head, moment, entries, key, at)
+
+
+def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
+    """Batch after batch while they are full; how many entries were sealed. What came in meanwhile waits for the next
+    tick: otherwise a busy record would get a signed head for every handful of entries."""
+    first = last = head_read().size
+    for _ in range(most):
+        sealed = ledger_seal(at=at, key=key)
+        if sealed is None:
+            break
+        last, before = sealed.size, last
+        if last - before < BATCH:
+            break
+    return last - first
+
+
+def head_read() -> Head:
+    row = LedgerCheckpoint.objects.order_by("-size").first()
+    if row is None:
+        return Head()
+    raw = bytes(row.frontier)
+    parts = tuple(raw[start : start + HASH] for start in range(0, len(raw), HASH))
+    return Head(row.size, parts, row.cursor_txid, row.cursor_id, row.cluster, row.key_id)
+
+
+def _alone() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _moment() -> Moment:
+    with connection.cursor() as cursor:
+        cursor.execute(MOMENT)
+        return Moment(*cursor.fetchone())
+
+
+def _entries(head: Head, moment: Moment) -> list[Final]:
+    with connection.cursor() as cursor:
+        if head.size and moment.cluster != head.cluster:
+            cursor.execute(WITHOUT_LEAF)
+        else:
+            cursor.execute(FINAL, {"xmin": moment.xmin, "txid": head.txid, "id": head.entry, "limit": BATCH})
+        return [Final(row[0], bytes(row[1]), row[2]) for row in cursor.fetchall()]
+
+
+def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey, at: datetime) -> LedgerCheckpoint:
+    leaves = [leaf_hash(entry.sha256) for entry in entries]
+    nodes, frontier = extend(size=head.size, frontier=head.frontier, leaves=leaves)
+    inner = [(level, index, digest) for (level, index), digest in nodes if level]
+    size = head.size + len(entries)
+    with connection.cursor() as cursor:
+        positions = list(range(head.size, size))
+        cursor.execute(LEAVES, [positions, [entry.id for entry in entries], leaves])
+        if inner:
+            cursor.execute(NODES, [list(column) for column in zip(*inner, strict=True)])
+    moved = bool(head.size) and moment.cluster != head.cluster
+    root = frontier_root(frontier)
+    body = Checkpoint(key.name, size, root, epoch_lines(epoch_current()))
+    checkpoint = LedgerCheckpoint(
+        size=size,
+        root=root,
+        text=checkpoint_sign(body, name=key.name, key=key.private),
+        key_id=key.id,
+        frontier=b"".join(frontier),
+        cursor_txid=moment.xmin - 1 if moved else entries[-1].txid,
+        cursor_id=LAST if moved else entries[-1].id,
+        cluster=moment.cluster,
+        at=at,
+    )
+    checkpoint.save(force_insert=True)
+    return checkpoint
+
+
+def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
+    """Another key than before says so on the record, also one that comes back; the entry is sealed by it next time."""
+    public = public_bytes(key.private.public_key())
+    if not LedgerKey.objects.filter(id=key.id).exists():
+        LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
+    payload: dict[str, Any] = {"key": key.id, "verifier_key": key.verifier, "replaces": replaces}
+    ledger_append(
+        action="ledger.key_adopted",
+        organization_id=None,
+        subject_type="ledger_key",
+        subject_id=UUID(bytes=bytes.fromhex(key.id).rjust(16, b"\0")),
+        actor=SYSTEM,
+        at=at,
+        payload=payload,
+    )

@@ -1,0 +1,45 @@
+"""A check of the whole record that somebody asks for in the console: a row, a worker, and its progress in the row."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from governance.ledger.services import actor_reference
+from governance.outside.wake_up import ring
+from governance.sealing.adapters.base import Witness
+from governance.sealing.models import LedgerVerification
+from governance.sealing.services.verify import ledger_verify
+from governance.sealing.services.witnesses import PublicKeys
+from reasoncodes.base.actors import Actor
+
+PATIENCE = timedelta(minutes=2)
+TASK = "governance.tasks.ledger_verify"
+
+
+def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
+    """One at a time: the one that is under way is the answer, unless nobody has touched it for a while."""
+    with transaction.atomic():
+        waiting = LedgerVerification.objects.select_for_update().filter(finished_at=None, touched_at__gt=at - PATIENCE)
+        found = waiting.first()
+        if found is None:
+            who = actor_reference(actor)
+            found = LedgerVerification.objects.create(asked_by_ref=who, asked_at=at, touched_at=at)
+            ring(TASK, found.id)
+        return found
+
+
+def verification_work(
+    *, verification_id: UUID, now: Callable[[], datetime], witnesses: Iterable[Witness], keys: PublicKeys
+) -> None:
+    """Reads only, so twice is harmless; in one process, so that the worker's others go on with theirs."""
+    rows = LedgerVerification.objects.filter(id=verification_id, finished_at=None)
+    if not rows.exists():
+        return
+
+    def progress(done: int, total: int) -> None:
+        rows.update(done=done, total=total, touched_at=now())
+
+    found = ledger_verify(progress=progress, witnesses=witnesses, keys=keys).as_json()
+    rows.update(found=found, done=found["entries"], total=found["entries"], touched_at=now(), finished_at=now())

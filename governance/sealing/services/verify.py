@@ -1,0 +1,308 @@
+"""Checks the whole record: entries, tree, signed heads, epochs, triggers, and what witnesses hold. Reads only."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from django.apps import apps
+from django.db import connection
+
+from governance.ledger.models import LedgerEntry
+from governance.retention.services.erasure import entries_digest
+from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
+from governance.sealing.rules.epoch import epoch_of, kept_of
+from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify, frontier_root, node_hash
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.selectors.witnesses import Tree, epoch_list
+from governance.sealing.services.seal import MOMENT, NO_LEAF
+from governance.sealing.services.verify_range import CHUNK, LEVELS, NODES, Checked, Faults, check_range
+from governance.sealing.services.witnesses import PublicKeys, head_judge
+from governance.sealing.states import WitnessResult
+from governance.sql.guards import append_only_tables
+
+COUNT = "SELECT count(*) FROM governance_erasedpayload"
+UNORDERED = """
+SELECT entry.id FROM governance_ledgerentry entry
+LEFT JOIN governance_erasedpayload erased ON erased.entry_id = entry.id
+WHERE (entry.payload IS NULL OR entry.nonce IS NULL) AND erased.entry_id IS NULL ORDER BY entry.id
+"""
+STILL_THERE = """
+SELECT erased.entry_id FROM governance_erasedpayload erased
+JOIN governance_ledgerentry entry ON entry.id = erased.entry_id WHERE entry.payload IS NOT NULL ORDER BY 1
+"""
+BY_ITEM = """
+SELECT item.id, array_agg(erased.entry_id ORDER BY erased.entry_id), (
+    SELECT entry.payload ->> 'entries_sha256' FROM governance_ledgerentry entry
+    WHERE entry.subject_id = item.subject_id AND entry.action = 'erasure.done'
+        AND entry.payload ->> 'item' = item.id::text)
+FROM governance_erasedpayload erased JOIN governance_erasureitem item ON item.id = erased.item_id
+GROUP BY item.id ORDER BY item.id
+"""
+
+
+@dataclass(slots=True)
+class Erasures:
+    """`count` payloads were erased by order; `wrong` names what does not fit."""
+
+    count: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def erasures_verify() -> Erasures:
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT)
+        found = Erasures(count=cursor.fetchone()[0])
+        cursor.execute(UNORDERED)
+        found.wrong += [f"the payload of entry {row[0]} is gone without an order" for row in cursor.fetchall()]
+        cursor.execute(STILL_THERE)
+        found.wrong += [f"the payload of entry {row[0]} counts as erased and is there" for row in cursor.fetchall()]
+        cursor.execute(BY_ITEM)
+        for item_id, entries, said in cursor.fetchall():
+            if said != entries_digest(entries):
+                found.wrong.append(f"erasure {item_id}: other payloads are gone than the ledger says")
+    return found
+
+
+@dataclass(slots=True)
+class WitnessChecked:
+    name: str
+    heads: int = 0
+    largest: int = 0
+    lost: int = 0
+    unsigned: int = 0
+    receipts: int = 0
+    unreadable: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @property
+    def words(self) -> str:
+        if self.unreadable:
+            return f"{self.name}: cannot be read ({self.unreadable})"
+        said = f"{self.name}: {self.heads} heads, the largest of {self.largest} entries"
+        return said + (f"; {self.lost} are of what is confirmed as lost" if self.lost else "")
+
+
+def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> WitnessChecked:
+    """A witness that cannot be read is a fault too: nobody can say that it holds nothing else."""
+    checked, tree = WitnessChecked(witness.name), Tree()
+    known = [*tree.keys, *keys]
+    held: set[bytes] = set()
+    told = WitnessReceipt.objects.filter(witness=witness.name).order_by("-id").first()
+    try:
+        for text in witness.heads():
+            try:
+                head = checkpoint_verify(text, keys=known)
+            except CheckpointInvalid as error:
+                checked.unsigned += 1
+                faults.add(f"witness {witness.name}: it holds a head that does not verify: {error}")
+                continue
+            _judge(checked, head, tree, faults)
+            held.add(head.root)
+    except WitnessFailed as failure:
+        checked.unreadable = failure.code
+        faults.add(f"witness {witness.name}: it cannot be read ({failure.code})")
+        return checked
+    if told is not None:
+        _check_receipts(checked, told, held, faults)
+    return checked
+
+
+def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults) -> None:
+    checked.heads += 1
+    checked.largest = max(checked.largest, head.size)
+    finding = head_judge(witness=checked.name, head=head, tree=tree)
+    if finding is not None:
+        faults.add(f"witness {finding.words}")
+        return
+    kept = kept_of(epoch_of(head), tree.begins)
+    checked.lost += kept is not None and head.size > kept
+
+
+def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, held: set[bytes], faults: Faults) -> None:
+    """What the witness had said it stored (`told` is its last word before it was read), it must still have."""
+    rows = WitnessReceipt.objects.filter(witness=checked.name, result=WitnessResult.STORED, id__lte=told.id)
+    for size, root in rows.order_by("size").values_list("size", "root").iterator(chunk_size=5000):
+        checked.receipts += 1
+        if bytes(root) not in held:
+            faults.add(f"witness {checked.name}: the head of {size} entries that it stored is not there any more")
+
+
+UNSEALED = f"SELECT count(*) FROM governance_ledgerentry e WHERE {NO_LEAF}"  # noqa: S608
+PASSED_OVER = f"SELECT e.id FROM governance_ledgerentry e WHERE {NO_LEAF} AND (e.txid, e.id) <= (%s, %s) LIMIT 100"  # noqa: S608
+BEYOND = """
+SELECT count(*) FROM governance_ledgerleaf
+WHERE position >= (SELECT coalesce(max(size), 0) FROM governance_ledgercheckpoint)
+"""
+GUARDS = """
+SELECT c.relname, count(t.oid) FILTER (WHERE t.tgenabled = 'A')
+FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname IN ('append_only_rows', 'append_only_table')
+WHERE c.relname = ANY(%s) AND c.relnamespace = current_schema()::regnamespace GROUP BY c.relname
+"""
+EPOCH_ACTIONS = ("ledger.divergence_confirmed", "ledger.epoch_begun")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Verified:
+    """`notes` say what is known and confirmed, such as a loss; they are no faults."""
+
+    entries: int = 0
+    heads: int = 0
+    unsealed: int = 0
+    erased: int = 0
+    """Payloads, by order."""
+    found: Faults = field(default_factory=Faults)
+    notes: list[str] = field(default_factory=list)
+    witnesses: list[WitnessChecked] = field(default_factory=list)
+
+    @property
+    def faults(self) -> int:
+        return self.found.count
+
+    @property
+    def wrong(self) -> list[str]:
+        return self.found.wrong
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "valid": not self.faults,
+            "entries": self.entries,
+            "heads": self.heads,
+            "unsealed": self.unsealed,
+            "erased": self.erased,
+            "faults": self.faults,
+            "wrong": self.wrong,
+            "notes": self.notes,
+            "witnesses": [one.as_json() for one in self.witnesses],
+        }
+
+
+@dataclass(slots=True)
+class Upper:
+    """The tree above the ranges, put together as they come in."""
+
+    stack: list[bytes] = field(default_factory=list)
+    nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    def add(self, root: bytes, number: int) -> None:
+        level, index = LEVELS, number
+        while index & 1:
+            root = node_hash(self.stack.pop(), root)
+            level, index = level + 1, index >> 1
+            self.nodes[level, index] = root
+        self.stack.append(root)
+
+
+def ledger_verify(
+    *,
+    processes: int = 1,
+    progress: Progress = lambda done, total: None,
+    witnesses: Iterable[Witness] = (),
+    keys: PublicKeys = (),
+) -> Verified:
+    """`progress(done, total)` in entries. `keys` are known besides those of the database, for witnesses."""
+    verified, upper = Verified(), Upper()
+    newest = LedgerCheckpoint.objects.order_by("-size").first()
+    total = newest.size if newest else 0
+    epoch = 0
+    for part in _parts(total, processes):
+        verified.found.merge(part.faults)
+        epoch = _check_heads(part, upper, epoch, verified)
+        if part.end - part.start == CHUNK:
+            upper.add(part.frontier[0], part.start // CHUNK)
+        verified.entries = part.end
+        progress(part.end, total)
+    _check_upper(upper, total, verified.found)
+    _check_rest(newest, verified)
+    _check_epochs(verified)
+    _check_guards(verified.found)
+    _check_erasures(verified)
+    for witness in witnesses:
+        verified.witnesses.append(witness_verify(witness=witness, keys=keys, faults=verified.found))
+    return verified
+
+
+def _parts(total: int, processes: int) -> Iterator[Checked]:
+    starts = range(0, total, CHUNK)
+    ends = [min(start + CHUNK, total) for start in starts]
+    if processes < 2 or total <= CHUNK:
+        yield from map(check_range, starts, ends)
+        return
+    connection.close()
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        yield from pool.map(check_range, starts, ends)
+
+
+def _check_heads(part: Checked, upper: Upper, epoch: int, verified: Verified) -> int:
+    verified.heads += part.seen
+    for head in part.heads:
+        if frontier_root([*upper.stack, *head.parts]) != head.root:
+            text = f"head of {head.size} entries: the entries give another root than the one that was signed"
+            verified.found.add(text)
+        if head.epoch < epoch:
+            verified.found.add(f"head of {head.size} entries: it is of an epoch that was over")
+        epoch = max(epoch, head.epoch)
+    return epoch
+
+
+def _check_upper(upper: Upper, total: int, faults: Faults) -> None:
+    missing = dict(upper.nodes)
+    with connection.cursor() as cursor:
+        cursor.execute(NODES, [LEVELS + 1, max(LEVELS + 1, total.bit_length()), 0, total])
+        for level, index, digest in cursor:
+            if missing.pop((level, index), b"") != bytes(digest):
+                faults.add(f"node {level}/{index} is not what its leaves give")
+    for level, index in missing:
+        faults.add(f"node {level}/{index} is missing")
+
+
+def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
+    """What is outside the newest head: entries that wait, entries that the sealer went past, leaves nobody signed."""
+    with connection.cursor() as cursor:
+        cursor.execute(UNSEALED)
+        (verified.unsealed,) = cursor.fetchone()
+        cursor.execute(BEYOND)
+        (beyond,) = cursor.fetchone()
+        if beyond:
+            verified.found.add(f"{beyond} leaves are beyond the newest head", places=beyond)
+        cursor.execute(MOMENT)
+        cluster, _ = cursor.fetchone()
+        if newest is not None and newest.cluster == cluster:
+            cursor.execute(PASSED_OVER, [newest.cursor_txid, newest.cursor_id])
+            for (entry,) in cursor.fetchall():
+                verified.found.add(f"entry {entry} was put in where the sealer had been")
+
+
+def _check_epochs(verified: Verified) -> None:
+    """Each epoch stands in the ledger too; what was confirmed as lost is always said."""
+    for row in epoch_list():
+        entries = LedgerEntry.objects.filter(action__in=EPOCH_ACTIONS, at=row.begun_at)
+        told = [entry.payload for entry in entries if entry.payload is not None]
+        facts = {"epoch": row.number, "kept": row.kept, "lost_to": row.lost_to}
+        if not any(facts.items() <= payload.items() for payload in told):
+            verified.found.add(f"epoch {row.number} is not in the ledger as it stands in its table")
+        if row.lost_to > row.kept:
+            lost = f"entries {row.kept} to {row.lost_to - 1} that were signed before epoch {row.number} are lost"
+            verified.notes.append(f"{lost}, confirmed at {row.begun_at:%Y-%m-%d %H:%M:%S} UTC ({row.reason_code})")
+
+
+def _check_guards(faults: Faults) -> None:
+    """The triggers that refuse changes are there and fire in every mode."""
+    tables: Sequence[str] = append_only_tables(list(apps.get_models()))
+    with connection.cursor() as cursor:
+        cursor.execute(GUARDS, [list(tables)])
+        for table, active in cursor.fetchall():
+            if active != 2:
+                faults.add(f"table {table}: its triggers against changes are not both in force")
+
+
+def _check_erasures(verified: Verified) -> None:
+    erasures = erasures_verify()
+    verified.erased = erasures.count
+    for text in erasures.wrong:
+        verified.found.add(text)

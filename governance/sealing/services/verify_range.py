@@ -1,0 +1,176 @@
+"""One aligned range of the record, checked by itself, so that processes can share the work: entries, nodes, heads."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.db import connection
+
+from governance.ledger.rules.entry import EntryText, entry_hash_of_text, payload_hash
+from governance.sealing.models import LedgerCheckpoint, LedgerKey
+from governance.sealing.rules.epoch import epoch_of
+from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash, node_hash
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.rules.merkle.tree import frontier_nodes
+
+LEVELS = 14
+CHUNK = 1 << LEVELS
+MOST_NAMED = 100
+HOLE = bytes(32)
+# As text: parsing ids and times would take longer than hashing them. `OFFSET 0` keeps it to one lookup per leaf; the
+# planner would rather read the whole ledger for every range.
+ROWS = """
+SELECT l.position, l.hash, e.id::text, e.organization_id::text, e.action, e.subject_type, e.subject_id::text,
+    e.actor_kind, e.actor_ref, e.reason_code, e.request_id, e.trace_id,
+    to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
+    e.payload::text, e.nonce, e.payload_sha256, e.sha256
+FROM governance_ledgerleaf l
+LEFT JOIN LATERAL (SELECT * FROM governance_ledgerentry WHERE id = l.entry_id OFFSET 0) e ON TRUE
+WHERE l.position >= %s AND l.position < %s ORDER BY l.position
+"""
+NODES = """
+SELECT l, n.index, n.hash FROM generate_series(%s, %s) l CROSS JOIN LATERAL (
+    SELECT index, hash FROM governance_ledgernode
+    WHERE level = l AND index >= (%s::bigint >> l) AND index < (%s::bigint >> l)) n
+"""
+
+
+@dataclass(slots=True)
+class Faults:
+    """`wrong` names at most MOST_NAMED places; `count` counts them all."""
+
+    count: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, text: str, *, places: int = 1) -> None:
+        self.count += places
+        if len(self.wrong) < MOST_NAMED:
+            self.wrong.append(text)
+
+    def merge(self, other: "Faults") -> None:
+        self.wrong += other.wrong[: MOST_NAMED - len(self.wrong)]
+        self.count += other.count
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHead:
+    """A head whose signature fits; `parts` are the complete subtrees of this range up to its size."""
+
+    size: int
+    root: bytes
+    epoch: int
+    parts: list[bytes]
+
+
+@dataclass(slots=True)
+class Checked:
+    start: int
+    end: int
+    frontier: list[bytes]
+    heads: list[SignedHead]
+    seen: int
+    """How many head rows there are, also those that are not signed."""
+    faults: Faults
+
+
+def check_range(start: int, end: int) -> Checked:
+    """`start` is a multiple of CHUNK. A missing leaf leaves a hole that no root survives."""
+    faults = Faults()
+    levels = [_leaves(start, end, faults)]
+    while len(levels[-1]) > 1:
+        below = levels[-1]
+        levels.append([node_hash(below[at], below[at + 1]) for at in range(0, len(below) - 1, 2)])
+    _check_nodes(start, end, levels, faults)
+    seen, heads = _heads(start, end, levels, faults)
+    return Checked(start, end, _parts(levels, end - start), heads, seen, faults)
+
+
+def _parts(levels: Sequence[Sequence[bytes]], size: int) -> list[bytes]:
+    return [levels[level][index] for level, index in frontier_nodes(size)]
+
+
+def _leaves(start: int, end: int, faults: Faults) -> list[bytes]:
+    hashes: list[bytes] = []
+    expected = start
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, [start, end])
+        for position, stored, *entry in cursor:
+            _missing(expected, position, hashes, faults)
+            expected = position + 1
+            hashes.append(_leaf(position, bytes(stored), entry, faults))
+    _missing(expected, end, hashes, faults)
+    return hashes
+
+
+def _missing(start: int, end: int, hashes: list[bytes], faults: Faults) -> None:
+    if start < end:
+        text = f"leaf {start} is missing" if end - start == 1 else f"leaves {start} to {end - 1} are missing"
+        faults.add(text, places=end - start)
+        hashes.extend([HOLE] * (end - start))
+
+
+def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> bytes:
+    *header, payload, nonce, payload_sha256, sha256 = entry
+    if header[0] is None:
+        faults.add(f"leaf {position}: its entry is gone")
+        return stored
+    facts = EntryText(*header)
+    if payload is not None and not _payload_fits(payload, nonce, payload_sha256):
+        faults.add(f"leaf {position}: the payload of entry {facts.id} was changed")
+    found = entry_hash_of_text(facts, payload_sha256=bytes(payload_sha256))
+    leaf = leaf_hash(found)
+    if found != bytes(sha256):
+        faults.add(f"leaf {position}: entry {facts.id} was changed")
+    if leaf != stored:
+        faults.add(f"leaf {position}: it is not the leaf of entry {facts.id}")
+    return leaf
+
+
+def _payload_fits(payload: str, nonce: Any, payload_sha256: Any) -> bool:
+    """Without its nonce nobody can tell: it does not fit."""
+    return nonce is not None and payload_hash(payload=json.loads(payload), nonce=bytes(nonce)) == bytes(payload_sha256)
+
+
+def _check_nodes(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faults) -> None:
+    """Every complete subtree is stored, as its leaves give it: proofs are made of these."""
+    expected = sum(len(level) for level in levels[1:])
+    with connection.cursor() as cursor:
+        cursor.execute(NODES, [1, LEVELS, start, end])
+        for level, index, digest in cursor:
+            expected -= 1
+            if bytes(digest) != levels[level][index - (start >> level)]:
+                faults.add(f"node {level}/{index} is not what its leaves give")
+    if expected:
+        faults.add(f"{expected} nodes over the leaves {start} to {end - 1} are missing", places=expected)
+
+
+def _heads(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faults) -> tuple[int, list[SignedHead]]:
+    rows = list(
+        LedgerCheckpoint.objects.filter(size__gt=start, size__lte=end).order_by("size").only("size", "root", "text")
+    )
+    keys = public_keys()
+    found = [one for row in rows if (one := _head(row, start, levels, keys, faults)) is not None]
+    return len(rows), found
+
+
+def _head(
+    row: LedgerCheckpoint,
+    start: int,
+    levels: Sequence[Sequence[bytes]],
+    keys: Sequence[tuple[str, Ed25519PublicKey]],
+    faults: Faults,
+) -> SignedHead | None:
+    try:
+        signed = checkpoint_verify(row.text, keys=keys)
+    except CheckpointInvalid as error:
+        faults.add(f"head of {row.size} entries: {error}")
+        return None
+    if (signed.size, signed.root) != (row.size, bytes(row.root)):
+        faults.add(f"head of {row.size} entries: the row is not what was signed")
+    return SignedHead(row.size, signed.root, epoch_of(signed), _parts(levels, row.size - start))
+
+
+def public_keys() -> list[tuple[str, Ed25519PublicKey]]:
+    return [(key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()]

@@ -1,0 +1,225 @@
+"""Signed heads go to a witness, oldest first; its answer is on record. A witness that is away holds nothing up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from zlib import crc32
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.db import connection, transaction
+
+from governance.ledger.services import ledger_append
+from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
+from governance.sealing.rules.epoch import confirmed_loss, epoch_of, kept_of
+from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid, checkpoint_read
+from governance.sealing.selectors.witnesses import Tree, heads_due, ledger_denial, paused_until
+from governance.sealing.states import LEDGER_INCONSISTENT, WitnessResult
+from governance.shutdown.models import Shutdown
+from governance.shutdown.selectors import shutdown_preview
+from governance.shutdown.states import ShutdownScope
+from governance.sql.send_lock import gate_shut
+from reasoncodes.base.actors import SYSTEM
+
+LOCK = 0x7769746E  # any constant that nobody else uses
+BATCH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    stored: int = 0
+    failed: str = ""
+
+
+def witness_push(*, at: datetime, witness: Witness, batch: int = BATCH) -> Pushed:
+    """One batch. A head that was stored and not recorded (a crash in between) is sent again, which changes nothing."""
+    with _alone(witness) as alone:
+        pause = paused_until(witness=witness.name) if alone else None
+        if not alone or (pause is not None and pause > at):
+            return Pushed()
+        stored = 0
+        for head in heads_due(witness=witness.name, limit=batch):
+            try:
+                witness.push(head.text, size=head.size, epoch=epoch_of(checkpoint_read(head.text)[0]))
+            except WitnessFailed as failure:
+                result = WitnessResult.REFUSED if failure.refused else WitnessResult.FAILED
+                _record(witness, head, result, failure.code, at)
+                return Pushed(stored, failure.code)
+            _record(witness, head, WitnessResult.STORED, "", at)
+            stored += 1
+        return Pushed(stored)
+
+
+def _record(witness: Witness, head: LedgerCheckpoint, result: WitnessResult, detail: str, at: datetime) -> None:
+    row = WitnessReceipt(witness=witness.name, size=head.size, root=head.root, result=result, detail=detail, at=at)
+    WitnessReceipt.objects.bulk_create([row], ignore_conflicts=True)
+
+
+@contextmanager
+def _alone(witness: Witness) -> Iterator[bool]:
+    """One pusher per witness. A lock of the session, not of a transaction: none is open while the witness is asked."""
+    key = [LOCK, crc32(witness.name.encode()) & 0x7FFFFFFF]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
+        alone = bool(cursor.fetchone()[0])
+    try:
+        yield alone
+    finally:
+        if alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+log = structlog.get_logger("holdpoint.ledger")
+NAMED = 20
+PublicKeys = Sequence[tuple[str, Ed25519PublicKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A signed head that a witness holds and the record does not continue."""
+
+    witness: str
+    kind: str
+    epoch: int
+    size: int
+    root: str
+    our_epoch: int
+    our_size: int
+    our_root: str
+
+    @property
+    def words(self) -> str:
+        held = f"{self.witness} holds a signed head of {self.size} entries (epoch {self.epoch})"
+        match self.kind:
+            case "shorter":
+                return f"{held}; the record has {self.our_size}."
+            case "inconsistent":
+                return f"{held} with another root than the record has at that size."
+            case "newer_epoch":
+                return f"{held}; the record is in epoch {self.our_epoch}."
+            case _:
+                return f"{held}; a loss of that size was not confirmed."
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"words": self.words}
+
+
+def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
+    """None when the record continues the head, or when a person has confirmed that it does not. Judged twice: a head
+    that another process has just sealed and pushed is longer than what was read before."""
+    if _judged(witness, head, tree) is None:
+        return None
+    tree.refresh()
+    return _judged(witness, head, tree)
+
+
+def _judged(witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
+    epoch = epoch_of(head)
+    kept = kept_of(epoch, tree.begins)
+    ours: bytes | None = None
+    if epoch > tree.epoch or epoch < 1:
+        kind = "newer_epoch"
+    elif kept is not None and head.size > kept:
+        if head.size <= confirmed_loss(epoch, tree.begins):
+            return None
+        kind = "unconfirmed_loss"
+    elif head.size > tree.size:
+        kind = "shorter"
+    else:
+        ours = tree.root_at(head.size)
+        if ours == head.root:
+            return None
+        kind = "inconsistent"
+    return Finding(
+        witness=witness,
+        kind=kind,
+        epoch=epoch,
+        size=head.size,
+        root=head.root.hex(),
+        our_epoch=tree.epoch,
+        our_size=tree.size,
+        our_root=(ours or tree.root).hex(),
+    )
+
+
+def divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[Finding]:
+    """Against the newest head of each witness only. One that is away, or gives what nobody signed, finds nothing."""
+    tree = Tree()
+    known = [*tree.keys, *keys]
+    found: list[Finding] = []
+    for witness in witnesses:
+        head = _newest(witness, known)
+        finding = head_judge(witness=witness.name, head=head, tree=tree) if head else None
+        found += [finding] if finding else []
+    return sorted(found, key=lambda one: (one.epoch, one.size), reverse=True)
+
+
+def _newest(witness: Witness, keys: PublicKeys) -> Checkpoint | None:
+    """The largest of the newest epoch that a known key signed."""
+    try:
+        texts = witness.newest()
+    except WitnessFailed as failure:
+        log.warning("witness_unreadable", witness=witness.name, code=failure.code)
+        return None
+    heads = []
+    for text in texts:
+        try:
+            head = checkpoint_read(text)[0]
+        except CheckpointInvalid:
+            continue
+        heads.append(((epoch_of(head), head.size), text))
+    for _, text in sorted(heads, reverse=True):
+        try:
+            return checkpoint_verify(text, keys=keys)
+        except CheckpointInvalid:
+            log.error("witness_head_unsigned", witness=witness.name)
+    return None
+
+
+def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: PublicKeys) -> Shutdown | None:
+    """Engages deny mode when a witness says so; the shutdown while it is engaged. Safe to be called by several."""
+    standing = ledger_denial()
+    if standing is not None:
+        return standing
+    findings = divergence_find(witnesses=witnesses, keys=keys)
+    return _deny(findings, at) if findings else None
+
+
+def _deny(findings: Sequence[Finding], at: datetime) -> Shutdown:
+    with transaction.atomic():
+        gate_shut()
+        standing = ledger_denial()
+        if standing is not None:
+            return standing
+        preview = shutdown_preview(scope=ShutdownScope.GLOBAL, organization_id=None, target="")
+        shutdown = Shutdown(
+            scope=ShutdownScope.GLOBAL,
+            target=LEDGER_INCONSISTENT,
+            reason_code=LEDGER_INCONSISTENT,
+            preview=preview | {"findings": [one.as_json() for one in findings[:NAMED]]},
+            engaged_by_kind=SYSTEM.kind.value,
+            engaged_by_ref="",
+            engaged_at=at,
+        )
+        shutdown.save(force_insert=True)
+        for action, payload in (
+            ("ledger.divergence_found", {"findings": [asdict(one) for one in findings[:NAMED]]}),
+            ("shutdown.engaged", {"scope": shutdown.scope, "target": shutdown.target, "drill": False}),
+        ):
+            ledger_append(
+                action=action,
+                organization_id=None,
+                subject_type="shutdown",
+                subject_id=shutdown.id,
+                actor=SYSTEM,
+                at=at,
+                payload=payload,
+                reason_code=LEDGER_INCONSISTENT,
+            )
+    log.error("ledger_inconsistent", shutdown_id=str(shutdown.id), findings=len(findings))
+    return shutdown

@@ -1,0 +1,53 @@
+"""The check that every process makes before it works, and the clock after that: the record against its witnesses."""
+
+from uuid import UUID
+
+from celery import shared_task
+from django.utils import timezone
+
+from governance.sealing.configured import known_keys, sealing_key, witnesses_configured
+from governance.sealing.selectors.witnesses import heads_due, ledger_denial
+from governance.sealing.services import seal, verification
+from governance.sealing.services.witnesses import divergence_guard, witness_push
+from reasoncodes.base.tenancy import every_tenant
+
+
+def ledger_guard() -> bool:
+    """Whether work may go on: no witness holds a signed head that the record does not continue."""
+    with every_tenant():
+        denied = divergence_guard(at=timezone.now(), witnesses=witnesses_configured(), keys=known_keys())
+    return denied is None
+
+
+@shared_task(name="governance.tasks.ledger_check")
+def ledger_check() -> None:
+    ledger_guard()
+
+
+@shared_task(name="governance.tasks.ledger_seal")
+def ledger_seal() -> None:
+    """Nothing is sealed in deny mode: it would sign a second history."""
+    with every_tenant():
+        if ledger_denial() is None:
+            seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
+
+
+@shared_task(name="governance.tasks.witnesses_push")
+def witnesses_push() -> None:
+    """Asked before told: a head of another history must not become the newest that a witness holds."""
+    due = [witness for witness in witnesses_configured() if heads_due(witness=witness.name, limit=1)]
+    if due and ledger_guard():
+        with every_tenant():
+            for witness in due:
+                witness_push(at=timezone.now(), witness=witness)
+
+
+@shared_task(name="governance.tasks.ledger_verify")
+def ledger_verify(verification_id: str) -> None:
+    with every_tenant():
+        verification.verification_work(
+            verification_id=UUID(verification_id),
+            now=timezone.now,
+            witnesses=witnesses_configured(),
+            keys=known_keys(),
+        )

@@ -1,1 +1,0 @@
-"""One public verb per business act; every door calls these."""

@@ -1,0 +1,150 @@
+"""The kill switch: engage with a reason, rehearse, release by a second person. Effective for the next request."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django_fsm import TransitionNotAllowed
+
+from governance.boundary.services import note_create
+from governance.contracts.states import AdapterName
+from governance.enforcement.sql import contracts_covered
+from governance.ledger.services import actor_reference, ledger_append
+from governance.regions.rules import load_profiles
+from governance.sealing.states import LEDGER_INCONSISTENT
+from governance.shutdown.models import Shutdown
+from governance.shutdown.selectors import shutdown_preview
+from governance.shutdown.states import ShutdownScope
+from governance.sql.send_lock import gate_shut
+from governance.tenancy.models import Organization
+from governance.tenancy.selectors import tenant_get
+from governance.violations.errors import SecondPersonNeeded
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+
+INSTALLATION_WIDE = frozenset({ShutdownScope.GLOBAL, ShutdownScope.REGION})
+
+
+def shutdown_engage(
+    *,
+    actor: Actor,
+    at: datetime,
+    scope: ShutdownScope,
+    organization_id: UUID | None,
+    target: str = "",
+    reason_code: str,
+    note: str = "",
+    drill: bool = False,
+    installation: bool = False,
+) -> Shutdown:
+    """`installation`: the door found that the actor administers the installation, which wide scopes need."""
+    organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
+    with transaction.atomic():
+        gate_shut()
+        reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
+        stored = note_create(organization_id=organization_id, text=note)
+        shutdown = Shutdown(
+            scope=scope,
+            organization_id=organization_id,
+            target=target,
+            drill=drill,
+            reason_code=reason_code,
+            note=stored,
+            preview=shutdown_preview(scope=scope, organization_id=organization_id, target=target),
+            engaged_by_kind=actor.kind.value,
+            engaged_by_ref=actor_reference(actor),
+            engaged_at=at,
+        )
+        shutdown.save(force_insert=True)
+        _record(shutdown, "shutdown.rehearsed" if drill else "shutdown.engaged", actor=actor, at=at)
+    return shutdown
+
+
+@violations_recorded
+def shutdown_release(
+    *, actor: Actor, at: datetime, shutdown_id: UUID, note: str = "", installation: bool = False
+) -> Shutdown:
+    """By somebody else than whoever engaged it. A drill, which stopped nothing, may be ended by the same person."""
+    with transaction.atomic():
+        shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
+        if not (installation or actor.may_act_in(shutdown.organization_id)):
+            raise NotFound
+        if shutdown.target == LEDGER_INCONSISTENT and shutdown.scope == ShutdownScope.GLOBAL:
+            raise WrongState("The record differs from its witnesses: this ends when the loss is confirmed.")
+        if not shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor):
+            raise SecondPersonNeeded(
+                subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id
+            )
+        try:
+            shutdown.release()
+        except TransitionNotAllowed as error:
+            raise WrongState("This shutdown is released already.") from error
+        own_drill = shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor)
+        shutdown.released_by_ref = "" if own_drill else actor_reference(actor)
+        shutdown.released_at = at
+        shutdown.release_note = note_create(organization_id=shutdown.organization_id, text=note)
+        shutdown.save(update_fields=["state", "released_by_ref", "released_at", "release_note"])
+        _record(shutdown, "shutdown.released", actor=actor, at=at)
+    return shutdown
+
+
+def shutdown_rehearse(
+    *, actor: Actor, scope: ShutdownScope, organization_id: UUID | None, target: str = "", installation: bool = False
+) -> dict[str, Any]:
+    """What it would stop, for whoever could engage it: the same checks, nothing written."""
+    organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
+    return shutdown_preview(scope=scope, organization_id=organization_id, target=target)
+
+
+def _resolve(
+    actor: Actor, scope: ShutdownScope, organization_id: UUID | None, target: str, *, installation: bool
+) -> tuple[UUID | None, str]:
+    """Who may stop what: wide scopes need an administrator of the installation, the others their organization."""
+    if scope in INSTALLATION_WIDE:
+        if not installation:
+            raise InvalidInput(errors=[FieldError("/scope", "global and region need an installation administrator")])
+        if scope is ShutdownScope.REGION and target not in load_profiles().codes:
+            raise InvalidInput(errors=[FieldError("/target", "is not a known region")])
+        return None, target if scope is ShutdownScope.REGION else ""
+    if organization_id is None or not (installation or actor.may_act_in(organization_id)):
+        raise NotFound
+    if scope is ShutdownScope.ORGANIZATION:
+        return organization_id, str(organization_id)
+    if scope is ShutdownScope.CONNECTOR and target not in set(AdapterName):
+        raise InvalidInput(errors=[FieldError("/target", "one of: " + ", ".join(AdapterName))])
+    if scope is ShutdownScope.CONTRACT and not _has_contract(organization_id, target):
+        raise InvalidInput(
+            errors=[FieldError("/target", "is not a contract of this organization (slug or slug/version)")]
+        )
+    return organization_id, target
+
+
+def _has_contract(organization_id: UUID, target: str) -> bool:
+    """By the rule that stops them: a target that is accepted and covers nothing would be a switch without a wire."""
+    organization = Organization.objects.filter(id=organization_id).first()
+    covered = contracts_covered(scope=ShutdownScope.CONTRACT, target=target)
+    return organization is not None and organization.contracts.filter(covered).exists()
+
+
+def _record(shutdown: Shutdown, action: str, *, actor: Actor, at: datetime) -> None:
+    note = shutdown.release_note or shutdown.note
+    ledger_append(
+        action=action,
+        organization_id=shutdown.organization_id,
+        subject_type="shutdown",
+        subject_id=shutdown.id,
+        actor=actor,
+        at=at,
+        payload={
+            "scope": shutdown.scope,
+            "target": shutdown.target,
+            "drill": shutdown.drill,
+            "contracts": shutdown.preview.get("contracts", 0),
+            "note_sha256": note.sha256 if note else None,
+        },
+        reason_code=shutdown.reason_code,
+    )

@@ -1,0 +1,118 @@
+"""Rows that are inserted and never changed. The database refuses it; this base only refuses earlier and clearer."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import migrations, models
+from django_fsm import FSMFieldMixin
+
+from governance.violations.errors import RecordImmutable
+
+REFUSE_FUNCTION = """
+CREATE OR REPLACE FUNCTION holdpoint_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'HP001';
+END $$;
+"""
+
+
+class AppendOnlyModel(models.Model):
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise RecordImmutable
+        kwargs["force_insert"] = True
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise RecordImmutable
+
+
+def append_only_tables(models_: list[type[models.Model]]) -> list[str]:
+    """The tables that must carry the triggers and that the application role may only read and insert into."""
+    return sorted(model._meta.db_table for model in models_ if issubclass(model, AppendOnlyModel))
+
+
+def protect_table(table: str) -> migrations.RunSQL:
+    """Migration operation: refuse UPDATE, DELETE and TRUNCATE, also under session_replication_role = replica.
+
+    A row trigger does not fire on TRUNCATE and a plain trigger is skipped in replica mode; hence two, ENABLE ALWAYS.
+    """
+    return migrations.RunSQL(
+        sql=f"""
+        CREATE TRIGGER append_only_rows BEFORE UPDATE OR DELETE ON {table}
+            FOR EACH ROW EXECUTE FUNCTION holdpoint_refuse_change();
+        CREATE TRIGGER append_only_table BEFORE TRUNCATE ON {table}
+            FOR EACH STATEMENT EXECUTE FUNCTION holdpoint_refuse_change();
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER append_only_rows;
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER append_only_table;
+        """,
+        reverse_sql=f"""
+        DROP TRIGGER append_only_rows ON {table};
+        DROP TRIGGER append_only_table ON {table};
+        """,
+    )
+
+
+class StateMachineModel(models.Model):
+    """`refresh_from_db` without switching the protection off for the whole process, as the library's own mixin does."""
+
+    class Meta:
+        abstract = True
+
+    def refresh_from_db(  # type: ignore[override]
+        self, using: str | None = None, fields: Iterable[str] | None = None, **kwargs: Any
+    ) -> None:
+        names = list(fields) if fields is not None else [f.attname for f in self._meta.concrete_fields]
+        guarded = [name for name in names if self._is_guarded(name)]
+        super().refresh_from_db(using=using, fields=[name for name in names if name not in guarded], **kwargs)
+        if guarded:
+            self.__dict__.update(type(self)._base_manager.values(*guarded).get(pk=self.pk))
+
+    @classmethod
+    def _is_guarded(cls, name: str) -> bool:
+        field = cls._meta.get_field(name)
+        return isinstance(field, FSMFieldMixin) and field.protected
+
+
+def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = ()) -> migrations.RunSQL:
+    """Migration operation. `moves` are the state changes that any UPDATE may make; `frozen` columns keep their value
+    once the row has left its draft (or, for machines without one, from the start). DELETE is for drafts only."""
+    return migrations.RunSQL(
+        sql=f"""
+        {guard_function(table, moves, frozen=frozen)}
+        CREATE TRIGGER legal_moves BEFORE UPDATE OR DELETE ON {table}
+            FOR EACH ROW EXECUTE FUNCTION {table}_guard();
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER legal_moves;
+        """,
+        reverse_sql=f"DROP TRIGGER legal_moves ON {table}; DROP FUNCTION {table}_guard();",
+    )
+
+
+def guard_function(
+    table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = (), passes: str = ""
+) -> str:
+    """SQL of the trigger's function. `passes`: statements that may let an UPDATE pass before the rest looks."""
+    legal = " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in sorted(moves))
+    changed = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in frozen) or "FALSE"
+    return f"""
+        CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                IF OLD.state <> 'draft' THEN
+                    RAISE EXCEPTION 'append-only: a % that left its draft stays', TG_TABLE_NAME USING ERRCODE = 'HP001';
+                END IF;
+                RETURN OLD;
+            END IF;{passes}
+            IF NEW.state IS DISTINCT FROM OLD.state AND NOT ({legal}) THEN
+                RAISE EXCEPTION 'illegal move of % from % to %', TG_TABLE_NAME, OLD.state, NEW.state
+                    USING ERRCODE = 'HP002';
+            END IF;
+            IF OLD.state <> 'draft' AND ({changed}) THEN
+                RAISE EXCEPTION 'append-only: % is immutable after its draft', TG_TABLE_NAME USING ERRCODE = 'HP001';
+            END IF;
+            RETURN NEW;
+        END $$;
+        """

@@ -1,0 +1,94 @@
+"""Organizations and products in the console."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+
+from governance.console.admin.base import ConsoleAdmin, adopt, console_actor
+from governance.regions.rules import load_profiles
+from governance.tenancy.models import Organization, Product
+from governance.tenancy.services import organization_change, organization_create, product_create
+
+REGIONS = [
+    (profile.code, f"{profile.code} — {profile.name}") for profile in load_profiles().profiles if profile.seed_region
+]
+
+
+class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
+    regions = forms.MultipleChoiceField(
+        choices=REGIONS,
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="Regions of record. If you choose none, every attempt is denied.",
+    )
+
+    class Meta:
+        model = Organization
+        fields = [
+            "slug",
+            "name",
+            "regions",
+            "status",
+            "capacity_units",
+            "max_concurrency",
+            "max_runs_per_min",
+            "max_writes_per_run",
+        ]
+
+
+@admin.register(Organization)
+class OrganizationAdmin(ConsoleAdmin):
+    form = OrganizationForm
+    addable = True
+    editable = True
+    list_display = ["name", "slug", "regions_shown", "status", "capacity_units", "created_at"]
+    list_filter = ["status"]
+    search_fields = ["slug", "name", "=id"]
+
+    def organization_id_of(self, obj: Any) -> UUID | None:
+        return obj.id
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_superuser
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["slug"] if obj else []
+
+    @admin.display(description="Regions")
+    def regions_shown(self, obj: Organization) -> str:
+        return ", ".join(obj.regions) or "none: all attempts denied"
+
+    def save_model(self, request: HttpRequest, obj: Organization, form: Any, change: bool) -> None:
+        actor, at = console_actor(request), timezone.now()
+        values = {name: form.cleaned_data[name] for name in form.changed_data if name not in {"slug"}}
+        if change:
+            if values:
+                organization_change(actor=actor, at=at, organization_id=obj.id, changes=values)
+            return
+        for name in ("name", "regions"):
+            values.pop(name, None)
+        made = organization_create(
+            actor=actor, at=at, slug=obj.slug, name=obj.name, regions=obj.regions, settings=values
+        )
+        adopt(obj, made)
+
+
+@admin.register(Product)
+class ProductAdmin(ConsoleAdmin):
+    addable = True
+    list_display = ["name", "slug", "organization", "created_at"]
+    list_select_related = ["organization"]
+    search_fields = ["slug", "name", "=id"]
+    fields = ["organization", "slug", "name"]
+
+    def save_model(self, request: HttpRequest, obj: Product, form: Any, change: bool) -> None:
+        actor = self.require_operator(request, obj.organization_id)
+        adopt(
+            obj,
+            product_create(actor=actor, at=timezone.now(), organization=obj.organization, slug=obj.slug, name=obj.name),
+        )

@@ -1,0 +1,104 @@
+"""Tenants: create them with their role groups, change their settings."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from governance.ledger.services import ledger_append
+from governance.people.rules.roles import PERMISSIONS_OF_ROLE
+from governance.people.services.people import role_groups_create
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import AlreadyExists, NotFound
+from reasoncodes.base.tenancy import tenant_scope
+
+SETTINGS = frozenset(
+    {
+        "name",
+        "regions",
+        "capacity_units",
+        "max_concurrency",
+        "max_runs_per_min",
+        "max_writes_per_run",
+        "status",
+    }
+)
+
+
+def organization_create(
+    *,
+    actor: Actor,
+    at: datetime,
+    slug: str,
+    name: str,
+    regions: list[str],
+    settings: Mapping[str, Any] | None = None,
+) -> Organization:
+    """A tenant and one group per role, so that people can be given roles at once."""
+    organization = Organization(slug=slug, name=name, regions=regions, **dict(settings or {}))
+    try:
+        with tenant_scope([organization.id]), transaction.atomic():
+            organization.save(force_insert=True)
+            role_groups_create(organization=organization, roles=list(PERMISSIONS_OF_ROLE))
+            ledger_append(
+                action="organization.created",
+                organization_id=organization.id,
+                subject_type="organization",
+                subject_id=organization.id,
+                actor=actor,
+                at=at,
+                payload={"slug": slug, "regions": regions},
+            )
+    except IntegrityError as error:
+        raise AlreadyExists("An organization with this slug exists.") from error
+    return organization
+
+
+def organization_change(
+    *, actor: Actor, at: datetime, organization_id: UUID, changes: Mapping[str, Any]
+) -> Organization:
+    """Settings only: the slug is in callers' addresses and never changes."""
+    unknown = set(changes) - SETTINGS
+    if unknown:
+        raise ValueError(f"not changeable: {sorted(unknown)}")
+    with tenant_scope([organization_id]), transaction.atomic():
+        organization = Organization.objects.select_for_update(no_key=True).filter(id=organization_id).first()
+        if organization is None or not actor.may_act_in(organization_id):
+            raise NotFound
+        for field, value in changes.items():
+            setattr(organization, field, value)
+        organization.save(update_fields=list(changes))
+        ledger_append(
+            action="organization.changed",
+            organization_id=organization.id,
+            subject_type="organization",
+            subject_id=organization.id,
+            actor=actor,
+            at=at,
+            payload={key: value for key, value in changes.items() if key != "name"},
+        )
+    return organization
+
+
+def product_create(*, actor: Actor, at: datetime, organization: Organization, slug: str, name: str) -> Product:
+    if not actor.may_act_in(organization.id):
+        raise NotFound
+    product = Product(organization=organization, slug=slug, name=name)
+    try:
+        with transaction.atomic():
+            product.save(force_insert=True)
+            ledger_append(
+                action="product.created",
+                organization_id=organization.id,
+                subject_type="product",
+                subject_id=product.id,
+                actor=actor,
+                at=at,
+                payload={"slug": slug},
+            )
+    except IntegrityError as error:
+        raise AlreadyExists("This organization has a product with this slug.") from error
+    return product

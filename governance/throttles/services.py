@@ -1,0 +1,162 @@
+"""Throttle counters and strikes in Valkey. All limits of a request are checked and taken in one atomic script.
+
+The algorithm is GCRA: per limit one number (the theoretical arrival time), a burst up to the limit, then a steady
+refill. Subjects enter as hashes, so that no reference of a caller is readable in Valkey.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha1, sha256
+from typing import Any
+
+import structlog
+from redis.exceptions import NoScriptError, RedisError
+
+from governance.outside.valkey import ask, valkey
+
+log = structlog.get_logger("holdpoint.throttle")
+PREFIX = "holdpoint:throttle:"
+STRIKES = "holdpoint:strikes:"
+CLAIMS = "holdpoint:claim:"
+CLAIMED_MS = "5000"
+UNAVAILABLE_RETRY_AFTER = 5
+
+# ARGV: limit and window (seconds) per key, then, with one key more than limits, how many ms that key is claimed for.
+# Answers {index of the limit that refuses or 0, wait in ms, remaining…}, or {-1} when somebody claimed the key before.
+SCRIPT = """
+local limits = math.floor(#ARGV / 2)
+if #KEYS > limits and not redis.call('SET', KEYS[#KEYS], '1', 'NX', 'PX', ARGV[#ARGV]) then return {-1} end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local arrivals, remaining, refused, wait = {}, {}, 0, 0
+for i = 1, limits do
+  local key, limit, window = KEYS[i], tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i]) * 1000000
+  local interval = window / limit
+  local arrival = math.max(tonumber(redis.call('GET', key) or '0'), now)
+  local over = arrival + interval - window - now
+  if over > 0 then
+    if over > wait then refused = i; wait = over end
+    remaining[i] = 0
+  else
+    arrivals[i] = arrival + interval
+    remaining[i] = math.floor(-over / interval)
+  end
+end
+if refused == 0 then
+  for i = 1, limits do
+    redis.call('SET', KEYS[i], string.format('%.0f', arrivals[i]), 'PX', math.ceil(tonumber(ARGV[2 * i]) * 1000) + 1000)
+  end
+end
+local answer = {refused, math.ceil(wait / 1000)}
+for i = 1, limits do answer[i + 2] = remaining[i] end
+return answer
+"""
+SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit as it applies to one request."""
+
+    per: str
+    subject: str
+    limit: int
+    window_seconds: int
+
+    @property
+    def key(self) -> str:
+        hashed = sha256(f"{self.per}\0{self.subject}".encode()).hexdigest()[:32]
+        return f"{PREFIX}{self.per}:{self.limit}:{self.window_seconds}:{hashed}"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleAnswer:
+    """`facts` go into the decision's environment; `headers` to the caller."""
+
+    status: str
+    exceeded: str | None
+    retry_after: int
+    remaining: tuple[tuple[Limit, int], ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"status": self.status, "exceeded": self.exceeded, "retry_after": self.retry_after}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        if not self.remaining:
+            return {}
+        policy = ", ".join(f'"{limit.per}";q={limit.limit};w={limit.window_seconds}' for limit, _ in self.remaining)
+        tightest, left = min(self.remaining, key=lambda pair: (pair[1] / pair[0].limit, pair[1]))
+        reset = self.retry_after or tightest.window_seconds
+        return {"RateLimit-Policy": policy, "RateLimit": f'"{tightest.per}";r={left};t={reset}'}
+
+
+def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str, str]) -> tuple[Limit, ...]:
+    """The document's limits that have a subject in this request. `scope` keeps two contracts' counters apart."""
+    return tuple(
+        Limit(row["per"], f"{scope}\0{subjects[row['per']]}", row["limit"], row["window_seconds"])
+        for row in document["limits"]
+        if subjects.get(row["per"])
+    )
+
+
+def throttle_take(*, limits: Sequence[Limit]) -> ThrottleAnswer:
+    """Take one from every limit, or none when any refuses. Without Valkey the answer is no."""
+    return (limits and _take(limits, None)) or ThrottleAnswer("ok", None, 0)
+
+
+def throttle_take_once(*, limits: Sequence[Limit], claim: str) -> ThrottleAnswer | None:
+    """The same, unless somebody claimed this in the last seconds: then None, and nothing is taken. That is a hint to be
+    careful, which may come too often or be lost; nothing else depends on it."""
+    return _take(limits, f"{CLAIMS}{sha256(claim.encode()).hexdigest()[:32]}")
+
+
+def _take(limits: Sequence[Limit], claim: str | None) -> ThrottleAnswer | None:
+    keys = [limit.key for limit in limits]
+    arguments = [str(value) for limit in limits for value in (limit.limit, limit.window_seconds)]
+    if claim is not None:
+        keys.append(claim)
+        arguments.append(CLAIMED_MS)
+    try:
+        refused, *rest = _ask("EVALSHA", SCRIPT_SHA, str(len(keys)), *keys, *arguments)
+    except RedisError as error:
+        log.error("throttle_unavailable", exc_info=error)
+        return ThrottleAnswer("unavailable", None, UNAVAILABLE_RETRY_AFTER)
+    if refused < 0:
+        return None
+    wait_ms, *remaining = rest
+    left = tuple(zip(limits, remaining, strict=True))
+    if refused:
+        return ThrottleAnswer("limited", limits[refused - 1].per, max(1, -(-wait_ms // 1000)), left)
+    return ThrottleAnswer("ok", None, 0, left)
+
+
+def strike(*, subject: str, window_seconds: int) -> int | None:
+    """One strike more; the count in the window, or None when Valkey is away (the refusal itself is on record)."""
+    key = STRIKES + subject
+    try:
+        pipeline = valkey().pipeline(transaction=True)
+        pipeline.incr(key)
+        pipeline.expire(key, window_seconds, nx=True)
+        return int(pipeline.execute()[0])
+    except RedisError as error:
+        log.error("strike_unavailable", exc_info=error)
+        return None
+
+
+def strikes_forget(*, subject: str) -> None:
+    """After an operator reinstated the account."""
+    try:
+        valkey().delete(STRIKES + subject)
+    except RedisError as error:
+        log.error("strike_unavailable", exc_info=error)
+
+
+def _ask(*words: str) -> Any:
+    """A server that was started anew does not know the script."""
+    try:
+        return ask(*words)
+    except NoScriptError:
+        valkey().script_load(SCRIPT)
+        return ask(*words)

@@ -1,1 +1,0 @@
-"""Pages and middleware of this app."""

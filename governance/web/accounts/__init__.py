@@ -1,1 +1,0 @@
-"""Signing in and one's own sessions. Doors only: what a person may do is decided elsewhere."""

@@ -1,0 +1,75 @@
+"""JSON with limits, checked before and while parsing: size, depth, duplicate keys, numbers that JSON cannot hold."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from reasoncodes.base.errors import BodyTooDeep, BodyTooLarge, InvalidInput, LengthRequired
+
+BODY_LIMIT_BYTES = 64 * 1024
+JSON_DEPTH_LIMIT = 8
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+BRACKET = re.compile(rb"[\[\]{}]")
+ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def check_length(headers: Mapping[str, Any]) -> None:
+    """From a WSGI environment, before the first byte: a body that is too long or of unknown length stays unread."""
+    declared = headers.get("CONTENT_LENGTH") or ""
+    if not declared and "chunked" in str(headers.get("HTTP_TRANSFER_ENCODING", "")).lower():
+        raise LengthRequired
+    if declared.isdigit() and int(declared) > BODY_LIMIT_BYTES:
+        raise BodyTooLarge
+
+
+def parse_json(raw: bytes) -> Any:
+    """The value, or a refusal that repeats nothing of it."""
+    if len(raw) > BODY_LIMIT_BYTES:
+        raise BodyTooLarge
+    check_depth(raw)
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+        if ESCAPE.search(raw):
+            _check_storable(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("The body is not valid JSON.") from error
+    return value
+
+
+def check_depth(raw: bytes) -> None:
+    """Brackets outside strings, in one pass, so that nothing deep is ever built."""
+    if raw.count(b"[") + raw.count(b"{") <= JSON_DEPTH_LIMIT:
+        return
+    depth = 0
+    for bracket in BRACKET.findall(STRING.sub(b"", raw)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > JSON_DEPTH_LIMIT:
+            raise BodyTooDeep
+
+
+def _refuse(_: str) -> Any:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # 1e999 would be read as infinity, and written as something that is not JSON
+        raise ValueError("the number is out of range")
+    return number
+
+
+def _check_storable(value: Any) -> None:
+    """An escaped half of a surrogate pair cannot be written as UTF-8, and NUL cannot be stored in PostgreSQL."""
+    if "\\u0000" in json.dumps(value).replace("\\\\", ""):
+        raise ValueError("NUL cannot be stored")
+    json.dumps(value, ensure_ascii=False).encode("utf-8")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two values under one key would let two readers see two different requests."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("duplicate key")
+    return value

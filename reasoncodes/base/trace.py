@@ -1,0 +1,123 @@
+"""Request id and W3C trace context: what ties together everything one request caused."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Literal
+
+import structlog
+
+from reasoncodes.base.ids import uuid7
+
+TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
+REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceContext:
+    request_id: str
+    trace_id: str
+    span_id: str
+    flags: str = "01"
+    parent_id: str = ""  # the caller's span, when it named one
+
+    @property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+
+_current: ContextVar[TraceContext | None] = ContextVar("holdpoint_trace", default=None)
+
+
+def current_trace() -> TraceContext | None:
+    """The trace of the request or task that this code runs in."""
+    return _current.get()
+
+
+def read_trace(*, request_id: str, traceparent: str) -> TraceContext:
+    """From the two headers; what is malformed is replaced, never repeated."""
+    match = TRACEPARENT.fullmatch(traceparent.strip())
+    trace_id, parent_id, flags = match.groups() if match else (token_hex(16), "", "01")
+    known = REQUEST_ID.fullmatch(request_id)
+    return TraceContext(request_id if known else str(uuid7()), trace_id, token_hex(8), flags, parent_id)
+
+
+def set_trace(trace: TraceContext) -> None:
+    """Another place in the same trace: log lines stay as they are."""
+    _current.set(trace)
+
+
+def bind_trace(trace: TraceContext) -> None:
+    """Make it the current one, in logs too."""
+    _current.set(trace)
+    structlog.contextvars.bind_contextvars(request_id=trace.request_id, trace_id=trace.trace_id)
+
+
+def trace_or_new() -> TraceContext:
+    """For what must carry a trace although it was not started by a request."""
+    return current_trace() or read_trace(request_id="", traceparent="")
+
+
+def clear_trace() -> None:
+    _current.set(None)
+    structlog.contextvars.clear_contextvars()
+
+
+Kind = Literal["server", "consumer", "client"]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSpan:
+    trace: TraceContext
+    name: str
+    kind: Kind
+    began_ns: int
+    ended_ns: int
+    attributes: Mapping[str, str | int]
+    error: str = ""
+
+
+Collector = Callable[[FinishedSpan], None]
+_collector: Collector | None = None
+
+
+def collect_spans(collector: Collector | None) -> None:
+    """Wiring: where finished spans go from now on, in this process and those it forks."""
+    global _collector
+    _collector = collector
+
+
+def spans_collected() -> bool:
+    return _collector is not None
+
+
+def span_finished(
+    *, trace: TraceContext, name: str, kind: Kind, began_ns: int, error: str = "", **attributes: str | int
+) -> None:
+    """The whole of what a request or task did, under the trace that it ran in."""
+    if _collector is not None:
+        _collector(FinishedSpan(trace, name, kind, began_ns, time.time_ns(), attributes, error))
+
+
+@contextmanager
+def span(name: str, **attributes: str | int) -> Iterator[None]:
+    """A call to the outside. What is sent meanwhile carries this span as its parent."""
+    outer = current_trace()
+    if _collector is None or outer is None:
+        yield
+        return
+    inner = replace(outer, span_id=token_hex(8), parent_id=outer.span_id)
+    began, error = time.time_ns(), ""
+    set_trace(inner)
+    try:
+        yield
+    except BaseException as raised:
+        error = type(raised).__name__
+        raise
+    finally:
+        set_trace(outer)
+        span_finished(trace=inner, name=name, kind="client", began_ns=began, error=error, **attributes)

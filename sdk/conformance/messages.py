@@ -1,0 +1,140 @@
+"""What is sent to a module: messages in the two forms that Holdpoint sends, and the ways in which one can be forged."""
+
+import base64
+import hmac
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid5
+
+from workflows.events.rules.envelope import stamp
+
+
+class Form(StrEnum):
+    """`call`: the http adapter's signed order. `webhook`: a thin notice."""
+
+    CALL = "call"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`key` is what a module deduplicates on: the `Idempotency-Key` of a call, the id of a webhook."""
+
+    id: str
+    key: str
+    document: Mapping[str, Any]
+    form: Form
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps(self.document, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`status` 0: none came in time, or the connection broke."""
+
+    status: int
+    body: bytes = field(default=b"", repr=False)
+    seconds: float = 0.0
+
+    @property
+    def taken(self) -> bool:
+        return 200 <= self.status < 300
+
+    def __str__(self) -> str:
+        return str(self.status) if self.status else "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """`run` makes every id of this run another one, so that a module's memory of the last one does not matter."""
+
+    secret: bytes
+    form: Form
+    run: UUID
+    clock: Callable[[], datetime]
+    organization: str = "conformance"
+
+    def message(self, name: str, **changes: Any) -> Message:
+        id_ = str(uuid5(self.run, name))
+        key = f"hp-{uuid5(self.run, name + '/effect').hex}" if self.form is Form.CALL else id_
+        made = call_document(self, id_, key) if self.form is Form.CALL else webhook_document(self, name)
+        return Message(id_, key, {**made, **changes}, self.form)
+
+    def sign(self, message: Message, *, age: timedelta = timedelta(0), secrets: Iterable[bytes] = ()) -> Request:
+        """As Holdpoint sends it now; `age` in the past for what was signed long ago."""
+        at = str(int((self.clock() - age).timestamp()))
+        keys = [*secrets] or [self.secret]
+        made = [signature(key, message.id, at, message.body) for key in keys]
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "holdpoint-conformance",
+            "webhook-id": message.id,
+            "webhook-timestamp": at,
+            "webhook-signature": " ".join(made),
+        }
+        own = {"Idempotency-Key": message.key} if message.form is Form.CALL else {}
+        return Request(message.body, headers | own)
+
+
+def signature(key: bytes, id_: str, at: str, body: bytes) -> str:
+    """Standard Webhooks, v1."""
+    signed = b".".join([id_.encode(), at.encode(), body])
+    return "v1," + base64.b64encode(hmac.new(key, signed, sha256).digest()).decode()
+
+
+def secret_bytes(text: str) -> bytes:
+    """From the notation `whsec_…`. Raises ValueError."""
+    found = base64.b64decode(text.strip().removeprefix("whsec_"), validate=True)
+    if len(found) < 16:
+        raise ValueError("too short")
+    return found
+
+
+def with_headers(request: Request, **changes: str | None) -> Request:
+    """Other header values; None takes one away. `_` stands for `-`."""
+    named = {name.replace("_", "-"): value for name, value in changes.items()}
+    kept = {name: value for name, value in request.headers.items() if name not in named}
+    return replace(request, headers=kept | {name: value for name, value in named.items() if value is not None})
+
+
+def call_document(kit: Kit, id_: str, key: str) -> dict[str, Any]:
+    """The fields of `attempts.execution.adapters.base.Call.document`; a test holds them together."""
+    return {
+        "attempt_id": id_,
+        "organization": kit.organization,
+        "workflow_slug": "conformance-check",
+        "contract_version": 1,
+        "operation": "conformance.check",
+        "target_ref": f"conformance-{id_[:8]}",
+        "payload_ref": f"conformance/{id_[:8]}",
+        "payload_sha256": sha256(id_.encode()).hexdigest(),
+        "fields": ["status"],
+        "effect_key": key,
+        "metadata": {},
+    }
+
+
+def webhook_document(kit: Kit, name: str) -> dict[str, Any]:
+    ids = {field_: str(uuid5(kit.run, f"{name}/{field_}")) for field_ in ("case_id", "instance_id", "definition_id")}
+    data = {"organization_id": str(kit.run), **ids, "status": "running", "mode": "active"}
+    return {"type": "workflow.started", "timestamp": stamp(kit.clock()), "data": data}
+
+
+def completed(message: Message, started: Message) -> Message:
+    """The notice that the run, whose beginning the other one tells, has ended."""
+    kept = ("organization_id", "case_id", "instance_id")
+    data = {name: started.document["data"][name] for name in kept} | {"status": "completed"}
+    return replace(message, document={**message.document, "type": "workflow.completed", "data": data})

@@ -1,0 +1,230 @@
+"""The probes, each a script: it yields what to send (a list goes out at once), gets the answers, and judges.
+
+A probe ends with None when the module conforms, or with one sentence that says what it did instead.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from sdk.conformance.messages import Answer, Form, Kit, Message, Request, completed, signature, with_headers
+from workflows.events.rules.envelope import stamp
+
+Script = Generator[list[Request], list[Answer], str | None]
+REFUSALS = frozenset({400, 401, 403})
+BUSY = frozenset({409, 425, 429, 503})
+CONFLICTS = frozenset({409, 422})
+UNREADABLE = frozenset({400, 415, 422})
+OLD, LATE, NEW = timedelta(minutes=10), timedelta(days=2), timedelta(minutes=-10)
+AT_ONCE = 5
+
+
+class Group(StrEnum):
+    TAKES = "takes"
+    DUPLICATES = "duplicates"
+    ORDER = "late and reordered"
+    FORGED = "forged"
+    SHAPE = "shape"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    name: str
+    group: Group
+    rule: str
+    script: Callable[[Kit], Script]
+    keys: tuple[str, ...] = ()
+    """Messages of this probe whose effect must have happened exactly once, where the module counts effects."""
+    never: tuple[str, ...] = ()
+    """And those whose effect must not have happened at all."""
+
+
+def taken(answer: Answer, what: str) -> str | None:
+    return None if answer.taken else f"answered {answer} to {what}; 2xx was expected"
+
+
+def refused(answer: Answer, what: str) -> str | None:
+    return None if answer.status in REFUSALS else f"answered {answer} to {what}; 400, 401 or 403 was expected"
+
+
+def first(kit: Kit) -> Script:
+    (answer,) = yield [kit.sign(kit.message("first"))]
+    return taken(answer, "a good message")
+
+
+def twice(kit: Kit) -> Script:
+    """Our repetition has the same id, key and body, and is signed anew."""
+    message = kit.message("twice")
+    (one,) = yield [kit.sign(message)]
+    (two,) = yield [kit.sign(message)]
+    if problem := taken(one, "a good message") or taken(two, "its repetition"):
+        return problem
+    if (one.status, one.body) != (two.status, two.body):
+        return "answered the repetition in other words than the first time"
+    return None
+
+
+def at_once(kit: Kit) -> Script:
+    """While the first is being worked on the others may be told to come back; the effect is one."""
+    message = kit.message("at_once")
+    answers = yield [kit.sign(message) for _ in range(AT_ONCE)]
+    wrong = [str(one) for one in answers if not one.taken and one.status not in BUSY]
+    if wrong:
+        return f"answered {', '.join(wrong)} to {AT_ONCE} at once; 2xx, 409, 425, 429 or 503 was expected"
+    if not any(one.taken for one in answers):
+        return f"took none of {AT_ONCE} at once"
+    (again,) = yield [kit.sign(message)]
+    return taken(again, "the message after the rush")
+
+
+def conflict(kit: Kit) -> Script:
+    """The same key with another body, signed rightly."""
+    message = kit.message("conflict")
+    (one,) = yield [kit.sign(message)]
+    (two,) = yield [kit.sign(changed(message))]
+    if problem := taken(one, "a good message"):
+        return problem
+    if two.status in CONFLICTS or (two.taken and two.body == one.body):
+        return None
+    return f"answered {two} to another body under a known key; the first answer, 409 or 422 was expected"
+
+
+def changed(message: Message) -> Message:
+    if message.form is Form.CALL:
+        return replace(message, document={**message.document, "target_ref": "conformance-other"})
+    data = {**message.document["data"], "mode": "client_driven"}
+    return replace(message, document={**message.document, "data": data})
+
+
+def late(kit: Kit) -> Script:
+    """Two days old and signed now: a redelivery. Late is not forged."""
+    changes: dict[str, Any] = {}
+    if kit.form is Form.WEBHOOK:
+        changes["timestamp"] = stamp(kit.clock() - LATE)
+    (answer,) = yield [kit.sign(kit.message("late", **changes))]
+    return taken(answer, "a message about something of two days ago, signed now")
+
+
+def reordered(kit: Kit) -> Script:
+    """What happened second comes first."""
+    earlier, later = kit.message("reordered/1"), kit.message("reordered/2")
+    if kit.form is Form.WEBHOOK:
+        later = completed(later, earlier)
+    (two,) = yield [kit.sign(later)]
+    (one,) = yield [kit.sign(earlier)]
+    return taken(two, "a later message that came first") or taken(one, "an earlier message that came second")
+
+
+def forged(name: str, what: str, forge: Callable[[Kit, Message], Request]) -> Callable[[Kit], Script]:
+    """The forgery is refused; the real one with the same id afterwards is taken: a forger uses nothing up."""
+
+    def script(kit: Kit) -> Script:
+        message = kit.message(name)
+        (answer,) = yield [forge(kit, message)]
+        if problem := refused(answer, what):
+            return problem
+        (real,) = yield [kit.sign(message)]
+        return taken(real, f"the real message after {what}")
+
+    return script
+
+
+def captured(kit: Kit) -> Script:
+    """A real message that somebody recorded and sends again later, headers and all."""
+    message = kit.message("captured")
+    (answer,) = yield [kit.sign(message, age=OLD)]
+    return refused(answer, "a right signature of ten minutes ago")
+
+
+def from_the_future(kit: Kit) -> Script:
+    (answer,) = yield [kit.sign(kit.message("future"), age=NEW)]
+    return refused(answer, "a right signature of ten minutes ahead")
+
+
+def rotation(kit: Kit) -> Script:
+    """While a secret is changed there are two signatures, and either may be the one that the module knows."""
+    message = kit.message("rotation")
+    (answer,) = yield [kit.sign(message, secrets=[b"another secret, in force soon", kit.secret])]
+    return taken(answer, "a message with two signatures, the second of which is right")
+
+
+def unreadable(kit: Kit) -> Script:
+    """Signed rightly, and no JSON. It must not fall over."""
+    message = kit.message("unreadable")
+    request, body = kit.sign(message), b"{"
+    at = request.headers["webhook-timestamp"]
+    signed = with_headers(request, webhook_signature=signature(kit.secret, message.id, at, body))
+    (answer,) = yield [Request(body, signed.headers)]
+    return None if answer.status in UNREADABLE else f"answered {answer} to a body that is no JSON; 4xx was expected"
+
+
+def _flipped(kit: Kit, message: Message) -> Request:
+    request = kit.sign(message)
+    at = len(request.body) // 2
+    return Request(request.body[:at] + bytes([request.body[at] ^ 1]) + request.body[at + 1 :], request.headers)
+
+
+def _longer(kit: Kit, message: Message) -> Request:
+    request = kit.sign(message)
+    return Request(request.body + b" ", request.headers)
+
+
+def _other_id(kit: Kit, message: Message) -> Request:
+    own = {"Idempotency_Key": message.key} if message.form is Form.CALL else {}
+    return with_headers(kit.sign(kit.message("of another")), webhook_id=message.id, **own)
+
+
+def _fresher(kit: Kit, message: Message) -> Request:
+    request = kit.sign(message, age=OLD)
+    return with_headers(request, webhook_timestamp=str(int(kit.clock().timestamp())))
+
+
+def _no_number(kit: Kit, message: Message) -> Request:
+    return with_headers(kit.sign(message), webhook_timestamp="now")
+
+
+def _other_version(kit: Kit, message: Message) -> Request:
+    request = kit.sign(message)
+    return with_headers(request, webhook_signature=request.headers["webhook-signature"].replace("v1,", "v9,"))
+
+
+FORGERIES: tuple[tuple[str, str, Callable[[Kit, Message], Request]], ...] = (
+    ("unsigned", "a message without a signature", lambda kit, m: with_headers(kit.sign(m), webhook_signature=None)),
+    ("wrong_secret", "a signature by another secret", lambda kit, m: kit.sign(m, secrets=[b"not the secret at all"])),
+    ("body_flipped", "a body with one bit changed", _flipped),
+    ("body_longer", "a body with one byte more", _longer),
+    ("id_swapped", "a signature of another message", _other_id),
+    ("timestamp_swapped", "an old message with a fresh timestamp", _fresher),
+    ("timestamp_unreadable", "a timestamp that is no number", _no_number),
+    ("no_timestamp", "a message without a timestamp", lambda kit, m: with_headers(kit.sign(m), webhook_timestamp=None)),
+    ("other_version", "a signature of a version that is not v1", _other_version),
+    ("garbage", "a signature of foreign letters", lambda kit, m: with_headers(kit.sign(m), webhook_signature="v1,é")),
+)
+
+
+def probes() -> list[Probe]:
+    """In the order in which they are run."""
+    return [
+        Probe("first", Group.TAKES, "takes a good message with 2xx", first, keys=("first",)),
+        Probe("rotation", Group.TAKES, "takes any right signature of several", rotation, keys=("rotation",)),
+        Probe("twice", Group.DUPLICATES, "answers a repetition as the first time", twice, keys=("twice",)),
+        Probe("at_once", Group.DUPLICATES, "does the work once when it comes at once", at_once, keys=("at_once",)),
+        Probe("conflict", Group.DUPLICATES, "does nothing new under a known key", conflict, keys=("conflict",)),
+        Probe("late", Group.ORDER, "takes what is late, when it is signed now", late, keys=("late",)),
+        Probe(
+            "reordered",
+            Group.ORDER,
+            "takes what comes in another order",
+            reordered,
+            keys=("reordered/1", "reordered/2"),
+        ),
+        Probe("captured", Group.FORGED, "refuses what was signed too long ago", captured, never=("captured",)),
+        Probe("future", Group.FORGED, "refuses what was signed in the future", from_the_future, never=("future",)),
+        *[
+            Probe(name, Group.FORGED, f"refuses {what}, and uses nothing up", forged(name, what, forge), keys=(name,))
+            for name, what, forge in FORGERIES
+        ],
+        Probe("unreadable", Group.SHAPE, "refuses what it cannot read, with 4xx", unreadable, never=("unreadable",)),
+    ]

@@ -1,0 +1,67 @@
+"""Runs the probes against whatever sends them, and says what was found."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sdk.conformance.messages import Answer, Kit, Request
+from sdk.conformance.probes import Probe, probes
+
+Send = Callable[[list[Request]], list[Answer]]
+"""Sends a list at once and gives the answers in its order. It never raises for what a module does."""
+Effects = Callable[[], Mapping[str, Any]]
+"""How often the module did the work, by key."""
+
+
+class NotReachable(Exception):
+    """The module did not answer the very first message: there is nothing to judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    probe: str
+    group: str
+    rule: str
+    said: str | None
+
+    @property
+    def ok(self) -> bool:
+        return self.said is None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"probe": self.probe, "group": self.group, "rule": self.rule, "ok": self.ok, "said": self.said}
+
+
+def check(kit: Kit, send: Send, effects: Effects | None = None) -> list[Finding]:
+    """Every probe, also after one has failed."""
+    return [*check_each(kit, send, effects)]
+
+
+def check_each(kit: Kit, send: Send, effects: Effects | None = None) -> Iterator[Finding]:
+    for number, probe in enumerate(probes()):
+        said, last = run(probe, kit, send)
+        if number == 0 and last.status == 0:
+            raise NotReachable
+        said = said or (miscounted(probe, kit, effects()) if effects else None)
+        yield Finding(probe.name, probe.group.value, probe.rule, said)
+
+
+def run(probe: Probe, kit: Kit, send: Send) -> tuple[str | None, Answer]:
+    script = probe.script(kit)
+    wanted = next(script)
+    while True:
+        answers = send(wanted)
+        try:
+            wanted = script.send(answers)
+        except StopIteration as end:
+            return end.value, answers[-1]
+
+
+def miscounted(probe: Probe, kit: Kit, counted: Mapping[str, Any]) -> str | None:
+    for name in probe.keys:
+        if (times := counted.get(kit.message(name).key, 0)) != 1:
+            return f"did the work {times} times; once was expected"
+    for name in probe.never:
+        if times := counted.get(kit.message(name).key, 0):
+            return f"did the work {times} times for a message that it had to refuse"
+    return None

@@ -1,0 +1,61 @@
+"""What is to be sent, by the moment at which it is due. Threads take from it; it can be lost at any time."""
+
+import heapq
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from sdk.simulator.streams import Entry
+
+
+@dataclass(slots=True)
+class Delivery:
+    """A request that is being answered; acknowledged when nothing is left to send."""
+
+    entry: Entry
+    left: int
+
+
+@dataclass(order=True, slots=True)
+class Due:
+    at: float
+    envelope: dict[str, Any] = field(compare=False)
+    delivery: Delivery = field(compare=False)
+    tries: int = field(default=0, compare=False)
+
+
+class Agenda:
+    """`rate` is the most per second; 0 means as they come."""
+
+    def __init__(self, *, rate: float = 0.0) -> None:
+        self._heap: list[Due] = []
+        self._changed = threading.Condition()
+        self._gap = 1 / rate if rate else 0.0
+        self._next_slot = 0.0
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def put(self, due: Due) -> None:
+        with self._changed:
+            heapq.heappush(self._heap, due)
+            self._changed.notify()
+
+    def take(self) -> Due | None:
+        """The next one, when its moment has come; None when the agenda is closed."""
+        with self._changed:
+            while not self._closed:
+                now = time.monotonic()
+                ready = max(self._heap[0].at, self._next_slot) if self._heap else None
+                if ready is not None and ready <= now:
+                    self._next_slot = max(self._next_slot, now) + self._gap
+                    return heapq.heappop(self._heap)
+                self._changed.wait(timeout=None if ready is None else ready - now)
+            return None
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,163 @@
+"""The simulator at work: one thread reads requests, some send answers. Nothing here must survive a kill.
+
+A request is acknowledged when its answers were taken; until then the group keeps it, and whoever reads next answers
+it in the same words.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from datetime import UTC, datetime
+
+import structlog
+from redis.exceptions import RedisError
+
+from sdk.simulator.agenda import Agenda, Delivery, Due
+from sdk.simulator.answers import Json, replies
+from sdk.simulator.backoff import backoff
+from sdk.simulator.behaviour import Behaviour
+from sdk.simulator.streams import Entry, Streams
+from sdk.simulator.tally import Tally
+from sdk.simulator.web import Sent, Web
+from sdk.simulator.wire import Wire
+from workflows.events.rules.envelope import envelope_problems
+
+log = structlog.get_logger("holdpoint.modules")
+BATCH, MOST_WAITING, REMEMBERED = 100, 5_000, 100_000
+BLOCK_MS, RECLAIM_SECONDS, REPORT_SECONDS = 500, 5.0, 30.0
+
+
+class Simulator:
+    def __init__(
+        self,
+        *,
+        behaviour: Behaviour,
+        streams: Streams,
+        web: Web | Wire,
+        organizations: frozenset[str],
+        rate: float = 0.0,
+        senders: int = 4,
+    ) -> None:
+        self.behaviour = behaviour
+        self.streams = streams
+        self.web = web
+        self.organizations = organizations
+        self.agenda = Agenda(rate=rate)
+        self.tally = Tally()
+        self.senders = senders
+        self._under_way: dict[tuple[str, str], Delivery] = {}
+        self._answered: OrderedDict[str, None] = OrderedDict()  # correlation ids (S4 4.6)
+        self._lock = threading.Lock()
+        self.failures = 0
+        self._reclaim_at, self._report_at = 0.0, time.monotonic() + REPORT_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop`. What is not sent by then stays with the group."""
+        threads = [threading.Thread(target=self._send_all, name=f"sender-{n}") for n in range(self.senders)]
+        for thread in threads:
+            thread.start()
+        try:
+            self._read_all(stop)
+        finally:
+            self.agenda.close()
+            for thread in threads:
+                thread.join()
+            log.info("modules_stopped", waiting=len(self.agenda), **self.tally.reset())
+
+    def _read_all(self, stop: threading.Event) -> None:
+        """A server that is away costs a wait, never the process."""
+        while not stop.is_set():
+            try:
+                self.streams.prepare()
+                self.failures = 0
+                while not stop.is_set():
+                    self._round(stop)
+            except RedisError as error:
+                if self.failures == 0:
+                    log.warning("streams_away", error=type(error).__name__)
+                stop.wait(backoff(self.failures))
+                self.failures += 1
+                self._report()
+
+    def _round(self, stop: threading.Event) -> None:
+        self._report()
+        if len(self.agenda) > MOST_WAITING:
+            stop.wait(0.1)
+            return
+        for entry in self.streams.read(count=BATCH, block_ms=BLOCK_MS):
+            self.take(entry)
+        if time.monotonic() >= self._reclaim_at:
+            for entry in self.streams.reclaim(count=BATCH):
+                self.take(entry)
+            self._reclaim_at = time.monotonic() + RECLAIM_SECONDS
+
+    def _report(self) -> None:
+        if time.monotonic() >= self._report_at:
+            log.info("modules_metrics", waiting=len(self.agenda), **self.tally.reset())
+            self._report_at = time.monotonic() + REPORT_SECONDS
+
+    def take(self, entry: Entry) -> None:
+        """A request is answered once by its correlation id; what is not ours or says nothing is passed over."""
+        request = entry.envelope
+        if request is None or envelope_problems(request):
+            self._pass_over(entry, "unreadable")
+            return
+        if request["org_id"] not in self.organizations:
+            self._pass_over(entry, "foreign")
+            return
+        with self._lock:
+            if (entry.stream, entry.id) in self._under_way:
+                return
+            known = request["correlation_id"] in self._answered
+        if known:
+            self._pass_over(entry, "repeated")
+            return
+        self._plan(entry, request)
+
+    def _plan(self, entry: Entry, request: Json) -> None:
+        planned = replies(request, self.behaviour, at=datetime.now(UTC))
+        if not planned:
+            self._pass_over(entry, "noted")
+            return
+        delivery, now = Delivery(entry, len(planned)), time.monotonic()
+        with self._lock:
+            self._under_way[entry.stream, entry.id] = delivery
+            self._answered[request["correlation_id"]] = None
+            if len(self._answered) > REMEMBERED:
+                self._answered.popitem(last=False)
+        self.tally.add("requests")
+        for reply in planned:
+            self.agenda.put(Due(now + reply.after, reply.envelope, delivery))
+
+    def _pass_over(self, entry: Entry, why: str) -> None:
+        self.streams.acknowledge(entry)
+        self.tally.add(why)
+
+    def _send_all(self) -> None:
+        while (due := self.agenda.take()) is not None:
+            self._settle(due, self.web.send(due.envelope))
+
+    def _settle(self, due: Due, sent: Sent) -> None:
+        if not sent.final:
+            if due.tries == 0:
+                log.warning("answer_not_taken", status=sent.status, correlation_id=due.envelope["correlation_id"])
+            self.tally.add("sent_again")
+            wait = sent.wait or backoff(due.tries)
+            self.agenda.put(Due(time.monotonic() + wait, due.envelope, due.delivery, due.tries + 1))
+            return
+        self.tally.add("answers" if sent.taken else "refused")
+        if not sent.taken:
+            name, correlation = due.envelope["event_type"], due.envelope["correlation_id"]
+            log.warning("answer_refused", status=sent.status, event_type=name, correlation_id=correlation)
+        self._finish(due.delivery)
+
+    def _finish(self, delivery: Delivery) -> None:
+        with self._lock:
+            delivery.left -= 1
+            if delivery.left:
+                return
+            self._under_way.pop((delivery.entry.stream, delivery.entry.id), None)
+        try:
+            self.streams.acknowledge(delivery.entry)
+        except RedisError:  # it comes again, is known by its correlation id, and is acknowledged then
+            self.tally.add("unacknowledged")

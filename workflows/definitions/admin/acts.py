@@ -1,0 +1,180 @@
+"""What operators do with a definition: each a page that says what will happen, and one service."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
+from workflows.definitions.admin.forms import AddForm, ArchiveForm, CloneForm, EditForm, PublishForm, as_written
+from workflows.definitions.errors import DefinitionInvalid
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.diff import diff, words
+from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.selectors import definition_active, revision_latest, runs_going
+from workflows.definitions.services.change import definition_archive, definition_change
+from workflows.definitions.services.contract import Terms, contract_preview
+from workflows.definitions.services.create import definition_clone, definition_create
+from workflows.definitions.services.document import as_errors, definition_validate
+from workflows.definitions.services.publish import definition_publish
+
+EDITOR = "admin/workflows/definition_editor.html"
+
+
+def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+    product = data["product"]
+    made = definition_create(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        organization=data["organization"],
+        document=data["definition"],
+        slug=data["slug"],
+        product_id=product.id if product else None,
+        reason=data["reason"],
+    )
+    return model_admin.done(request, made, "Draft created. No case uses it until you publish it.")
+
+
+def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+    definition_change(
+        actor=console_actor(request),
+        at=timezone.now(),
+        definition_id=obj.id,
+        document=data["definition"],
+        slug=data["slug"],
+        reason=data["reason"],
+        seen_revision=data["revision"],
+    )
+    return "Saved."
+
+
+def clone(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> Any:
+    product = data["product"]
+    made = definition_clone(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        source_id=obj.id,
+        organization=data["organization"],
+        name=data["name"],
+        slug=data["slug"],
+        product_id=product.id if product else None,
+        reason=data["reason"],
+    )
+    return model_admin.done(request, made, f"Version {made.version} is a draft with the same content.")
+
+
+def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+    reason = data.pop("reason")
+    found = definition_publish(
+        actor=console_actor(request), at=timezone.now(), definition_id=obj.id, terms=Terms(**data), reason=reason
+    )
+    if found.missing:
+        return f"Published. Contract {found.contract} is closed until {len(found.missing)} areas are approved."
+    return f"Published. Contract {found.contract} is open. New cases use it from now on."
+
+
+def validate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+    findings = definition_validate(definition_id=obj.id)
+    if findings:
+        raise DefinitionInvalid(errors=as_errors(findings))
+    return "No errors found." + (" You can publish it." if obj.status == "draft" else "")
+
+
+def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+    definition_archive(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
+    return "Archived. Runs in progress continue."
+
+
+def publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
+    findings = definition_validate(definition_id=obj.id)
+    active = definition_active(organization_id=obj.organization_id, product_id=obj.product_id)
+    preview = None if findings else contract_preview(definition=obj)
+    return {
+        "faults": findings,
+        "edit": reverse("admin:workflows_workflowdefinition_act", args=[obj.id, "edit"]),
+        "active": active,
+        "runs": runs_going(definition=active) if active else 0,
+        "changes": words(diff(active.definition, obj.definition)) if active else [],
+        "preview": preview,
+        "blocked": bool(findings) or bool(preview and preview.refusal),
+    }
+
+
+def archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
+    if obj.status != "active":
+        return {}
+    runs, product = runs_going(definition=obj), obj.product.name if obj.product else "the whole organization"
+    going = f"{runs} run{'s' if runs > 1 else ''} that use it will continue, with contract {obj.contract}."
+    said = going if runs else "No run uses it."
+    return {"warning": f"New cases of {product} will have no definition. {said}"}
+
+
+def clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
+    slug = "" if obj.is_template else obj.slug
+    return {"name": obj.name, "slug": slug, "product": obj.product_id, "organization": obj.organization_id}
+
+
+ADD = Act(
+    "add",
+    "Draft a definition",
+    "A definition is a JSON document that describes a workflow. Most people start with a clone of a template. No "
+    "case uses a draft.",
+    add,
+    AddForm,
+    button="Save draft",
+    template=EDITOR,
+    initial=lambda _: {"definition": as_written(starter("ai_only"))},
+)
+ACTS = [
+    Act(
+        "edit",
+        "Edit",
+        "You can edit only drafts; a published definition never changes. Every save adds a revision to the history.",
+        edit,
+        EditForm,
+        button="Save",
+        available=lambda obj: obj.status == "draft" and not obj.is_template,
+        template=EDITOR,
+        initial=lambda obj: {
+            "slug": obj.slug,
+            "definition": as_written(obj.definition),
+            "revision": revision_latest(definition=obj),
+        },
+    ),
+    Act(
+        "validate",
+        "Validate",
+        "Checks the definition for everything that would prevent publishing. Changes nothing.",
+        validate,
+        available=lambda obj: obj.status != "archived" and not obj.is_template,
+    ),
+    Act(
+        "publish",
+        "Publish",
+        "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
+        publish,
+        PublishForm,
+        available=lambda obj: obj.status == "draft" and not obj.is_template,
+        template="admin/workflows/definition_publish.html",
+        context=publish_context,
+    ),
+    Act(
+        "clone",
+        "Clone",
+        "Creates a draft with the same content, as the next version for its organization and product.",
+        clone,
+        CloneForm,
+        initial=clone_initial,
+    ),
+    Act(
+        "archive",
+        "Archive",
+        "No new run uses this definition. Its record stays. Runs in progress keep their own copy and continue.",
+        archive,
+        ArchiveForm,
+        available=lambda obj: obj.status != "archived" and not obj.is_template,
+        danger=True,
+        context=archive_context,
+    ),
+]

@@ -1,0 +1,39 @@
+"""The rules of a publishable definition, in the order in which people read what they find."""
+
+from collections.abc import Callable, Iterator
+
+from workflows.definitions.rules.checks import conditions, kinds, routes, shape, texts, vocabulary
+from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.reading import Reading
+
+Rule = Callable[[Reading], Iterator[Finding]]
+
+# These read one place at a time, and hold for drafts of any size.
+LOCAL: tuple[Rule, ...] = (
+    shape.document_shape,
+    shape.step_ids_valid,
+    shape.integers_written_plainly,
+    shape.expression_once,
+    texts.text_boundary,
+    texts.key_boundary,
+)
+# S4 3.5 in its order, and what Holdpoint adds.
+WHOLE: tuple[Rule, ...] = (
+    routes.start_step_exists,
+    routes.targets_exist,
+    routes.no_unreachable_steps,
+    routes.no_cycles,
+    conditions.condition_parses,
+    vocabulary.halt_reason_exists,
+    vocabulary.review_tier_exists,
+    routes.emit_final_reachable,
+    routes.timeout_within_workflow,
+    kinds.kind_exists,
+    kinds.params_valid,
+    kinds.outcomes_complete,
+    kinds.final_targets_terminal,
+    kinds.effect_forbids_retries,
+    conditions.condition_paths_known,
+    conditions.condition_types_fit,
+    conditions.template_paths_known,
+)

@@ -1,0 +1,54 @@
+"""No person and no secret in a definition (law 6). Also for drafts, which are stored before they are valid."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from governance.boundary.rules.detectors import DETECTOR_NAMES, Form, Subject, tripped
+from governance.boundary.rules.findings import MESSAGES
+from governance.boundary.rules.keys import key_facts
+from governance.boundary.rules.text import has_broken_characters, normalise
+from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.reading import Reading
+
+_ALL = frozenset(DETECTOR_NAMES)
+_PROSE = frozenset({"name", "description", "note", "expr"})  # words of an author; all other texts are references
+
+
+def text_boundary(reading: Reading) -> Iterator[Finding]:
+    texts = frozenset(text for kind in reading.kinds.values() for text in (*kind.texts, *kind.expressions))
+    for path, text in _texts(reading.document):
+        prose = _PROSE | texts
+        last = next((part for part in reversed(path) if isinstance(part, str)), "")
+        for rule in _tripped(text, Form.NOTE if last in prose else Form.REFERENCE):
+            message = f"{MESSAGES[rule]} Write what the workflow does, without people, contacts or secrets."
+            yield Finding("text_boundary", reading.pointer(*path), message)
+
+
+def key_boundary(reading: Reading) -> Iterator[Finding]:
+    for path, key in _keys(reading.document):
+        for rule in key_facts(key).rules:
+            message = f"{MESSAGES[rule]} Choose another name."
+            yield Finding("text_boundary", reading.pointer(*path, key), message)
+
+
+def _tripped(text: str, form: Form) -> list[str]:
+    rules = list(tripped(Subject(normalise(text), frozenset(), form), _ALL))
+    return [*rules, "control_character"] if has_broken_characters(text) else rules
+
+
+def _walk(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    yield path, value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _walk(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _walk(item, (*path, index))
+
+
+def _texts(document: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+    return ((path, value) for path, value in _walk(document, ()) if isinstance(value, str))
+
+
+def _keys(document: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+    return ((path, key) for path, value in _walk(document, ()) if isinstance(value, dict) for key in value)

@@ -1,0 +1,36 @@
+"""Do the words exist for this organization: reason codes of halts, tiers of reviewers?"""
+
+from collections.abc import Iterable, Iterator
+
+from workflows.definitions.rules.findings import Finding, did_you_mean, nearest, quoted
+from workflows.definitions.rules.reading import Reading
+
+
+def halt_reason_exists(reading: Reading) -> Iterator[Finding]:
+    """Also for other scopes, if a kind has a param for one; a scope nobody gave codes for is not judged."""
+    for step_id, _, kind in reading.of_kind():
+        for param, scope in kind.reason_codes.items():
+            codes = reading.codes.get(scope)
+            if codes is not None:
+                what = f"an active reason code of scope {scope}"
+                yield from _known(reading, step_id, param, codes, rule=f"{scope}_reason_exists", what=what)
+
+
+def review_tier_exists(reading: Reading) -> Iterator[Finding]:
+    for step_id, _, kind in reading.of_kind():
+        if kind.human_tier:
+            what = "a reviewer tier of this organization"
+            yield from _known(reading, step_id, kind.human_tier, reading.tiers, rule="review_tier_exists", what=what)
+
+
+def _known(
+    reading: Reading, step_id: str, param: str, names: Iterable[str], *, rule: str, what: str
+) -> Iterator[Finding]:
+    value = reading.params(step_id).get(param)
+    if not isinstance(value, str) or value in names:
+        return
+    suggestion = nearest(value, names)
+    few = ", ".join(sorted(names)[:12])
+    advice = did_you_mean(suggestion) or (f" There are: {few}." if few else " There is none yet: add it first.")
+    message = f"{quoted(value).capitalize()} is not {what}.{advice}"
+    yield Finding(rule, reading.param_pointer(step_id, param), message, suggestion)

@@ -1,0 +1,121 @@
+"""A definition's document as typed values: the engine and the validator read these, never raw JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workflows.definitions.states import Mode
+from workflows.kinds.base import Json
+from workflows.kinds.shapes import CODE, DIALECT
+
+TERMINAL = "TERMINAL"
+DEFAULT_WORKFLOW_TIMEOUT = 30 * 24 * 3600
+BACKOFFS = ("exponential", "linear", "fixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    id: str
+    kind: str
+    params: dict[str, Any]
+    transitions: dict[str, str]
+    timeout_seconds: int | None
+    max_retries: int
+    retry_backoff: str
+    retry_delay_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A document that passed validation."""
+
+    id: str
+    name: str
+    default_mode: str
+    workflow_timeout_seconds: int
+    start_step: str
+    steps: dict[str, Step]
+
+    def step(self, step_id: str) -> Step:
+        return self.steps[step_id]
+
+
+def read_definition(document: Mapping[str, Any], *, definition_id: str) -> Definition:
+    """From stored JSON. `definition_id` enters `sample()`: the same case under the same definition decides the same."""
+    return Definition(
+        id=definition_id,
+        name=str(document.get("name", "")),
+        default_mode=document.get("default_mode", "active"),
+        workflow_timeout_seconds=document.get("workflow_timeout_seconds", DEFAULT_WORKFLOW_TIMEOUT),
+        start_step=document["start_step"],
+        steps={step_id: _step(step_id, step) for step_id, step in document["steps"].items()},
+    )
+
+
+def _step(step_id: str, step: Mapping[str, Any]) -> Step:
+    params = dict(step.get("params", {}))
+    if "expr" in step:  # S4 writes a condition's expression beside its params
+        params["expr"] = step["expr"]
+    return Step(
+        id=step_id,
+        kind=step["kind"],
+        params=params,
+        transitions=dict(step.get("transitions", {})),
+        timeout_seconds=step.get("timeout_seconds"),
+        max_retries=step.get("max_retries", 0),
+        retry_backoff=step.get("retry_backoff", "exponential"),
+        retry_delay_seconds=step.get("retry_delay_seconds", 5),
+    )
+
+
+MAX_STEPS = 200
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 8
+MAX_NAME = 120
+MAX_DESCRIPTION = 280
+MAX_RETRIES = 10
+MAX_WORKFLOW_SECONDS = 366 * 24 * 3600
+
+_SECONDS: Json = {"type": "integer", "minimum": 1, "maximum": MAX_WORKFLOW_SECONDS}
+STEP_SCHEMA: Json = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind"],
+    "properties": {
+        "kind": {**CODE, "title": "Step kind"},
+        "params": {"type": "object", "title": "What the kind needs to know"},
+        "expr": {"type": "string", "minLength": 1, "maxLength": 2000, "title": "Expression of a condition"},
+        "timeout_seconds": {**_SECONDS, "title": "No completion by then: the step is timed out and the workflow halts"},
+        "max_retries": {"type": "integer", "minimum": 0, "maximum": MAX_RETRIES, "default": 0},
+        "retry_backoff": {"enum": list(BACKOFFS), "default": "exponential"},
+        "retry_delay_seconds": {"type": "integer", "minimum": 1, "maximum": 86_400, "default": 5},
+        "transitions": {
+            "type": "object",
+            "title": f"Outcome: the next step, or {TERMINAL}",
+            "maxProperties": 20,
+            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 64},
+        },
+    },
+}
+DOCUMENT_SCHEMA: Json = {
+    "$schema": DIALECT,
+    "$id": "/api/v1/workflow-definitions/schema",
+    "title": "Workflow definition",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name", "start_step", "steps"],
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
+        "description": {"type": "string", "maxLength": MAX_DESCRIPTION},
+        "default_mode": {"enum": [mode.value for mode in Mode], "default": Mode.ACTIVE.value},
+        "workflow_timeout_seconds": {**_SECONDS, "default": DEFAULT_WORKFLOW_TIMEOUT},
+        "start_step": {"type": "string", "minLength": 1, "maxLength": 64},
+        "steps": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": MAX_STEPS,
+            "propertyNames": CODE,
+            "additionalProperties": STEP_SCHEMA,
+        },
+    },
+}

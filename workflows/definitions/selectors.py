@@ -1,0 +1,182 @@
+"""Reading definitions, templates and their history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, F, Max, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce, NullIf
+
+from governance.contracts.models import Contract
+from governance.contracts.rules.readiness import APPROVED, AreaStatus
+from governance.contracts.selectors import readiness_board
+from governance.people.models import PersonReference
+from governance.tenancy.models import Organization, Product
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import NotFound, WrongState
+from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
+from workflows.definitions.rules.diff import patched
+from workflows.definitions.states import DefinitionStatus
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.states import ENDED
+
+COUNT_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ContractStanding:
+    """A definition's contract, and the areas whose owners have not approved it as it is."""
+
+    contract: Contract
+    missing: tuple[AreaStatus, ...]
+
+
+def definition_list(
+    *, product_id: UUID | None = None, status: str | None = None, slug: str | None = None
+) -> QuerySet[WorkflowDefinition]:
+    """Of the organizations in scope, without templates and without the documents themselves."""
+    asked = {"product_id": product_id, "status": status, "slug": slug}
+    rows = WorkflowDefinition.objects.filter(is_template=False).select_related("contract").defer("definition")
+    return rows.filter(**{name: value for name, value in asked.items() if value is not None})
+
+
+def template_list() -> QuerySet[WorkflowDefinition]:
+    return WorkflowDefinition.objects.filter(is_template=True).defer("definition")
+
+
+def definition_get(*, definition_id: UUID) -> WorkflowDefinition:
+    """Also a template's, which belong to everybody."""
+    return tenant_get(WorkflowDefinition, definition_id)
+
+
+def definition_home(*, definition_id: UUID) -> UUID | None:
+    """The organization that it belongs to; None for a template."""
+    return definition_get(definition_id=definition_id).organization_id
+
+
+def template_get(*, template_id: UUID) -> WorkflowDefinition:
+    template = WorkflowDefinition.objects.filter(id=template_id, is_template=True).first()
+    if template is None:
+        raise NotFound
+    return template
+
+
+def organization_lock(*, actor: Actor, organization_id: UUID | None) -> Organization:
+    """Before any definition's row: versions are counted and the active one is chosen per organization."""
+    rows = Organization.objects.select_for_update(no_key=True)
+    row = rows.filter(id=organization_id).first() if organization_id else None
+    if row is None or not actor.may_act_in(organization_id):
+        raise NotFound
+    return row
+
+
+def definition_lock(*, actor: Actor, definition_id: UUID) -> WorkflowDefinition:
+    """The organization's row, then the definition's. A template is nobody's to change."""
+    found = definition_get(definition_id=definition_id)
+    if found.is_template:
+        raise WrongState("This is a template. Clone it, and change the clone.")
+    organization_lock(actor=actor, organization_id=found.organization_id)
+    return tenant_get(WorkflowDefinition, definition_id, lock=True)
+
+
+def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | None:
+    """None stands for the whole organization."""
+    if product_id is None:
+        return None
+    product = tenant_get(Product, product_id)
+    if product.organization_id != organization_id:
+        raise NotFound
+    return product
+
+
+def definition_active(*, organization_id: UUID | None, product_id: UUID | None) -> WorkflowDefinition | None:
+    """The active one of exactly this product (or of the organization as a whole): what a publication replaces. Which
+    one a new run follows, `definition_for` says."""
+    return _own(organization_id=organization_id, product_id=product_id, status=DefinitionStatus.ACTIVE).first()
+
+
+def next_version(*, organization_id: UUID, product_id: UUID | None) -> int:
+    """Under the organization's lock."""
+    rows = _own(organization_id=organization_id, product_id=product_id)
+    latest: int | None = rows.aggregate(latest=Max("version"))["latest"]
+    return (latest or 0) + 1
+
+
+def slug_is_anothers(*, organization_id: UUID | None, product_id: UUID | None, slug: str) -> bool:
+    """A slug names the contract, so within an organization it belongs to the definitions of one product."""
+    of_product: dict[str, Any] = {"product_id": product_id}
+    return _own(organization_id=organization_id, slug=slug).exclude(**of_product).exists()
+
+
+def _own(**where: Any) -> QuerySet[WorkflowDefinition]:
+    return WorkflowDefinition.objects.filter(is_template=False, **where)
+
+
+def definition_siblings(*, definition: WorkflowDefinition) -> QuerySet[WorkflowDefinition]:
+    """All versions for the same organization and product, newest first."""
+    if definition.is_template:
+        return WorkflowDefinition.objects.filter(id=definition.id)
+    rows = _own(organization_id=definition.organization_id, product_id=definition.product_id)
+    return rows.order_by("-version")
+
+
+def revision_list(*, definition_id: UUID) -> QuerySet[WorkflowDefinitionRevision]:
+    """Newest first. `changed_by_name`: the username, a service's id, `erased`, or who the program acts as."""
+    definition_get(definition_id=definition_id)
+    person = PersonReference.objects.filter(commitment=OuterRef("changed_by_ref")).values("user__username")[:1]
+    nobody = Case(When(changed_by_kind="person", then=Value("erased")), default=F("changed_by_kind"))
+    service = NullIf(F("changed_by_ref"), Value(""))
+    named = Case(When(changed_by_kind="service", then=service), default=Subquery(person))
+    rows = WorkflowDefinitionRevision.objects.filter(workflow_definition_id=definition_id)
+    return rows.annotate(changed_by_name=Coalesce(named, nobody)).order_by("-number")
+
+
+def document_at(*, definition: WorkflowDefinition, number: int) -> dict[str, Any] | None:
+    """The document after that revision, put together from the changes; None when there is no such revision."""
+    rows = list(definition.revisions.filter(number__lte=number).order_by("number"))
+    if not rows or rows[-1].number != number:
+        return None
+    document: dict[str, Any] = {}
+    for row in rows:
+        document = patched(document, row.diff["definition"])
+    return document
+
+
+def runs_going(*, definition: WorkflowDefinition) -> int:
+    """Instances that follow it and have not ended, counted up to COUNT_LIMIT."""
+    rows = WorkflowInstance.objects.filter(definition=definition).exclude(status__in=ENDED)
+    return rows.order_by()[:COUNT_LIMIT].count()
+
+
+def revision_latest(*, definition: WorkflowDefinition) -> int:
+    latest: int | None = definition.revisions.aggregate(latest=Max("number"))["latest"]
+    return latest or 0
+
+
+def contract_latest(*, organization_id: UUID, slug: str) -> Contract | None:
+    return Contract.objects.filter(organization_id=organization_id, slug=slug).order_by("-version").first()
+
+
+def contract_definition(*, contract: Contract) -> WorkflowDefinition | None:
+    """The definition that was published with this version of the contract."""
+    return WorkflowDefinition.objects.filter(contract=contract).first()
+
+
+def slug_was_published(*, organization_id: UUID | None, slug: str) -> bool:
+    return _own(organization_id=organization_id, slug=slug).exclude(contract=None).exists()
+
+
+def missing_areas(*, contract: Contract) -> tuple[AreaStatus, ...]:
+    return tuple(row for row in readiness_board(contract=contract) if row.status != APPROVED)
+
+
+def contract_standing(*, definition: WorkflowDefinition) -> ContractStanding | None:
+    if definition.contract is None:
+        return None
+    return ContractStanding(definition.contract, missing_areas(contract=definition.contract))
+
+
+def areas_named(rows: Sequence[AreaStatus]) -> list[str]:
+    return [row.area for row in rows]

@@ -1,0 +1,91 @@
+"""Drafts change, with a revision that says what and why. Everything else is immutable; archiving ends it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django_fsm import TransitionNotAllowed
+
+from governance.boundary.services import text_check
+from governance.violations.errors import RecordImmutable
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import WrongState
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.selectors import definition_lock, revision_latest
+from workflows.definitions.services.document import document_check, document_set, document_with
+from workflows.definitions.services.record import content_of, definition_record, slug_check
+from workflows.definitions.states import DefinitionStatus
+
+COLUMNS = ["definition", "slug", "name", "default_mode", "workflow_timeout_seconds", "updated_at"]
+
+
+@violations_recorded
+def definition_change(
+    *,
+    actor: Actor,
+    at: datetime,
+    definition_id: UUID,
+    document: Any = None,
+    slug: str | None = None,
+    reason: str = "",
+    seen_revision: int | None = None,
+    **settings: Any,
+) -> WorkflowDefinition:
+    """Drafts only. `seen_revision`: refused when somebody else has changed it since. `settings` as for a new one."""
+    text_check(text=reason, pointer="/reason")
+    with transaction.atomic():
+        definition = definition_lock(actor=actor, definition_id=definition_id)
+        _only_drafts(definition)
+        if seen_revision is not None and seen_revision != revision_latest(definition=definition):
+            raise WrongState("Somebody changed this draft meanwhile. Look at its history, then make your change again.")
+        before = content_of(definition)
+        if slug is not None and slug != definition.slug:
+            definition.slug = slug_check(
+                organization_id=definition.organization_id, product_id=definition.product_id, slug=slug
+            )
+        given = definition.definition if document is None else document
+        document_set(definition, document_check(document_with(given, settings) if isinstance(given, dict) else given))
+        if content_of(definition) != before:
+            definition.updated_at = at
+            definition.save(update_fields=COLUMNS)
+            definition_record(definition, "definition.changed", actor=actor, at=at, before=before, reason=reason)
+    return definition
+
+
+@violations_recorded
+def definition_archive(*, actor: Actor, at: datetime, definition_id: UUID, reason: str = "") -> WorkflowDefinition:
+    """New cases of its product find no definition any more. Running instances go on: they have their snapshot."""
+    text_check(text=reason, pointer="/reason")
+    with transaction.atomic():
+        definition = definition_lock(actor=actor, definition_id=definition_id)
+        archive(definition, actor=actor, at=at, reason=reason)
+    return definition
+
+
+def archive(
+    definition: WorkflowDefinition, *, actor: Actor, at: datetime, reason: str, facts: Mapping[str, Any] | None = None
+) -> None:
+    """In the caller's transaction, with the row locked."""
+    before = content_of(definition)
+    try:
+        definition.archive()
+    except TransitionNotAllowed as error:
+        raise WrongState(f"A definition that is {definition.status} cannot be archived.") from error
+    definition.updated_at = at
+    definition.save(update_fields=["status", "updated_at"])
+    definition_record(
+        definition, "definition.archived", actor=actor, at=at, before=before, reason=reason, **dict(facts or {})
+    )
+
+
+def _only_drafts(definition: WorkflowDefinition) -> None:
+    if definition.status != DefinitionStatus.DRAFT:
+        raise RecordImmutable(
+            "The definition has left its draft. Clone it, and change the clone.",
+            subject_type="definition",
+            subject_id=definition.id,
+            organization_id=definition.organization_id,
+        )

@@ -1,0 +1,201 @@
+"""The contract of a definition that is being published: its first one, or a new version of the one before.
+
+In the publisher's transaction. Whatever the owners have not approved as it is now stays closed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from governance.contracts.models import Contract
+from governance.contracts.rules.documents import AREAS
+from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
+from governance.contracts.selectors import contract_documents, readiness_board
+from governance.contracts.services.contracts import (
+    contract_change,
+    contract_create,
+    contract_new_version,
+    contract_open,
+    contract_retire,
+)
+from governance.contracts.states import AdapterName, ContractState, RiskTier
+from governance.policies.models import Policy
+from governance.policies.services import policy_create, policy_publish
+from governance.policies.states import PolicyState
+from governance.sql.send_lock import gate_shut
+from governance.tenancy.models import Organization
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.contract_terms import effect_of, retries_of, terms_of, with_retries
+from workflows.definitions.rules.document import Definition, read_definition
+from workflows.definitions.selectors import contract_definition, contract_latest, slug_was_published
+from workflows.kinds.registry import table
+
+POLICY = "workflows"
+POLICY_RULES = [
+    {
+        "id": "published-steps",
+        "description": "Steps of a published workflow pass; its contract was approved by the ten owners.",
+        "when": "true",
+        "verdict": "allow",
+    }
+]
+OWNER = "customer_clinician"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a publisher may choose; what is left out stays as in the contract before, or gets the default."""
+
+    policy_slug: str = ""
+    risk_tier: str = ""
+    review_owner: str = ""
+
+    def chosen(self) -> dict[str, str]:
+        asked = {"policy_slug": self.policy_slug, "risk_tier": self.risk_tier, "review_owner": self.review_owner}
+        return {name: value for name, value in asked.items() if value}
+
+
+def gate_before_publish(*, definition: WorkflowDefinition) -> None:
+    """Publishing may retire a contract that was never opened, and closing takes the gate before any row."""
+    latest = _latest(definition)
+    if latest is not None and latest.state == ContractState.DRAFT:
+        gate_shut()
+
+
+def contract_for(
+    *, definition: WorkflowDefinition, organization: Organization, terms: Terms, actor: Actor, at: datetime
+) -> Contract:
+    """A draft with the right terms; open when all ten areas are approved already."""
+    parsed = read_definition(definition.definition, definition_id=str(definition.id))
+    latest = _latest(definition)
+    _check_policy(organization, terms)
+    if latest is None:
+        contract = _first(definition, parsed, organization, terms, actor=actor, at=at)
+    else:
+        contract = _next(definition, parsed, latest, terms, actor=actor, at=at)
+    if all(row.status == APPROVED for row in readiness_board(contract=contract)):
+        return contract_open(actor=actor, at=at, contract_id=contract.id)
+    return contract
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What publishing would do to the contract. `missing`: areas that would wait for their owners; none: it opens."""
+
+    slug: str
+    version: int
+    missing: tuple[str, ...]
+    retires: Contract | None = None
+    refusal: str = ""
+
+
+def contract_preview(*, definition: WorkflowDefinition) -> Preview:
+    """Reads only, for a valid definition and without terms of the publisher's own."""
+    latest, areas = _latest(definition), tuple(area.name for area in AREAS)
+    if latest is None:
+        return Preview(definition.slug, 1, areas)
+    try:
+        _only_workflows(definition, latest)
+    except AlreadyExists as refusal:
+        return Preview(definition.slug, latest.version, (), refusal=refusal.detail)
+    before = contract_definition(contract=latest)
+    prepared = latest.state == ContractState.DRAFT and before is None
+    parsed = read_definition(definition.definition, definition_id=str(definition.id))
+    core, documents = changes_for(definition, parsed, latest, Terms(), before)
+    again = set(areas) if set(core) & set(CORE_FIELDS) and not prepared else set(documents)
+    missing = [row.area for row in readiness_board(contract=latest) if row.status != APPROVED or row.area in again]
+    retires = latest if latest.state == ContractState.DRAFT and not prepared else None
+    return Preview(definition.slug, latest.version + (not prepared), tuple(missing), retires)
+
+
+def _first(
+    definition: WorkflowDefinition,
+    parsed: Definition,
+    organization: Organization,
+    terms: Terms,
+    *,
+    actor: Actor,
+    at: datetime,
+) -> Contract:
+    core = {"risk_tier": RiskTier.MEDIUM.value, "review_owner": OWNER} | terms.chosen()
+    core.setdefault("policy_slug", POLICY)
+    if core["policy_slug"] == POLICY:
+        _default_policy(organization, actor=actor, at=at)
+    return contract_create(
+        actor=actor,
+        at=at,
+        organization=organization,
+        slug=definition.slug,
+        title=definition.name,
+        adapter=AdapterName.EVENT.value,
+        effect=effect_of(parsed, table()).value,
+        documents=terms_of(parsed, table()),
+        **core,
+    )
+
+
+def _next(
+    definition: WorkflowDefinition, parsed: Definition, latest: Contract, terms: Terms, *, actor: Actor, at: datetime
+) -> Contract:
+    """An unpublished draft was prepared for this and is taken as it is; else a new version of the latest."""
+    _only_workflows(definition, latest)
+    before = contract_definition(contract=latest)
+    draft = latest
+    if latest.state != ContractState.DRAFT or before is not None:
+        if latest.state == ContractState.DRAFT:  # its definition ends with this publication, and it was never open
+            contract_retire(actor=actor, at=at, contract_id=latest.id, reason_code="superseded")
+        draft = contract_new_version(actor=actor, at=at, contract_id=latest.id)
+    core, documents = changes_for(definition, parsed, draft, terms, before)
+    if core or documents:
+        draft = contract_change(actor=actor, at=at, contract_id=draft.id, core=core, documents=documents)
+    return draft
+
+
+def changes_for(
+    definition: WorkflowDefinition,
+    parsed: Definition,
+    contract: Contract,
+    terms: Terms,
+    before: WorkflowDefinition | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What differs from the contract before. A changed core or document needs its owners again."""
+    wanted = {"title": definition.name, "effect": effect_of(parsed, table()).value} | terms.chosen()
+    core = {name: value for name, value in wanted.items() if getattr(contract, name) != value}
+    asked_before = retries_of(read_definition(before.definition, definition_id="")) if before else 0
+    stored: Mapping[str, Any] = contract_documents(contract=contract)["retry_and_replay"]
+    # Once a definition asked for retries, "never" is what an operator chose, and stays.
+    opened = with_retries(dict(stored), retries_of(parsed) if asked_before == 0 else 0)
+    return core, {"retry_and_replay": opened} if opened != stored else {}
+
+
+def _latest(definition: WorkflowDefinition) -> Contract | None:
+    organization_id = definition.organization_id
+    return contract_latest(organization_id=organization_id, slug=definition.slug) if organization_id else None
+
+
+def _only_workflows(definition: WorkflowDefinition, latest: Contract) -> None:
+    """Approvals of a contract that stands for something else must not be carried over to a workflow."""
+    prepared = latest.state == ContractState.DRAFT
+    ours = prepared or slug_was_published(organization_id=definition.organization_id, slug=definition.slug)
+    if latest.adapter != AdapterName.EVENT or not ours:
+        raise AlreadyExists("This slug names a contract that is no workflow's. Give the definition another slug.")
+
+
+def _check_policy(organization: Organization, terms: Terms) -> None:
+    if not terms.policy_slug:
+        return
+    active = Policy.objects.filter(organization=organization, slug=terms.policy_slug, state=PolicyState.ACTIVE)
+    if not active.exists():
+        raise InvalidInput(errors=[FieldError("/policy_slug", "has no active version; every step would be denied")])
+
+
+def _default_policy(organization: Organization, *, actor: Actor, at: datetime) -> None:
+    """Made once. One that somebody archived stays archived."""
+    if not Policy.objects.filter(organization=organization, slug=POLICY).exists():
+        policy = policy_create(
+            actor=actor, at=at, organization=organization, slug=POLICY, title="Workflow steps", rules=POLICY_RULES
+        )
+        policy_publish(actor=actor, at=at, policy_id=policy.id)

@@ -1,0 +1,83 @@
+"""Publishing: the definition is judged, takes the place of the active one, and gets its contract. One transaction."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from governance.boundary.services import text_check
+from governance.contracts.models import Contract
+from governance.contracts.rules.readiness import AreaStatus
+from governance.enforcement.services import snapshot_store
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import WrongState
+from workflows.definitions.errors import DefinitionInvalid
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.selectors import (
+    definition_active,
+    definition_get,
+    definition_lock,
+    missing_areas,
+    organization_lock,
+)
+from workflows.definitions.services.change import archive
+from workflows.definitions.services.contract import Terms, contract_for, gate_before_publish
+from workflows.definitions.services.document import as_errors, document_findings, snapshot_document
+from workflows.definitions.services.record import content_of, definition_record
+from workflows.definitions.states import DefinitionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`missing`: the contract's areas that wait for their owners; none of them: it is open."""
+
+    definition: WorkflowDefinition
+    contract: Contract
+    missing: tuple[AreaStatus, ...]
+    archived: WorkflowDefinition | None
+
+
+@violations_recorded
+def definition_publish(
+    *, actor: Actor, at: datetime, definition_id: UUID, terms: Terms | None = None, reason: str = ""
+) -> Published:
+    """Order of locks: gate, organization, definitions, contract. Two publications of a product follow each other."""
+    text_check(text=reason, pointer="/reason")
+    with transaction.atomic():
+        gate_before_publish(definition=definition_get(definition_id=definition_id))
+        definition = definition_lock(actor=actor, definition_id=definition_id)
+        if definition.status != DefinitionStatus.DRAFT:
+            raise WrongState(f"A definition that is {definition.status} cannot be published.")
+        findings = document_findings(organization_id=definition.organization_id, document=definition.definition)
+        if findings:
+            raise DefinitionInvalid(errors=as_errors(findings))
+        replaced = _make_room(definition, actor=actor, at=at)
+        organization = organization_lock(actor=actor, organization_id=definition.organization_id)
+        contract = contract_for(
+            definition=definition, organization=organization, terms=terms or Terms(), actor=actor, at=at
+        )
+        _activate(definition, contract, actor=actor, at=at, reason=reason)
+        return Published(definition, contract, missing_areas(contract=contract), replaced)
+
+
+def _make_room(definition: WorkflowDefinition, *, actor: Actor, at: datetime) -> WorkflowDefinition | None:
+    """One active definition per organization and product. Its instances go on under their own contract."""
+    active = definition_active(organization_id=definition.organization_id, product_id=definition.product_id)
+    if active is not None:
+        active = definition_lock(actor=actor, definition_id=active.id)
+        archive(active, actor=actor, at=at, reason="", facts={"replaced_by": str(definition.id)})
+    return active
+
+
+def _activate(definition: WorkflowDefinition, contract: Contract, *, actor: Actor, at: datetime, reason: str) -> None:
+    before = content_of(definition)
+    document = snapshot_document(definition.definition)
+    definition.snapshot_sha256 = snapshot_store(kind="definition", document=document, at=at)
+    definition.contract = contract
+    definition.published_at = definition.updated_at = at
+    definition.publish()
+    definition.save(update_fields=["status", "contract", "snapshot_sha256", "published_at", "updated_at"])
+    facts = {"contract": str(contract.id), "contract_version": contract.version, "contract_state": contract.state}
+    definition_record(definition, "definition.published", actor=actor, at=at, before=before, reason=reason, **facts)

@@ -1,0 +1,19 @@
+"""States and moves of definitions, instances and steps, as data: models, triggers, engine and tests read the same."""
+
+from enum import StrEnum
+
+
+class DefinitionStatus(StrEnum):
+    DRAFT = "draft"
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+DEFINITION_MOVES: frozenset[tuple[str, str]] = frozenset(
+    {("draft", "active"), ("active", "archived"), ("draft", "archived")}
+)
+
+
+class Mode(StrEnum):
+    ACTIVE = "active"
+    CLIENT_DRIVEN = "client_driven"

@@ -1,0 +1,213 @@
+"""The streams in Valkey: one for each event type, read by consumer groups. The wire only; it decides nothing.
+
+Every call may raise RedisError: whoever calls waits and comes back, or fails closed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import redis
+import structlog
+from prometheus_client import Counter
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+from redis.retry import Retry
+
+from attempts.execution.adapters.event import STREAM
+from governance.outside.configured import valkey_url
+from workflows.events.rules.catalogue import event_types
+
+log = structlog.get_logger("holdpoint.streams")
+EXPIRED = Counter("holdpoint_stream_expired_total", "Messages that were trimmed before anybody finished with them.")
+GROUP = "holdpoint"
+DATA, KEY, SIGNATURE = "data", "key", "signature"
+# Whoever wakes up after so long has nothing in hand; a consumer at work is never silent for more than seconds.
+FORGOTTEN_MS = 24 * 3600 * 1000
+# In one step, because a consumer that is deleted takes what it has in hand with it.
+FORGET = """
+local gone = 0
+for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+    local facts = {}
+    for i = 1, #one, 2 do facts[one[i]] = one[i + 1] end
+    if facts['pending'] == 0 and facts['idle'] > tonumber(ARGV[2]) then
+        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], facts['name'])
+        gone = gone + 1
+    end
+end
+return gone
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One delivery of a stream's entry. `deliveries` counts this one."""
+
+    event_type: str
+    entry_id: str
+    fields: Mapping[str, str]
+    deliveries: int = 1
+
+    @property
+    def data(self) -> bytes:
+        """The exact bytes, whatever they are."""
+        return self.fields.get(DATA, "").encode("utf-8", "surrogateescape")
+
+    @property
+    def written_at(self) -> float:
+        """By Valkey's clock, which makes the ids."""
+        return int(self.entry_id.partition("-")[0]) / 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a group is. `lag` is None when Valkey cannot tell, because entries in between were deleted."""
+
+    event_type: str
+    group: str
+    lag: int | None
+    pending: int
+    consumers: int
+
+
+@cache
+def message_client() -> "redis.Redis":
+    """Without silent repetition of commands, and for bytes that are no text: those come back as they went in."""
+    return redis.Redis.from_url(
+        valkey_url(),
+        socket_timeout=5,
+        socket_connect_timeout=2,
+        decode_responses=True,
+        encoding_errors="surrogateescape",
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def stream_of(event_type: str) -> str:
+    return STREAM + event_type
+
+
+def inbound_types() -> list[str]:
+    """What modules send; each has its stream."""
+    return sorted({one.name for one in event_types() if one.direction == "in"})
+
+
+class Inbox:
+    """The inbound streams, as one consumer of our group sees them."""
+
+    def __init__(self, *, consumer: str, claim_after_ms: int) -> None:
+        self.types = inbound_types()
+        self.names = {stream_of(name): name for name in self.types}
+        self.consumer = consumer
+        self.claim_after_ms = claim_after_ms
+
+    @property
+    def client(self) -> Any:
+        return message_client()
+
+    def prepare(self) -> None:
+        """From the beginning: what was sent before anybody listened, or before Valkey lost the group, is read too."""
+        for stream in self.names:
+            try:
+                self.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
+            except ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise
+
+    def read(self, *, count: int, block_ms: int) -> list[Message]:
+        """New ones, oldest first within each stream."""
+        found = self.client.xreadgroup(
+            GROUP, self.consumer, dict.fromkeys(self.names, ">"), count=count, block=block_ms
+        )
+        return [Message(self.names[stream], id_, fields) for stream, rows in found or () for id_, fields in rows]
+
+    def claim(self) -> Iterator[Message]:
+        """What somebody took and did not finish in time. One by one, so that of those which were read together only
+        the one that kills its consumer is counted up."""
+        for stream in self._with_pending():
+            cursor = "0-0"
+            while True:
+                cursor, found, deleted = self.client.xautoclaim(
+                    stream, GROUP, self.consumer, min_idle_time=self.claim_after_ms, start_id=cursor, count=1
+                )
+                for id_, fields in found:
+                    times = self.client.xpending_range(stream, GROUP, id_, id_, 1)
+                    yield Message(self.names[stream], id_, fields, times[0]["times_delivered"] if times else 1)
+                if deleted:  # read, never finished, and now older than streams are kept
+                    log.error("messages_expired", event_type=self.names[stream], entries=len(deleted))
+                    EXPIRED.inc(len(deleted))
+                if cursor == "0-0":
+                    break
+
+    def _with_pending(self) -> list[str]:
+        pipe = self.client.pipeline(transaction=False)
+        for stream in self.names:
+            pipe.xpending(stream, GROUP)
+        return [stream for stream, summary in zip(self.names, pipe.execute(), strict=True) if summary["pending"]]
+
+    def acknowledge(self, message: Message) -> None:
+        self.client.xack(stream_of(message.event_type), GROUP, message.entry_id)
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Read and not begun: to be claimed at once, and not counted as a delivery."""
+        for one in messages:
+            self.client.xclaim(
+                stream_of(one.event_type),
+                GROUP,
+                self.consumer,
+                min_idle_time=0,
+                message_ids=[one.entry_id],
+                idle=self.claim_after_ms,
+                justid=True,
+            )
+
+
+def message_read(*, event_type: str, entry_id: str) -> Message | None:
+    """An entry that is still in its stream."""
+    client: Any = message_client()
+    found = client.xrange(stream_of(event_type), min=entry_id, max=entry_id, count=1)
+    return Message(event_type, entry_id, found[0][1]) if found else None
+
+
+def group_standings() -> list[Standing]:
+    """Of every group of every stream of the catalogue; in one round trip, and nothing of streams that do not exist."""
+    names = sorted({one.name for one in event_types()})
+    pipe: Any = message_client().pipeline(transaction=False)
+    for name in names:
+        pipe.xinfo_groups(stream_of(name))
+    found: list[Standing] = []
+    for name, answer in zip(names, pipe.execute(raise_on_error=False), strict=True):
+        if isinstance(answer, ResponseError):  # no such stream yet
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        found += [Standing(name, one["name"], one["lag"], one["pending"], one["consumers"]) for one in answer]
+    return found
+
+
+def consumer_idle_ms() -> int | None:
+    """How long ago any consumer of ours last asked for something; None when there never was one."""
+    pipe: Any = message_client().pipeline(transaction=False)
+    for name in inbound_types():
+        pipe.xinfo_consumers(stream_of(name), GROUP)
+    answers = [one for one in pipe.execute(raise_on_error=False) if isinstance(one, list)]
+    return min((consumer["idle"] for one in answers for consumer in one), default=None)
+
+
+def streams_tidy(*, max_age_ms: int) -> int:
+    """How many entries were older, by Valkey's own clock, and were removed, read or not. Our group forgets consumers
+    that are long gone."""
+    client: Any = message_client()
+    seconds, micros = client.time()
+    oldest = seconds * 1000 + micros // 1000 - max_age_ms
+    removed = 0
+    for stream in client.scan_iter(match=STREAM + "*", count=1000, _type="stream"):
+        while part := client.xtrim(stream, minid=oldest, approximate=True):
+            removed += part
+        removed += client.xtrim(stream, minid=oldest, approximate=False)
+    for name in inbound_types():
+        with suppress(ResponseError):  # nobody has read it yet
+            client.eval(FORGET, 1, stream_of(name), GROUP, FORGOTTEN_MS)
+    return removed

@@ -1,0 +1,116 @@
+"""One consumer of the inbound streams: reads, takes in, acknowledges. As many as wanted may run; each message is one's.
+
+Nothing here must survive a kill: a message that was not acknowledged is claimed by another consumer, and an event that
+was taken in before is known by its event_id.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+from django.db import Error, InterfaceError, OperationalError, connection
+from redis.exceptions import RedisError
+
+from workflows.events.adapters.streams import Inbox, Message
+from workflows.events.services.messages import Fate, message_take
+from workflows.runs.services.metrics import MESSAGE_SECONDS, MESSAGES
+
+log = structlog.get_logger("holdpoint.consumer")
+BATCH, BLOCK_MS = 20, 500
+FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
+
+
+def backoff(tries: int) -> float:
+    return float(min(FIRST_WAIT * 2 ** min(tries, 10), LONGEST_WAIT))
+
+
+class EventConsumer:
+    def __init__(self, *, inbox: Inbox, now: Callable[[], datetime], region: str, stop: threading.Event) -> None:
+        self.inbox = inbox
+        self.now = now
+        self.region = region
+        self.stop = stop
+        self.taken = 0
+        self._failures = 0
+        self._claim_at = 0.0
+
+    def run(self) -> None:
+        """Until `stop`. A server that is away costs a wait, never the process."""
+        while not self.stop.is_set():
+            try:
+                self.inbox.prepare()
+                while not self.stop.is_set():
+                    self.round()
+                    self._failures = 0
+            except RedisError as error:
+                if self._failures == 0:
+                    log.warning("streams_away", error=type(error).__name__)
+                self.stop.wait(backoff(self._failures))
+                self._failures += 1
+
+    def round(self, *, block_ms: int = BLOCK_MS) -> None:
+        if time.monotonic() >= self._claim_at:
+            self._claim()
+        messages = self.inbox.read(count=BATCH, block_ms=block_ms)
+        for number, message in enumerate(messages):
+            if self.stop.is_set():
+                self.inbox.give_back(messages[number:])
+                return
+            self._handle(message)
+
+    def _claim(self) -> None:
+        for message in self.inbox.claim():
+            self._handle(message)
+            if self.stop.is_set():
+                return
+        self._claim_at = time.monotonic() + self.inbox.claim_after_ms / 2000
+
+    def _handle(self, message: Message) -> None:
+        """With the database away it stays in hand. With an error of its own it stays with the group, is claimed later,
+        and is parked when that has happened too often; a lost connection or a deadlock gets one more try at once."""
+        tries, again = 0, True
+        while True:
+            try:
+                fate = message_take(message=message, at=self.now(), region=self.region)
+            except (OperationalError, InterfaceError) as error:
+                if database_answers():
+                    if not again:
+                        return self._left(message, error)
+                    again = False
+                    continue
+                if tries == 0:
+                    log.warning("database_away", error=type(error).__name__)
+                if self.stop.wait(backoff(tries)):
+                    return self.inbox.give_back([message])
+                tries += 1
+            except Exception as error:
+                return self._left(message, error)
+            else:
+                return self._done(message, fate)
+
+    def _done(self, message: Message, fate: Fate) -> None:
+        self.inbox.acknowledge(message)
+        self.taken += 1
+        MESSAGES.labels(message.event_type, fate.value).inc()
+        MESSAGE_SECONDS.observe(max(0.0, self.now().timestamp() - message.written_at))
+        if fate is Fate.PARKED:
+            log.warning("message_parked", event_type=message.event_type, entry_id=message.entry_id)
+
+    @staticmethod
+    def _left(message: Message, error: Exception) -> None:
+        MESSAGES.labels(message.event_type, "failed").inc()
+        log.error("message_failed", event_type=message.event_type, entry_id=message.entry_id, exc_info=error)
+
+
+def database_answers() -> bool:
+    """On a new connection: the old one may be the whole trouble."""
+    connection.close()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error:
+        connection.close()
+        return False
+    return True

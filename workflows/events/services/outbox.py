@@ -1,0 +1,172 @@
+"""From the outbox to the streams: oldest first, in order within an instance, the same event_id on every delivery."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from redis.exceptions import RedisError, ResponseError
+
+from attempts.execution.adapters.event import RETRYABLE_ANSWERS, STREAM, answer_code, stream_client
+from governance.boundary.services import note_create
+from governance.ledger.services import ledger_append
+from governance.outside.wake_up import heard, ring_once
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import NotFound, WrongState
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require
+from workflows.events.models import OutboxEvent
+from workflows.events.states import OutboxStatus
+
+log = structlog.get_logger("holdpoint.outbox")
+TASK = "workflows.tasks.outbox_relay"
+BATCH = 200
+AWAY_WAIT = timedelta(seconds=2)  # the tick's own pace: nothing waits longer than that once the stream is back
+LONGEST_WAIT = 60
+MOST_REFUSALS = 8
+# Answers that are about the server and not about the event: whatever is sent now, it would say the same.
+SERVERS_OWN = (*RETRYABLE_ANSWERS, "MISCONF", "NOAUTH", "WRONGPASS", "NOREPLICAS")
+# Due ones whose instance has no older one that is unsent. A row that another relay is busy with is passed over, and
+# with it everything behind it in the same instance; behind a parked one, all wait for a person.
+DUE = """
+SELECT o.id FROM workflows_outboxevent o
+WHERE o.status = 'pending' AND o.next_try_at <= statement_timestamp()
+  AND NOT EXISTS (
+    SELECT 1 FROM workflows_outboxevent earlier
+    WHERE earlier.instance_id = o.instance_id AND earlier.status IN ('pending', 'parked') AND earlier.number < o.number)
+ORDER BY o.next_try_at, o.id LIMIT %s
+FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+Listener = Callable[[Sequence[OutboxEvent], datetime], None]
+_listeners: list[Listener] = []
+
+
+def on_published(listener: Listener) -> Listener:
+    """Called with the rows that the stream has confirmed, in the relay's transaction, before they are marked as sent.
+
+    What it writes is there exactly once per event; what it raises undoes the mark, so that the batch is published
+    again. It must be quick and may talk to the database only.
+    """
+    if listener not in _listeners:
+        _listeners.append(listener)
+    return listener
+
+
+def relay_ring() -> None:
+    """After the commit, once per transaction."""
+    ring_once(TASK)
+
+
+def outbox_relay(*, at: datetime) -> int:
+    """How many were published. Several relays may run: each row is one relay's."""
+    heard(TASK)
+    total = 0
+    while True:
+        with transaction.atomic():
+            rows = _take()
+            if not rows:
+                return total
+            answers = _publish(rows)
+            sent = [row for row in rows if not isinstance(answers[row.id], Exception)]
+            _tell(sent, at)
+            _mark(rows, answers, at)
+        total += len(sent)
+        if not sent:
+            return total
+
+
+def _take() -> list[OutboxEvent]:
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [BATCH])
+        ids = [row[0] for row in cursor.fetchall()]
+    return list(OutboxEvent.objects.filter(id__in=ids).order_by("id")) if ids else []
+
+
+def _publish(rows: list[OutboxEvent]) -> dict[UUID, Any]:
+    """The stream's answer for each, in one round trip. Whatever was not confirmed is published again later, under the
+    same event_id."""
+    try:
+        pipe = stream_client().pipeline(transaction=False)
+        for row in rows:
+            data = json.dumps(row.envelope, separators=(",", ":"))
+            pipe.xadd(STREAM + row.event_type, {"event_id": str(row.id), "data": data})
+        answers = pipe.execute(raise_on_error=False)
+    except RedisError as error:
+        log.warning("outbox_unpublished", rows=len(rows), error=type(error).__name__)
+        return {row.id: error for row in rows}
+    return {row.id: answer for row, answer in zip(rows, answers, strict=True)}
+
+
+def _tell(rows: list[OutboxEvent], at: datetime) -> None:
+    if rows:
+        for listener in _listeners:
+            listener(rows, at)
+
+
+def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any], at: datetime) -> None:
+    """Waiting times are counted from now and not from `at`, which may be long ago when there was much to publish."""
+    refused = [row for row in rows if _refuses(answers[row.id])]
+    away = {id_ for id_, answer in answers.items() if isinstance(answer, Exception)} - {row.id for row in refused}
+    sent = answers.keys() - away - {row.id for row in refused}
+    OutboxEvent.objects.filter(id__in=sent).update(status=OutboxStatus.SENT, sent_at=at)
+    OutboxEvent.objects.filter(id__in=away).update(
+        tries=F("tries") + 1, next_try_at=Now() + AWAY_WAIT, last_error="not confirmed by the stream"
+    )
+    for row in refused:
+        _refused(row, answers[row.id])
+
+
+def _refuses(answer: Any) -> bool:
+    return isinstance(answer, ResponseError) and answer_code(answer) not in SERVERS_OWN
+
+
+def _refused(row: OutboxEvent, answer: ResponseError) -> None:
+    """The stream takes others and not this one: after some tries a person looks. Only the answer's first word is kept:
+    the rest may repeat what was sent."""
+    refusals, word = row.refusals + 1, answer_code(answer)[:40]
+    parked = refusals >= MOST_REFUSALS
+    OutboxEvent.objects.filter(id=row.id).update(
+        tries=row.tries + 1,
+        refusals=refusals,
+        status=OutboxStatus.PARKED if parked else OutboxStatus.PENDING,
+        next_try_at=Now() + timedelta(seconds=min(2**refusals, LONGEST_WAIT)),
+        last_error=f"refused by the stream: {word}",
+    )
+    if parked:
+        log.error("outbox_parked", event_id=str(row.id), event_type=row.event_type, error=word)
+
+
+@violations_recorded
+def outbox_redrive(*, event_id: UUID, reason_code: str, note: str, actor: Actor, at: datetime) -> OutboxEvent:
+    with transaction.atomic():
+        row = OutboxEvent.objects.select_for_update(no_key=True).filter(id=event_id).first()
+        if row is None or not actor.may_act_in(row.organization_id):
+            raise NotFound
+        reason_code_require(organization_id=row.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
+        if row.status != OutboxStatus.PARKED:
+            raise WrongState(f"The event is {row.status}; only parked ones are published again.")
+        if not row.envelope:
+            raise WrongState("What it said was erased with its run; there is nothing to publish.")
+        kept = note_create(organization_id=row.organization_id, text=note)
+        row.status, row.refusals, row.next_try_at = OutboxStatus.PENDING, 0, at
+        row.save(update_fields=["status", "refusals", "next_try_at"])
+        ledger_append(
+            action="workflow.outgoing_redriven",
+            organization_id=row.organization_id,
+            subject_type="outbox_event",
+            subject_id=row.id,
+            actor=actor,
+            at=at,
+            reason_code=reason_code,
+            payload={"event": row.event_type, "tries": row.tries}
+            | ({"note": str(kept.id), "note_sha256": kept.sha256} if kept else {}),
+        )
+        relay_ring()
+    return row

@@ -1,0 +1,152 @@
+"""Events from modules: taken in once, matched to their run, and kept whatever they turn out to be."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from governance.enforcement.models import snapshot_load
+from governance.violations.errors import CrossTenant
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import FieldError
+from workflows.definitions.states import Mode
+from workflows.engine.inputs import Reported
+from workflows.events.errors import EventInvalid
+from workflows.events.models import WorkflowEvent
+from workflows.events.rules.catalogue import event_type
+from workflows.events.rules.envelope import payload_problems, shape_problems, storable
+from workflows.events.services.keep import correlation_of, event_keep
+from workflows.kinds.checking import Problem
+from workflows.kinds.registry import kind
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.locked import held_by_event
+from workflows.runs.services.advance import instance_advance
+from workflows.runs.services.logged_input import TRIGGER, Happening
+from workflows.runs.services.start import instance_start
+from workflows.runs.states import STEP_OPEN, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    event: WorkflowEvent
+    duplicate: bool = False
+
+
+@violations_recorded
+def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> Received:
+    """Taken in and acted upon, in one transaction. The same event_id again changes nothing."""
+    problems = shape_problems(envelope)
+    if not problems:
+        known = event_type(envelope["event_type"], envelope["schema_version"])
+        if known is not None and known.direction != "in":
+            problems = [Problem("/event_type", "is emitted by Holdpoint itself; modules do not send it", "direction")]
+    if problems:
+        raise _invalid(problems)
+    organization_id = UUID(envelope["org_id"])
+    if not actor.may_act_in(organization_id):
+        raise CrossTenant(subject_type="organization", subject_id=organization_id)
+    try:
+        with transaction.atomic():
+            return _take_in(envelope, organization_id, actor, at, region)
+    except IntegrityError:  # the same event, or another one about the same new case, came at the same moment and won
+        with transaction.atomic():
+            return _take_in(envelope, organization_id, actor, at, region)
+
+
+def _take_in(envelope: dict[str, Any], organization_id: UUID, actor: Actor, at: datetime, region: str) -> Received:
+    event = event_apply(envelope=envelope, actor=actor, at=at, region=region)
+    if event is not None:
+        return Received(event)
+    known = WorkflowEvent.objects.get(organization_id=organization_id, event_id=UUID(envelope["event_id"]))
+    return Received(known, duplicate=True)
+
+
+def event_apply(
+    *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
+) -> WorkflowEvent | None:
+    """In the caller's transaction. `redrives` is the unmatched event that a person drives again, which has no
+    event_id of its own any more. None: an event with this event_id was taken in before, and nothing was done."""
+    problems = _payload_problems(envelope)
+    if envelope["event_type"] == TRIGGER:
+        if problems:
+            _known_or_refuse(envelope, problems)
+            return None
+        return instance_start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
+    correlation = correlation_of(envelope)
+    found = held_by_event(
+        organization_id=UUID(envelope["org_id"]),
+        case_id=UUID(envelope["case_id"]),
+        correlation_id=correlation,
+        event_id=None if redrives else UUID(envelope["event_id"]),
+    )
+    if found.known:
+        return None
+    instance = found.instance
+    if problems and (instance is None or not _awaited(instance, envelope["event_type"], correlation)):
+        raise _invalid(problems)
+    if instance is None:
+        return event_keep(envelope=storable(envelope), at=at, redrives=redrives)
+    happening = _happening(instance, envelope, correlation, fits=not problems, at=at, redrives=redrives)
+    return instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region).event
+
+
+def _known_or_refuse(envelope: dict[str, Any], problems: list[Problem]) -> None:
+    """Whatever it says now: what was taken in before has its answer already."""
+    if not WorkflowEvent.objects.filter(organization_id=envelope["org_id"], event_id=envelope["event_id"]).exists():
+        raise _invalid(problems)
+
+
+def _happening(
+    instance: WorkflowInstance,
+    envelope: dict[str, Any],
+    correlation: UUID | None,
+    *,
+    fits: bool,
+    at: datetime,
+    redrives: UUID | None,
+) -> Happening:
+    """A payload that does not fit its schema is not kept: only that it came."""
+    kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
+    allowed = retries_allowed(instance)
+    return Happening(
+        input=Reported(at, envelope["event_type"], correlation, kept.get("payload"), allowed),
+        event_type=envelope["event_type"],
+        source="module",
+        envelope=kept,
+        event_id=None if redrives else UUID(envelope["event_id"]),
+        correlation_id=correlation,
+        facts={} if allowed else {"retries_allowed": False},
+        redrives=redrives,
+    )
+
+
+def retries_allowed(instance: WorkflowInstance) -> bool:
+    """A contract may tighten what the definition asks for, never loosen it."""
+    contract = instance.contract
+    if contract is None or not contract.snapshot_sha256:
+        return False
+    documents = snapshot_load(contract.snapshot_sha256)["documents"]
+    return bool(documents["retry_and_replay"]["automatic_retries"] != "never")
+
+
+def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
+    """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
+    current = next((step for step in instance.held_steps or () if step.status in STEP_OPEN), None)
+    awaited = kind(current.step_kind) if current else None
+    if current is None or awaited is None:
+        return False
+    names = {event.name for event in (awaited.completion, awaited.failure) if event}
+    asked = current.id == correlation and current.status == StepStatus.IN_PROGRESS
+    return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
+
+
+def _payload_problems(envelope: dict[str, Any]) -> list[Problem]:
+    known = event_type(envelope["event_type"], envelope["schema_version"])
+    return payload_problems(known, envelope["payload"]) if known else []
+
+
+def _invalid(problems: list[Problem]) -> EventInvalid:
+    return EventInvalid(errors=[FieldError(one.pointer, one.message, rule=one.rule) for one in problems])

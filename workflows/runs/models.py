@@ -1,0 +1,259 @@
+"""One run of a definition for one case, and its steps: a row per try."""
+
+from typing import TYPE_CHECKING
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models import Q
+
+from governance.boundary.models import Note
+from governance.contracts.models import Contract
+from governance.sql.guards import AppendOnlyModel
+from governance.tenancy.models import Organization, Product
+from reasoncodes.base.ids import uuid7
+from reasoncodes.base.tenancy import TenantManager
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.states import Mode
+from workflows.runs.states import ENDED, InstanceStatus, InterventionAction, StepStatus
+
+if TYPE_CHECKING:  # a row is not made of what reads it
+    from governance.enforcement.selectors.arrival import OwnArrival
+
+GOING = [status.value for status in InstanceStatus if status not in ENDED and status != InstanceStatus.HALTED]
+
+
+class WorkflowInstance(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    product = models.ForeignKey(Product, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    case_id = models.UUIDField()
+    definition = models.ForeignKey(WorkflowDefinition, on_delete=models.PROTECT, related_name="+", db_index=False)
+    contract = models.ForeignKey(Contract, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    definition_sha256 = models.CharField(max_length=64, help_text="The frozen copy that this run follows.")
+    mode = models.CharField(max_length=16)
+    status = models.CharField(max_length=16, default=InstanceStatus.QUEUED.value, db_column="state")
+    halt_reason = models.CharField(max_length=64, blank=True)
+    halt_step_id = models.CharField(max_length=64, blank=True)
+    resume_step_id = models.CharField(max_length=64, blank=True)
+    cancelled_reason = models.CharField(max_length=64, blank=True)
+    superseded_by = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    context = models.JSONField(default=dict)
+    early = models.JSONField(default=dict, help_text="Client-driven: completions that came before their turn.")
+    events = models.PositiveIntegerField(default=0, help_text="Inputs so far; the next one's number is one more.")
+    emitted = models.PositiveIntegerField(default=0, help_text="Outgoing events so far.")
+    writes = models.PositiveIntegerField(default=0, help_text="Governed requests sent so far.")
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+    retention_until = models.DateTimeField(
+        null=True, help_text="Stamped at the start by the regional profile; empty: unknown, so kept."
+    )
+    erased_at = models.DateTimeField(null=True)
+
+    # Its steps as they were read with its lock, for the advance that follows.
+    held_steps: "list[WorkflowStep] | None" = None
+    # Its contract's door as it was read with the lock, behind the gate: open or not until the transaction ends.
+    held_arrival: "OwnArrival | None" = None
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "run"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["organization", "case_id"],
+                condition=Q(superseded_by=None),
+                name="instance_one_per_case",
+            ),
+            models.CheckConstraint(condition=Q(status__in=list(InstanceStatus)), name="instance_known_status"),
+            models.CheckConstraint(condition=Q(mode__in=list(Mode)), name="instance_known_mode"),
+            models.CheckConstraint(condition=~Q(status="halted") | ~Q(halt_reason=""), name="instance_halt_has_reason"),
+        ]
+        indexes = [
+            models.Index(fields=["organization", "id"], name="instance_by_organization"),
+            BrinIndex(fields=["retention_until"], name="instance_retention"),
+            models.Index(fields=["organization", "status", "id"], name="instance_by_status"),
+            models.Index(fields=["deadline_at"], condition=Q(status__in=GOING), name="instance_deadline"),
+            models.Index(fields=["organization", "id"], condition=Q(status="queued"), name="instance_queue"),
+            models.Index(
+                fields=["organization", "case_id"], condition=Q(superseded_by__isnull=False), name="instance_superseded"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"case {self.case_id}"
+
+
+class WorkflowStep(models.Model):
+    """The id is the correlation id of its request."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    instance = models.ForeignKey(WorkflowInstance, on_delete=models.PROTECT, related_name="steps", db_index=False)
+    number = models.PositiveIntegerField(help_text="Order within the instance.")
+    step_id = models.CharField(max_length=64)
+    step_kind = models.CharField(max_length=64)
+    status = models.CharField(max_length=16, db_column="state")
+    attempt = models.PositiveIntegerField()
+    retries = models.PositiveIntegerField(default=0)
+    outcome = models.CharField(max_length=64, blank=True)
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    timeout_at = models.DateTimeField(null=True)
+    next_eligible_at = models.DateTimeField(null=True)
+    input = models.JSONField(null=True)
+    output = models.JSONField(null=True)
+    error = models.JSONField(null=True)
+    governed_attempt = models.UUIDField(null=True, help_text="The attempt through which its request passed.")
+
+    objects = TenantManager(path="instance__organization_id")
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "number"], name="step_number_once"),
+            models.CheckConstraint(condition=Q(status__in=list(StepStatus)), name="step_known_status"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["timeout_at"],
+                condition=Q(status__in=["in_progress", "waiting_approval"], timeout_at__isnull=False),
+                name="step_timeout",
+            ),
+            models.Index(
+                fields=["next_eligible_at"],
+                condition=Q(status="pending", next_eligible_at__isnull=False),
+                name="step_retry_due",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.step_id} {self.attempt}"
+
+    @property
+    def correlation_id(self) -> str:
+        return str(self.id)
+
+
+class WorkflowInstanceCurrentStep(models.Model):
+    """What is under way: a view of the open steps. Nothing to keep in step, and no write for it."""
+
+    step_row = models.OneToOneField(
+        WorkflowStep, primary_key=True, on_delete=models.DO_NOTHING, related_name="+", db_column="step_row_id"
+    )
+    instance = models.ForeignKey(WorkflowInstance, on_delete=models.DO_NOTHING, related_name="current_steps")
+    step_id = models.CharField(max_length=64)
+
+    objects = TenantManager(path="instance__organization_id")
+
+    class Meta:
+        managed = False
+        db_table = "workflows_currentstep"
+
+    def __str__(self) -> str:
+        return self.step_id
+
+
+class BulkIntervention(models.Model):
+    """One order for many instances; worked off in the background, item by item."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    action = models.CharField(max_length=12)
+    reason_code = models.CharField(max_length=64)
+    note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    ordered_by = models.UUIDField()
+    actor_kind = models.CharField(max_length=8)
+    created_at = models.DateTimeField()
+    resume_at = models.DateTimeField(help_text="When the tick takes it up, should whoever works on it have died.")
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(action__in=list(InterventionAction)), name="bulk_known_action"),
+        ]
+        indexes = [models.Index(fields=["resume_at"], condition=Q(finished_at=None), name="bulk_unfinished")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.id}"
+
+
+class BulkItem(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    bulk = models.ForeignKey(BulkIntervention, on_delete=models.PROTECT, related_name="items", db_index=False)
+    instance = models.ForeignKey(WorkflowInstance, on_delete=models.PROTECT, related_name="+", db_index=False)
+    status = models.CharField(max_length=8, default="waiting")
+    problem = models.CharField(max_length=80, blank=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantManager(path="bulk__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["bulk", "instance"], name="bulk_item_once"),
+            models.CheckConstraint(condition=Q(status__in=["waiting", "done", "refused"]), name="bulk_item_status"),
+        ]
+        indexes = [models.Index(fields=["bulk", "id"], condition=Q(status="waiting"), name="bulk_item_waiting")]
+
+    def __str__(self) -> str:
+        return self.status
+
+
+class WorkflowIntervention(AppendOnlyModel):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    instance = models.ForeignKey(
+        WorkflowInstance, on_delete=models.PROTECT, related_name="interventions", db_index=False
+    )
+    action = models.CharField(max_length=12)
+    actor_kind = models.CharField(max_length=8)
+    actor_ref = models.CharField(max_length=64, blank=True)
+    reason_code = models.CharField(max_length=64)
+    note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    bulk = models.ForeignKey(BulkIntervention, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    before_state = models.JSONField()
+    after_state = models.JSONField()
+    created_at = models.DateTimeField()
+
+    objects = TenantManager(path="instance__organization_id")
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(action__in=list(InterventionAction)), name="intervention_known_action"),
+            models.CheckConstraint(condition=~Q(reason_code=""), name="intervention_has_reason"),
+        ]
+        indexes = [models.Index(fields=["instance", "id"], name="intervention_by_instance")]
+
+    def __str__(self) -> str:
+        return self.action
+
+
+class Nudge(models.Model):
+    """Something below has decided on a step's attempt or review. Written with that decision, taken off by the engine.
+
+    The engine locks the instance first and reviews lock the review first: with a row in between neither waits for the
+    other, and nothing is lost when the doorbell is.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    step = models.UUIDField()
+    kind = models.CharField(max_length=8, help_text="attempt or review")
+    payload = models.JSONField()
+    actor_kind = models.CharField(max_length=8)
+    actor_ref = models.CharField(max_length=64, blank=True)
+    due_at = models.DateTimeField(help_text="When the tick takes it up, should the doorbell have been unheard.")
+    at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["due_at"], name="nudge_due")]
+
+    def __str__(self) -> str:
+        return self.kind

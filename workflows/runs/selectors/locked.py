@@ -1,0 +1,128 @@
+"""A run under its lock, with its steps, its tenant and its contract's door, in one statement: what every advance begins
+with.
+
+Written in SQL and prepared, like an intake's: putting these queries together takes the ORM longer than answering them.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+
+from attempts.lifecycle.states import ENGINE
+from governance.enforcement.selectors.arrival import own_columns, own_joins, own_side
+from governance.sql.send_lock import PASS
+from governance.sql.statements import fetch, stored_row
+from reasoncodes.base.tenancy import current_scope
+from workflows.runs.models import WorkflowInstance, WorkflowStep
+
+BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
+# $2 organization, $3 case, $4 the request that is answered, $5 the event's own id. By the request; else the case's
+# present run. What has come before is not looked up.
+BY_EVENT = """
+    SELECT known, CASE WHEN NOT known THEN coalesce(
+        (SELECT s.instance_id FROM workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id
+         WHERE s.id = $4::uuid AND i.organization_id = $2 AND i.case_id = $3),
+        (SELECT id FROM workflows_workflowinstance
+         WHERE organization_id = $2 AND case_id = $3 AND superseded_by_id IS NULL)
+    ) END AS id
+    FROM (SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $2 AND event_id = $5::uuid)
+          AS known OFFSET 0) once
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`known`: the event was taken in before, and nothing was locked for it."""
+
+    known: bool
+    instance: WorkflowInstance | None
+
+
+def held_by_id(*, instance_id: UUID) -> WorkflowInstance | None:
+    return _held(BY_ID, instance_id).instance
+
+
+def held_by_event(*, organization_id: UUID, case_id: UUID, correlation_id: UUID | None, event_id: UUID | None) -> Found:
+    """`event_id` None: it is known to be new."""
+    return _held(BY_EVENT, organization_id, case_id, correlation_id, event_id)
+
+
+def _held(which: str, *parameters: Any) -> Found:
+    """FOR NO KEY UPDATE, first in the lock order; and through the gate before it, so that contract and shutdowns, which
+    are read with it, are younger and stay as they are.
+
+    The statement sees the steps as they were when it began. If it had to wait for the lock they may be outdated: the
+    locked row is then another version than the one seen, and the second reading, under the lock, is right."""
+    scope = current_scope()
+    organizations = None if scope.everything else list(scope.organization_ids)
+    while True:
+        ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters), first=PASS)
+        if is_current is not False:
+            return Found(known, _instance(columns, steps))
+
+
+def _instance(columns: list[Any], steps: str | None) -> WorkflowInstance | None:
+    names, ends = _names(WorkflowInstance), len(_names(WorkflowInstance))
+    instance = stored_row(WorkflowInstance, names, columns[:ends])
+    if instance is None:
+        return None
+    instance.context, instance.early = _json(instance.context), _json(instance.early)
+    ours = own_side(columns[ends:])
+    instance._state.fields_cache |= {"organization": ours.organization, "contract": ours.contract}
+    instance.held_arrival = ours.arrival
+    instance.held_steps = [_step(row) for row in _json(steps) or ()]
+    return instance
+
+
+def _step(values: list[Any]) -> WorkflowStep:
+    row = dict(zip(_names(WorkflowStep), values, strict=True))
+    for name in ("id", "instance_id", "governed_attempt"):
+        row[name] = UUID(row[name]) if row[name] else None
+    for name in ("started_at", "completed_at", "timeout_at", "next_eligible_at"):
+        row[name] = datetime.fromisoformat(row[name]) if row[name] else None
+    step = stored_row(WorkflowStep, row, tuple(row.values()))
+    if step is None:
+        raise ValueError("a step without an id")
+    return step
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+@cache
+def _sql(which: str) -> str:
+    """$1 the organizations in scope (empty: all), then what `which` takes."""
+    instance, step = _columns(WorkflowInstance), _columns(WorkflowStep)
+    return f"""
+    WITH wanted AS MATERIALIZED ({which}),
+    held AS MATERIALIZED (
+        SELECT {", ".join(f"i.{name}" for name in instance)}, i.xmin AS version
+        FROM workflows_workflowinstance i, wanted
+        WHERE i.id = wanted.id AND ($1::uuid[] IS NULL OR i.organization_id = ANY ($1))
+        FOR NO KEY UPDATE OF i
+    )
+    SELECT wanted.known,
+        held.version = (SELECT seen.xmin FROM workflows_workflowinstance seen WHERE seen.id = held.id),
+        (SELECT json_agg(json_build_array({", ".join(f"s.{name}" for name in step)}) ORDER BY s.number)
+         FROM workflows_workflowstep s WHERE s.instance_id = held.id),
+        {", ".join(f"held.{name}" for name in instance)}, {own_columns()}
+    FROM wanted LEFT JOIN held ON TRUE
+    LEFT JOIN governance_organization o ON o.id = held.organization_id
+    LEFT JOIN governance_contract c ON c.id = held.contract_id
+    {own_joins(f"'{ENGINE}'")}
+    """  # noqa: S608
+
+
+@cache
+def _names(model: type[Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in model._meta.local_concrete_fields)
+
+
+def _columns(model: type[Model]) -> list[str]:
+    return [str(field.column) for field in model._meta.local_concrete_fields]

@@ -1,0 +1,80 @@
+"""What a case's beginning must know, in one statement: definition, tenant, contract, and the run that it may have."""
+
+from dataclasses import dataclass
+from functools import cache
+from uuid import UUID
+
+from attempts.lifecycle.states import ENGINE
+from governance.enforcement.selectors.arrival import OwnArrival, own_columns, own_joins, own_side
+from governance.sql.send_lock import PASS
+from governance.sql.statements import fetch, stored_row
+from governance.tenancy.models import Product
+from reasoncodes.base.tenancy import in_scope
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.sql import definition_runs_sql
+
+DEFINITION = (
+    *("id", "organization_id", "product_id", "contract_id"),
+    *("slug", "default_mode", "workflow_timeout_seconds", "snapshot_sha256"),
+)
+PRODUCT = ("id", "organization_id", "slug")
+DEFINITION_FOR = f"SELECT id FROM ({definition_runs_sql(organization='$1', product='$2')}) d"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """`known`: the event was taken in before. `definition` is the product's own active one, or the organization's.
+    `running`: the case has a run. `under_way` counts the organization's runs up to its cap. `arrival`: the door of the
+    definition's contract."""
+
+    known: bool
+    definition: WorkflowDefinition | None
+    running: UUID | None
+    under_way: int
+    arrival: OwnArrival | None = None
+
+
+def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event_id: UUID | None) -> Start:
+    """The transaction is through the gate with it. `event_id` None: it is known to be new."""
+    if not in_scope(organization_id):
+        return Start(known=False, definition=None, running=None, under_way=0)
+    parameters = (organization_id, product_id, case_id, event_id)
+    ((known, running, under_way, *columns),) = fetch(_sql(), parameters, first=PASS)
+    definition, product = (
+        stored_row(WorkflowDefinition, DEFINITION, columns[: len(DEFINITION)]),
+        stored_row(Product, PRODUCT, columns[len(DEFINITION) : len(DEFINITION) + len(PRODUCT)]),
+    )
+    if definition is None:
+        return Start(known, None, running, under_way or 0)
+    ours = own_side(columns[len(DEFINITION) + len(PRODUCT) :])
+    beside = {"organization": ours.organization, "contract": ours.contract, "product": product}
+    definition._state.fields_cache |= beside
+    return Start(known, definition, running, under_way or 0, ours.arrival)
+
+
+def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefinition | None:
+    """The definition alone, by the same rule: for a run that begins anew."""
+    if not in_scope(organization_id):
+        return None
+    found = fetch(DEFINITION_FOR, (organization_id, product_id))
+    rows = WorkflowDefinition.objects.select_related("organization", "contract", "product")
+    return rows.get(id=found[0][0]) if found else None
+
+
+@cache
+def _sql() -> str:
+    """$1 organization, $2 product, $3 case, $4 the event's own id."""
+    listed = ", ".join([f"d.{name}" for name in DEFINITION] + [f"product.{name}" for name in PRODUCT])
+    return f"""
+    SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $1 AND event_id = $4::uuid),
+        (SELECT id FROM workflows_workflowinstance
+         WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL),
+        (SELECT count(*) FROM (SELECT 1 FROM workflows_workflowinstance
+         WHERE organization_id = $1 AND state = 'running' LIMIT o.max_concurrency) running),
+        {listed}, {own_columns()}
+    FROM (SELECT 1) once LEFT JOIN LATERAL ({definition_runs_sql(organization="$1", product="$2")}) d ON TRUE
+    LEFT JOIN governance_organization o ON o.id = d.organization_id
+    LEFT JOIN governance_contract c ON c.id = d.contract_id
+    LEFT JOIN governance_product product ON product.id = d.product_id
+    {own_joins(f"'{ENGINE}'")}
+    """  # noqa: S608

@@ -1,0 +1,263 @@
+"""The shell: reads an instance under its lock, lets the engine decide, and writes all of it in one go.
+
+The state of an instance and its steps changes here and nowhere else; `instance_start` inserts an instance that has to
+queue. Beside the state, `intervene` and `supersede` write why a run was cancelled and which one replaced it, and count
+the event they emit; erasure empties what a run holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from governance.ledger.models import LedgerEntry
+from governance.ledger.services import ledger_entry_build
+from governance.sql.statements import new_row
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.ids import uuid7
+from workflows.definitions.services.read import definition_of
+from workflows.engine.core import drive
+from workflows.engine.run import Run
+from workflows.engine.state import InstanceState, StepState
+from workflows.events.models import WorkflowEvent
+from workflows.events.states import EventOutcome
+from workflows.kinds.registry import table
+from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.services.effects import effects_apply, outbox_rows, successes_join
+from workflows.runs.services.logged_input import INTERVENED, STARTED, TRIGGER, Happening, answer_json
+from workflows.runs.services.metrics import count_run
+from workflows.runs.services.step_gate import StepGate
+from workflows.runs.states import InstanceStatus
+
+# Where row and value have the same name. `id`, `step_id`, `kind` and `attempt` of a step never change.
+INSTANCE_FIELDS = ("status", "halt_reason", "halt_step_id", "resume_step_id", "completed_at", "early", "context")
+STEP_FIELDS = (
+    "status",
+    "outcome",
+    "started_at",
+    "completed_at",
+    "timeout_at",
+    "next_eligible_at",
+    "output",
+    "error",
+)
+
+
+def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> InstanceState:
+    return InstanceState(
+        id=instance.id,
+        case_id=str(instance.case_id),
+        mode=instance.mode,
+        deadline_at=instance.deadline_at,
+        steps=[step_of(row) for row in steps],
+        **{name: getattr(instance, name) for name in INSTANCE_FIELDS},
+    )
+
+
+# A row's values in the order of the state's fields, of which one has another name there.
+_of_row = attrgetter(*({"kind": "step_kind"}.get(field.name, field.name) for field in fields(StepState)))
+_changing = attrgetter(*STEP_FIELDS)
+
+
+def step_of(row: WorkflowStep) -> StepState:
+    return StepState(*_of_row(row))
+
+
+def step_row(instance: WorkflowInstance, step: StepState, number: int) -> WorkflowStep:
+    return new_row(
+        WorkflowStep,
+        id=step.id,
+        instance_id=instance.id,
+        number=number,
+        step_id=step.step_id,
+        step_kind=step.kind,
+        attempt=step.attempt,
+        retries=step.retries,
+        **{name: getattr(step, name) for name in STEP_FIELDS},
+    )
+
+
+def steps_changed(
+    instance: WorkflowInstance, rows: Sequence[WorkflowStep], state: InstanceState
+) -> tuple[list[WorkflowStep], list[WorkflowStep]]:
+    """The rows to insert and the rows to update; steps are only ever added at the end."""
+    known: dict[UUID, WorkflowStep] = {row.id: row for row in rows}
+    added, changed = [], []
+    for number, step in enumerate(state.steps, start=1):
+        row = known.get(step.id)
+        if row is None:
+            added.append(step_row(instance, step, number))
+        elif _changing(row) != _changing(step):
+            for name in STEP_FIELDS:
+                setattr(row, name, getattr(step, name))
+            changed.append(row)
+    return added, changed
+
+
+def differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
+    """Where two states disagree, by name; empty: they are the same."""
+    found = [
+        field.name
+        for field in fields(InstanceState)
+        if field.name != "steps" and getattr(stored, field.name) != getattr(replayed, field.name)
+    ]
+    if len(stored.steps) != len(replayed.steps):
+        return [*found, "steps"]
+    for one, other in zip(stored.steps, replayed.steps, strict=True):
+        found += [
+            f"{one.step_id}/{one.attempt}.{field.name}"
+            for field in fields(StepState)
+            if getattr(one, field.name) != getattr(other, field.name)
+        ]
+    return found
+
+
+ACTION_OF = {
+    InstanceStatus.HALTED.value: "workflow.halted",
+    InstanceStatus.COMPLETED.value: "workflow.completed",
+    InstanceStatus.CANCELLED.value: "workflow.cancelled",
+}
+INSTANCE_CHANGE = (*INSTANCE_FIELDS, "events", "emitted", "writes", "started_at")
+STEP_CHANGE = (*STEP_FIELDS, "governed_attempt")
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What an input did."""
+
+    instance: WorkflowInstance
+    event: WorkflowEvent
+    run: Run
+    old_status: str
+
+
+def instance_advance(
+    *, instance: WorkflowInstance, happening: Happening, actor: Actor, at: datetime, region: str, new: bool = False
+) -> Advanced:
+    """In the caller's transaction, which has passed the gate. The instance comes from `instance_lock`, or is `new` and
+    not yet stored; organization and contract come with it."""
+    rows = [] if new else _steps(instance)
+    gate = StepGate(
+        instance=instance,
+        at=at,
+        region=region,
+        arrival=instance.held_arrival,
+        earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
+    )
+    old_status, instance.held_arrival = instance.status, None
+    run = drive(definition_of(instance), table(), state_of(instance, rows), happening.input, gate=gate)
+    event = event_row(instance, run, gate, happening, at)
+    if run.outcome == EventOutcome.ADVANCED:
+        _write(instance, rows, run, gate, event, actor=actor, at=at, new=new)
+    elif new:
+        raise ValueError("a new instance must start")
+    else:
+        _note(instance, event, run, gate)
+    count_run(instance, run, old_status=old_status)
+    return Advanced(instance, event, run, old_status)
+
+
+def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
+    """As they were read with the lock; a second advance under the same lock reads them anew."""
+    held, instance.held_steps = instance.held_steps, None
+    if held is None:
+        return list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
+    return held
+
+
+def _write(
+    instance: WorkflowInstance,
+    rows: list[WorkflowStep],
+    run: Run,
+    gate: StepGate,
+    event: WorkflowEvent,
+    *,
+    actor: Actor,
+    at: datetime,
+    new: bool,
+) -> None:
+    for name in INSTANCE_FIELDS:
+        setattr(instance, name, getattr(run.state, name))
+    instance.started_at = instance.started_at or at
+    instance.writes += gate.sent
+    added, changed = steps_changed(instance, rows, run.state)
+    for row in [*added, *changed]:
+        inherited = gate.earlier.get(row.step_id) if row.retries else None  # a retry is another try of one attempt
+        row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
+    outbox = outbox_rows(instance, run, event, actor=actor, at=at)
+    entry = _entry(instance, run, event, actor=actor, at=at)
+    pending, steps = gate.pending, [*rows, *added]
+    if new:
+        pending.add(instance)
+    else:
+        pending.change(instance, INSTANCE_CHANGE)
+    for row in changed:
+        pending.change(row, STEP_CHANGE)
+    pending.add(*added, event, *outbox, entry)
+    successes_join(run, steps, pending, gate.opened, actor=actor, at=at)
+    pending.write()
+    effects_apply(instance, run, steps, actor=actor, at=at)
+
+
+def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run, gate: StepGate) -> None:
+    """Stale, late or drifted: it is on the log, and perhaps kept for its turn; nothing else changes."""
+    instance.early = run.state.early
+    gate.pending.change(instance, ("events", "early"))
+    gate.pending.add(event)
+    gate.pending.write()
+
+
+def event_row(
+    instance: WorkflowInstance, run: Run, gate: StepGate, happening: Happening, at: datetime
+) -> WorkflowEvent:
+    instance.events += 1
+    gates = {"gates": [answer_json(answer) for answer in gate.answers]} if gate.answers else {}
+    event = new_row(
+        WorkflowEvent,
+        id=uuid7(),
+        organization_id=instance.organization_id,
+        instance_id=instance.id,
+        number=instance.events,
+        event_id=happening.event_id,
+        event_type=happening.event_type,
+        source=happening.source,
+        case_id=instance.case_id,
+        correlation_id=happening.correlation_id,
+        envelope=happening.envelope,
+        facts=happening.facts | gates,
+        outcome=run.outcome,
+        drift=run.drift or "",
+        redrives_id=happening.redrives,
+        at=happening.input.at,
+        received_at=at,
+    )
+    event._state.fields_cache["instance"] = instance
+    return event
+
+
+def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
+    """One entry per advance: which input, what it did, where the instance is now."""
+    action = ACTION_OF.get(instance.status, "workflow.advanced")
+    if event.event_type in {TRIGGER, STARTED} and instance.status not in ACTION_OF:
+        action = "workflow.started"
+    payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.status)}
+    if event.event_id is not None:
+        payload["event_id"] = str(event.event_id)
+    if run.path:
+        payload["path"] = run.path
+    halted = instance.status == InstanceStatus.HALTED
+    reason_code = instance.halt_reason if halted else event.envelope.get("reason_code", "")
+    if event.event_type == INTERVENED:
+        action, reason_code = "workflow.intervened", event.envelope["reason_code"]
+        payload |= {name: value for name, value in event.envelope.items() if name != "reason_code"}
+    return ledger_entry_build(
+        action=action,
+        organization_id=instance.organization_id,
+        subject_type="workflow_instance",
+        subject_id=instance.id,
+        actor=actor,
+        at=at,
+        payload=payload,
+        reason_code=reason_code,
+    )

@@ -1,0 +1,230 @@
+"""The same intervention for many runs: previewed, ordered in one transaction, then worked off item by item."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from governance.boundary.models import Note
+from governance.boundary.services import note_create, text_check
+from governance.ledger.services import ledger_append
+from governance.outside.wake_up import ring
+from governance.tenancy.selectors import tenant_get
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import DomainError, FieldError, InternalError, InvalidInput, NotFound, ScopeMissing
+from reasoncodes.base.ids import uuid7
+from workflows.engine.interventions import why_not
+from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance
+from workflows.runs.selectors.bulk import MOST, Targets, orderer_still, targets_facts, targets_find
+from workflows.runs.selectors.start import definition_for
+from workflows.runs.services.intervene import Order, instance_act, reason_code_known
+from workflows.runs.states import InterventionAction
+
+TASK = "workflows.tasks.bulk_work"
+SAMPLE = 20
+PATIENCE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an order would touch now. `more`: the filter matches more than one order may have."""
+
+    total: int
+    more: bool
+    legal: int
+    refused: dict[str, int]  # why, and how many
+    sample: list[dict[str, Any]]
+
+
+def bulk_preview(*, organization_id: UUID, order: Order, targets: Targets, at: datetime) -> Preview:
+    """As `targets_preview`, and the reason is looked at too."""
+    _check(organization_id, order, targets)
+    return targets_preview(organization_id=organization_id, action=order.action, targets=targets, at=at)
+
+
+def targets_preview(*, organization_id: UUID, action: InterventionAction, targets: Targets, at: datetime) -> Preview:
+    """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
+    _check_targets(targets)
+    facts = targets_facts(targets_find(organization_id=organization_id, targets=targets))
+    _all_found(targets, {row["id"] for row in facts})
+    supersedes = action == InterventionAction.SUPERSEDE
+    runnable = _products_with_definition(organization_id, facts) if supersedes else None
+    for row in facts:
+        row["refusal"] = _refusal(row, action, runnable, at)
+    refused = Counter(row["refusal"] for row in facts[:MOST] if row["refusal"])
+    total = min(len(facts), MOST)
+    return Preview(total, len(facts) > MOST, total - refused.total(), dict(refused.most_common()), facts[:SAMPLE])
+
+
+@violations_recorded
+def bulk_order(
+    *, organization_id: UUID, order: Order, targets: Targets, actor: Actor, at: datetime
+) -> BulkIntervention:
+    """Runs that are chosen now. Whether each may be acted upon is found out, under its lock, when its turn comes."""
+    if not actor.may_act_in(organization_id) or actor.id is None:
+        raise NotFound
+    with transaction.atomic():
+        _check(organization_id, order, targets)
+        ids = list(targets_find(organization_id=organization_id, targets=targets).values_list("id", flat=True))
+        _all_found(targets, set(ids))
+        _refuse_none_or_too_many(ids)
+        note = note_create(organization_id=organization_id, text=order.note)
+        bulk = BulkIntervention(
+            organization_id=organization_id,
+            action=order.action,
+            reason_code=order.reason_code,
+            note=note,
+            ordered_by=actor.id,
+            actor_kind=actor.kind.value,
+            created_at=at,
+            resume_at=at + PATIENCE,
+        )
+        bulk.save(force_insert=True)
+        BulkItem.objects.bulk_create([BulkItem(id=uuid7(), bulk=bulk, instance_id=id_) for id_ in ids], batch_size=1000)
+        _record(bulk, targets, note, len(ids), actor=actor, at=at)
+        ring(TASK, bulk.id)
+    return bulk
+
+
+def _record(
+    bulk: BulkIntervention, targets: Targets, note: Note | None, count: int, *, actor: Actor, at: datetime
+) -> None:
+    ledger_append(
+        action="workflow.bulk_ordered",
+        organization_id=bulk.organization_id,
+        subject_type="bulk_intervention",
+        subject_id=bulk.id,
+        actor=actor,
+        at=at,
+        payload={"action": bulk.action, "count": count, "filter": targets.as_json()}
+        | ({"note": str(note.id), "note_sha256": note.sha256} if note else {}),
+        reason_code=bulk.reason_code,
+    )
+
+
+def _check_targets(targets: Targets) -> None:
+    if bool(targets.filter) == bool(targets.instance_ids):
+        raise InvalidInput(
+            "Say which runs: a filter with at least one criterion, or their ids.",
+            errors=[FieldError("/filter", "give at least one criterion here, or instance_ids instead")],
+        )
+
+
+def _check(organization_id: UUID, order: Order, targets: Targets) -> None:
+    _check_targets(targets)
+    reason_code_known(organization_id, order)
+    text_check(text=order.note, pointer="/note")
+
+
+def _all_found(targets: Targets, found: set[UUID]) -> None:
+    """Somebody else's run does not exist, and asking for it is on record."""
+    for missing in sorted(set(targets.instance_ids) - found):
+        tenant_get(WorkflowInstance, missing)
+        raise NotFound
+
+
+def _refuse_none_or_too_many(ids: list[UUID]) -> None:
+    if not ids:
+        raise InvalidInput("No run matches; nothing was ordered.")
+    if len(ids) > MOST:
+        raise InvalidInput(
+            f"More than {MOST:,} runs match. Narrow the filter, for example with created_before.",
+            errors=[FieldError("/filter", f"matches more than {MOST:,} runs")],
+        )
+
+
+def _products_with_definition(organization_id: UUID, facts: list[dict[str, Any]]) -> set[str]:
+    products = {row["context__product_id"] for row in facts}
+    return {one for one in products if definition_for(organization_id=organization_id, product_id=UUID(one))}
+
+
+def _refusal(row: dict[str, Any], action: InterventionAction, runnable: set[str] | None, at: datetime) -> str:
+    overdue = row["deadline_at"] <= at
+    said = why_not(action, status=row["status"], overdue=overdue, under_way=row["under_way"] or "")
+    if not said and runnable is not None and row["context__product_id"] not in runnable:
+        return "The case's product has no active definition to run under."
+    return said
+
+
+BATCH = 100
+log = structlog.get_logger("holdpoint.bulk")
+DUE = """
+SELECT id FROM workflows_bulkintervention
+WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
+"""
+
+
+def bulk_work(*, bulk_id: UUID, now: Callable[[], datetime], region: str) -> int:
+    """One batch; how many were worked off. Rings for the next batch, so that others get their turn in between."""
+    bulk = BulkIntervention.objects.select_related("note").filter(id=bulk_id, finished_at=None).first()
+    if bulk is None:
+        return 0
+    BulkIntervention.objects.filter(id=bulk.id).update(resume_at=now() + PATIENCE)
+    items = BulkItem.objects.filter(bulk=bulk, status="waiting").order_by("id").values_list("id", flat=True)
+    worked = sum(_item(bulk, item_id, now(), region) for item_id in list(items[:BATCH]))
+    if items.exists():
+        if worked:  # otherwise somebody else is at it, or the tick will be
+            ring(TASK, bulk.id)
+    else:
+        _finish(bulk, now())
+    return worked
+
+
+def bulks_due() -> list[UUID]:
+    """Unfinished ones that nobody has touched for a while: the bell was unheard, or the worker died."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, [BATCH])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _item(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bool:
+    """False: somebody else has it. What fails for no reason of ours is refused too, or the order would never end."""
+    try:
+        with transaction.atomic():
+            return _one(bulk, item_id, at, region)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.error("bulk_item_failed", bulk=str(bulk.id), item=str(item_id), error=type(error).__name__)
+        with transaction.atomic():
+            item = _take(item_id)
+            return item is not None and _set(item, "refused", InternalError.code, at)
+
+
+def _one(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bool:
+    item = _take(item_id)
+    if item is None:
+        return False
+    try:
+        with transaction.atomic():
+            actor = orderer_still(bulk=bulk, at=at)
+            if actor is None:
+                raise ScopeMissing
+            order = Order(
+                InterventionAction(bulk.action), bulk.reason_code, bulk.note.text if bulk.note else "", bulk=bulk
+            )
+            instance_act(instance_id=item.instance_id, order=order, actor=actor, at=at, region=region)
+    except DomainError as refusal:
+        return _set(item, "refused", refusal.code, at)
+    return _set(item, "done", "", at)
+
+
+def _take(item_id: UUID) -> BulkItem | None:
+    rows = BulkItem.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
+    return rows.filter(id=item_id, status="waiting").first()
+
+
+def _set(item: BulkItem, status: str, problem: str, at: datetime) -> bool:
+    item.status, item.problem, item.finished_at = status, problem, at
+    item.save(update_fields=["status", "problem", "finished_at"])
+    return True
+
+
+def _finish(bulk: BulkIntervention, at: datetime) -> None:
+    BulkIntervention.objects.filter(id=bulk.id, finished_at=None).update(finished_at=at)

@@ -1,0 +1,90 @@
+"""What the clock does to runs, each tick by what is due: timeouts, deadlines, due retries, unheard nudges."""
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+
+from attempts.lifecycle.services.due import each_due
+from reasoncodes.base.actors import CLOCK
+from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.run import instance_lock
+from workflows.runs.services.advance import instance_advance
+from workflows.runs.services.logged_input import deadline_passed, retry_due, timed_out
+from workflows.runs.services.signal_follow import nudge_follow
+
+BATCH = 200
+# Each reads its partial index from the front; statement_timestamp() is the database's clock.
+STEP_TIMED_OUT = """state IN ('in_progress', 'waiting_approval') AND timeout_at <= statement_timestamp()"""
+RETRY_DUE = """state = 'pending' AND next_eligible_at <= statement_timestamp()"""
+DEADLINE_PASSED = """state IN ('queued', 'running', 'waiting_approval') AND deadline_at <= statement_timestamp()"""
+STEPS, INSTANCES = "workflows_workflowstep", "workflows_workflowinstance"
+NUDGES = "SELECT id FROM workflows_nudge WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT %s"
+
+
+def steps_time_out(*, at: datetime, region: str) -> int:
+    def handle(step: UUID) -> bool:
+        row, instance = _step(step)
+        if row.timeout_at is None or not _still(STEPS, STEP_TIMED_OUT, step):
+            return False
+        happening = timed_out(row.id, row.timeout_at)
+        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        return True
+
+    return _each(_due(STEPS, STEP_TIMED_OUT, "timeout_at"), handle, tick="steps_time_out")
+
+
+def step_retries_due(*, at: datetime, region: str) -> int:
+    def handle(step: UUID) -> bool:
+        row, instance = _step(step)
+        if row.next_eligible_at is None or not _still(STEPS, RETRY_DUE, step):
+            return False
+        # By the database's clock it is due, whatever this machine's says.
+        happening = retry_due(row.id, max(at, row.next_eligible_at))
+        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        return True
+
+    return _each(_due(STEPS, RETRY_DUE, "next_eligible_at"), handle, tick="step_retries_due")
+
+
+def deadlines_pass(*, at: datetime, region: str) -> int:
+    def handle(instance_id: UUID) -> bool:
+        instance = instance_lock(instance_id=instance_id)
+        if not _still(INSTANCES, DEADLINE_PASSED, instance_id):
+            return False
+        happening = deadline_passed(instance.deadline_at)
+        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        return True
+
+    return _each(_due(INSTANCES, DEADLINE_PASSED, "deadline_at"), handle, tick="deadlines_pass")
+
+
+def nudges_due(*, at: datetime, region: str) -> int:
+    """Those whose doorbell nobody heard."""
+    return _each(NUDGES, lambda row: nudge_follow(nudge_id=row, at=at, region=region), tick="nudges_due")
+
+
+def _step(step: UUID) -> tuple[WorkflowStep, WorkflowInstance]:
+    """The instance's lock first; then the step as it is now."""
+    instance_id = WorkflowStep.objects.values_list("instance_id", flat=True).get(id=step)
+    instance = instance_lock(instance_id=instance_id)
+    return WorkflowStep.objects.get(id=step), instance
+
+
+def _due(table: str, condition: str, column: str) -> str:
+    return f"SELECT id FROM {table} WHERE {condition} ORDER BY {column} LIMIT %s"  # noqa: S608
+
+
+def _still(table: str, condition: str, row: UUID) -> bool:
+    """Under the lock: another tick, or whatever it was that the row waited for, may have been here."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {table} WHERE id = %s AND {condition}", [row])  # noqa: S608
+        return cursor.fetchone() is not None
+
+
+def _each(sql: str, handle: Callable[[UUID], bool], *, tick: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [BATCH])
+        ids = [row[0] for row in cursor.fetchall()]
+    return each_due(ids, handle, tick=tick)

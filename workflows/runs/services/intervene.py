@@ -1,0 +1,194 @@
+"""What people do to runs (S4 5.9): retry-step, cancel, supersede, halt, resume. Each with a reason, each on record."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from attempts.quarantine.selectors import quarantine_finding
+from attempts.quarantine.states import Finding
+from governance.boundary.models import Note
+from governance.boundary.services import note_create
+from governance.contracts.states import Effect
+from governance.ledger.services import actor_reference
+from governance.sql.insert import insert_together
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.errors import NotFound
+from reasoncodes.codes import Scope
+from reasoncodes.selectors import reason_code_require, reason_code_resolve
+from workflows.engine.inputs import Started
+from workflows.engine.interventions import GOES_ON, why_not
+from workflows.events.models import OutboxEvent
+from workflows.events.services.outbox import relay_ring
+from workflows.kinds.registry import kind
+from workflows.runs.errors import InterventionNotLegal, NoPlaceFree, OutcomeUnresolved
+from workflows.runs.models import BulkIntervention, WorkflowInstance, WorkflowIntervention, WorkflowStep
+from workflows.runs.selectors.run import current_step, instance_lock
+from workflows.runs.selectors.start import definition_for
+from workflows.runs.services.advance import Advanced, instance_advance
+from workflows.runs.services.effects import outgoing
+from workflows.runs.services.logged_input import STARTED, Happening, intervened
+from workflows.runs.services.metrics import INTERVENTIONS
+from workflows.runs.services.start import has_place, instance_begin, instance_build, origin_of
+from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be done to a run, and why."""
+
+    action: InterventionAction
+    reason_code: str
+    note: str = ""
+    bulk: BulkIntervention | None = None  # the order for many that this is part of; its note is this one's
+
+
+def instance_intervene(
+    *, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str
+) -> WorkflowIntervention:
+    """Not for `supersede`, which has a service of its own because it makes a second run."""
+    with transaction.atomic():
+        instance = instance_lock(instance_id=instance_id)
+        if not actor.may_act_in(instance.organization_id):
+            raise NotFound
+        return intervention_apply(instance, order, actor=actor, at=at, region=region)
+
+
+def intervention_apply(
+    instance: WorkflowInstance, order: Order, *, actor: Actor, at: datetime, region: str
+) -> WorkflowIntervention:
+    """For an instance that is locked."""
+    reason_code_known(instance.organization_id, order)
+    legal_or_refuse(instance, order.action, at=at)
+    note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
+    before = summary(instance)
+    happening = intervened(order.action, order.reason_code, at, **_said(order, note))
+    advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region)
+    if order.action in {InterventionAction.CANCEL, InterventionAction.SUPERSEDE}:
+        instance.cancelled_reason = order.reason_code
+        instance.save(update_fields=["cancelled_reason"])
+    return _record(advanced, order, note, before, actor=actor, at=at)
+
+
+def _said(order: Order, note: Note | None) -> dict[str, str]:
+    bulk = {"bulk": str(order.bulk.id)} if order.bulk else {}
+    return bulk | ({"note": str(note.id), "note_sha256": note.sha256} if note else {})
+
+
+def reason_code_known(organization_id: UUID, order: Order) -> None:
+    """A halt reason or an intervention reason; the refusal lists the latter."""
+    if reason_code_resolve(organization_id=organization_id, scope=Scope.HALT, code=order.reason_code):
+        scope = Scope.HALT
+    else:
+        scope = Scope.INTERVENTION
+    reason_code_require(organization_id=organization_id, scope=scope, code=order.reason_code, note=order.note)
+
+
+def legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, at: datetime) -> None:
+    step = current_step(instance_id=instance.id) if action in GOES_ON else None
+    under_way = step.step_id if step and step.status != StepStatus.PENDING else ""
+    overdue = instance.deadline_at <= at
+    if refusal := why_not(action, status=instance.status, overdue=overdue, under_way=under_way):
+        raise InterventionNotLegal(refusal)
+    if action in GOES_ON:
+        _resolved_or_refuse(instance)
+        if instance.status == InstanceStatus.HALTED and not has_place(organization=instance.organization):
+            raise NoPlaceFree
+
+
+def _resolved_or_refuse(instance: WorkflowInstance) -> None:
+    """What must not happen twice is not sent again while nobody knows whether it happened."""
+    rows = WorkflowStep.objects.filter(instance=instance, step_id=instance.resume_step_id)
+    last = rows.order_by("-number").first()
+    known = kind(last.step_kind) if last else None
+    if last is None or last.governed_attempt is None or known is None or known.effect != Effect.ONCE:
+        return
+    if quarantine_finding(attempt_id=last.governed_attempt) not in {None, Finding.DID_NOT_HAPPEN}:
+        raise OutcomeUnresolved
+
+
+def summary(instance: WorkflowInstance) -> dict[str, Any]:
+    """What an intervention's before and after show."""
+    step = current_step(instance_id=instance.id)
+    return {
+        "status": instance.status,
+        "halt_reason": instance.halt_reason,
+        "halt_step_id": instance.halt_step_id,
+        "step": {"step_id": step.step_id, "attempt": step.attempt, "status": step.status} if step else None,
+    }
+
+
+def _record(
+    advanced: Advanced, order: Order, note: Note | None, before: dict[str, Any], *, actor: Actor, at: datetime
+) -> WorkflowIntervention:
+    instance = advanced.instance
+    intervention = WorkflowIntervention(
+        instance=instance,
+        action=order.action,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor),
+        reason_code=order.reason_code,
+        note=note,
+        bulk=order.bulk,
+        before_state=before,
+        after_state=summary(instance),
+        created_at=at,
+    )
+    insert_together([intervention], [_event(advanced, order, actor=actor, at=at)])
+    instance.save(update_fields=["emitted"])
+    relay_ring()
+    transaction.on_commit(lambda: INTERVENTIONS.labels(order.action.value).inc())
+    return intervention
+
+
+def _event(advanced: Advanced, order: Order, *, actor: Actor, at: datetime) -> OutboxEvent:
+    instance = advanced.instance
+    payload = {
+        "instance_id": str(instance.id),
+        "action": order.action.value,
+        "performed_by": actor_reference(actor) or actor.kind.value,
+        "reason_code": order.reason_code,
+    }
+    return outgoing(instance, "workflow.intervened", payload, str(instance.id), advanced.event, at)
+
+
+def instance_supersede(
+    *, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str
+) -> tuple[WorkflowIntervention, WorkflowInstance]:
+    """The intervention on the old run, and the new one."""
+    with transaction.atomic():
+        old = instance_lock(instance_id=instance_id)
+        if not actor.may_act_in(old.organization_id):
+            raise NotFound
+        envelope = origin_of(old)
+        definition = definition_for(organization_id=old.organization_id, product_id=UUID(old.context["product_id"]))
+        if definition is None:
+            raise InterventionNotLegal("The case's product has no active definition to run under.")
+        intervention = intervention_apply(old, order, actor=actor, at=at, region=region)
+        new = instance_build(definition=definition, envelope=envelope, at=at)
+        # One run per case: the old one leaves that place before the new one takes it. The foreign key is checked at
+        # commit, when the new row is there.
+        old.superseded_by_id, old.cancelled_reason = new.id, f"superseded_by:{new.id}"
+        old.save(update_fields=["superseded_by", "cancelled_reason"])
+        happening = Happening(Started(at), STARTED, "person", envelope={"supersedes": str(old.id)})
+        instance_begin(instance=new, happening=happening, actor=actor, at=at, region=region)
+    return intervention, new
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What was done, and the run that took the place of the old one, if it was superseded."""
+
+    intervention: WorkflowIntervention
+    successor: WorkflowInstance | None = None
+
+
+@violations_recorded
+def instance_act(*, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str) -> Acted:
+    if order.action == InterventionAction.SUPERSEDE:
+        done, successor = instance_supersede(instance_id=instance_id, order=order, actor=actor, at=at, region=region)
+        return Acted(done, successor)
+    return Acted(instance_intervene(instance_id=instance_id, order=order, actor=actor, at=at, region=region))

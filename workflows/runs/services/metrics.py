@@ -1,0 +1,57 @@
+"""Counters of this app, with the names of S4 8.3. Labels are slugs and codes of ours, never text of a caller's."""
+
+from django.db import transaction
+from prometheus_client import Counter, Histogram
+
+from workflows.engine.run import Run
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.states import ENDED, InstanceStatus, StepStatus
+
+STARTED = Counter("workflow_instance_started_total", "Instances started.", ["org", "product", "definition", "mode"])
+ENDED_TOTAL = Counter("workflow_instance_completed_total", "Instances that ended.", ["org", "terminal_state"])
+STEP_SECONDS = Histogram(
+    "workflow_step_duration_seconds",
+    "From a step's start to its end.",
+    ["kind"],
+    buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400, 604800),
+)
+HALTS = Counter("workflow_halt_total", "Instances that halted.", ["reason_code"])
+INTERVENTIONS = Counter("workflow_intervention_total", "What people did to instances.", ["action"])
+EVENTS = Counter("workflow_events_total", "Inbound events by what they did.", ["outcome"])
+MESSAGES = Counter("holdpoint_stream_messages_total", "Messages of the inbound streams.", ["event_type", "fate"])
+MESSAGE_SECONDS = Histogram(
+    "holdpoint_stream_message_seconds",
+    "From a message's place in its stream to the end of taking it in.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600),
+)
+DRIFT = Counter("workflow_drift_total", "Client-driven instances that left their definition's order.", ["drift"])
+WEBHOOKS = Counter("holdpoint_webhook_tries_total", "Tries to deliver a webhook, by what came of them.", ["outcome"])
+WEBHOOK_SECONDS = Histogram(
+    "holdpoint_webhook_seconds",
+    "How long a receiver of webhooks took.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15),
+)
+
+
+def count_run(instance: WorkflowInstance, run: Run, *, old_status: str) -> None:
+    """After the commit: what was rolled back did not happen."""
+    transaction.on_commit(lambda: _count(instance, run, old_status))
+
+
+def _count(instance: WorkflowInstance, run: Run, old_status: str) -> None:
+    EVENTS.labels(run.outcome.value).inc()
+    if run.drift:
+        DRIFT.labels(run.drift.value).inc()
+    status = instance.status
+    org = instance.organization.slug
+    if old_status == InstanceStatus.QUEUED and status not in {old_status, InstanceStatus.CANCELLED}:
+        product = instance.product.slug if instance.product else ""
+        STARTED.labels(org, product, instance.definition.slug, instance.mode).inc()
+    if status != old_status and status in ENDED:
+        ENDED_TOTAL.labels(org, status).inc()
+    if status != old_status and status == InstanceStatus.HALTED:
+        HALTS.labels(instance.halt_reason).inc()
+    for step in run.state.steps:
+        done = step.status == StepStatus.COMPLETED and f"{step.step_id} completed {step.outcome}" in run.path
+        if done and step.started_at and step.completed_at:
+            STEP_SECONDS.labels(step.kind).observe((step.completed_at - step.started_at).total_seconds())

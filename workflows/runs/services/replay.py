@@ -1,0 +1,80 @@
+"""Folds an instance's log through the engine again and compares. Reads only; law 3 for runs."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from governance.retention.selectors.retention import erased_by
+from workflows.definitions.rules.document import Definition
+from workflows.definitions.services.read import definition_of
+from workflows.engine.core import Gate, drive
+from workflows.engine.effects import Ask
+from workflows.engine.inputs import GateAnswered
+from workflows.engine.state import InstanceState
+from workflows.events.models import WorkflowEvent
+from workflows.kinds.registry import table
+from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.services.advance import differences, state_of
+from workflows.runs.services.logged_input import answer_from_json, input_of
+from workflows.runs.services.start import origin_of, root_context
+
+log = structlog.get_logger("holdpoint.replay")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """`differences` names what the stored state and the replayed one disagree on; empty: they agree. Of a run
+    that was erased there is nothing to replay; `erased_by` is the order."""
+
+    instance: WorkflowInstance
+    events: int
+    differences: list[str]
+    erased_by: UUID | None = None
+
+
+def instance_replay(*, instance: WorkflowInstance) -> Replayed:
+    if instance.erased_at is not None and (order := erased_by(subject_id=instance.id)):
+        return Replayed(instance, 0, [], erased_by=order)
+    stored = state_of(instance, list(WorkflowStep.objects.filter(instance=instance).order_by("number")))
+    events = list(WorkflowEvent.objects.filter(instance=instance, number__isnull=False).order_by("number"))
+    wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]
+    state: InstanceState | None = None
+    try:
+        state = _blank(instance)
+        for event in events:
+            state, agrees = _again(definition_of(instance), state, event)
+            wrong += [] if agrees else [f"event {event.number}"]
+    except Exception as error:  # a log that was altered may be anything
+        log.warning("replay_impossible", instance_id=str(instance.id), error=type(error).__name__)
+        wrong.append("log")
+    return Replayed(instance, len(events), wrong + (differences(stored, state) if state else []))
+
+
+def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -> tuple[InstanceState, bool]:
+    """The state after it, and whether it turned out to be what the log says."""
+    happened = input_of(event)
+    if happened is None:
+        return state, True
+    answers = [answer_from_json(said) for said in event.facts.get("gates", [])]
+    run = drive(definition, table(), state, happened, gate=_recorded(answers))
+    return run.state, (run.outcome, run.drift or "") == (event.outcome, event.drift)
+
+
+def _blank(instance: WorkflowInstance) -> InstanceState:
+    return InstanceState(
+        id=instance.id,
+        case_id=str(instance.case_id),
+        mode=instance.mode,
+        deadline_at=instance.deadline_at,
+        context=root_context(origin_of(instance), definition_id=instance.definition_id, instance_id=instance.id),
+    )
+
+
+def _recorded(answers: list[GateAnswered]) -> Gate:
+    waiting = iter(answers)
+
+    def gate(ask: Ask, state: InstanceState) -> GateAnswered:
+        return next(waiting)
+
+    return gate

@@ -1,0 +1,50 @@
+"""What people and rules below decided about a step, put down in their transaction and taken up in the engine's."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.states import AttemptState
+from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.states import ReviewStatus
+from governance.ledger.services import actor_reference
+from governance.outside.wake_up import ring
+from reasoncodes.base.actors import Actor
+from workflows.runs.models import Nudge
+
+TASK = "workflows.tasks.nudge_follow"
+PATIENCE = timedelta(seconds=5)
+
+
+def attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
+    """Only refusals: a released attempt comes by the worker's doorbell, and the engine sees to all other ends."""
+    if new == AttemptState.PREFLIGHT_DENIED and attempt.origin_step is not None:
+        said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
+        _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
+
+
+def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None, actor: Actor, at: datetime) -> None:
+    if review.origin_step is None or new == ReviewStatus.CANCELED:
+        return
+    said: dict[str, Any] = {"status": new, "review": str(review.id)}
+    if vote is not None:
+        said |= {"decision": vote.verdict, "reviewer_id": vote.voter_ref}
+        if vote.result_ref:
+            said |= {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256}
+    _put(review.organization_id, review.origin_step, "review", said, actor, at)
+
+
+def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
+    nudge = Nudge(
+        organization_id=organization_id,
+        step=step,
+        kind=kind,
+        payload=payload,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor),
+        due_at=at + PATIENCE,
+        at=at,
+    )
+    nudge.save(force_insert=True)
+    ring(TASK, nudge.id)

@@ -1,0 +1,216 @@
+"""A case begins: the active definition is found and frozen, and the run starts, or queues while its tenant is full."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from governance.enforcement.services import retention_stamp
+from governance.ledger.services import ledger_entry_build
+from governance.sql.insert import insert_together
+from governance.sql.statements import new_row
+from governance.tenancy.models import Organization
+from governance.throttles.services import Limit, throttle_take
+from reasoncodes.base.actors import Actor
+from reasoncodes.base.ids import uuid7
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.states import Mode
+from workflows.engine.inputs import Started
+from workflows.events.models import WorkflowEvent
+from workflows.events.services.keep import correlation_of, event_keep
+from workflows.events.states import EventOutcome
+from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.start import start_facts
+from workflows.runs.services.advance import instance_advance
+from workflows.runs.services.logged_input import TRIGGER, Happening
+from workflows.runs.states import InstanceStatus
+
+# Reads no more rows than the cap, however many wait.
+UNDER_WAY = """
+SELECT count(*) FROM (
+    SELECT 1 FROM workflows_workflowinstance
+    WHERE organization_id = %(organization)s AND state = 'running' LIMIT %(cap)s
+) running
+"""
+# Starts of one organization follow each other only when so few places are left that two could take the same one.
+ONE_BY_ONE = "SELECT pg_advisory_xact_lock(hashtextextended('workflow_runs ' || %(organization)s, 0))"
+FEW = 20
+
+
+def has_room(*, organization: Organization, under_way: int | None = None) -> bool:
+    """Runs per minute and runs at once. Counters that cannot be read count as full. In the transaction that
+    starts the run; `under_way` is how many it has just counted."""
+    if not has_place(organization=organization, under_way=under_way):
+        return False
+    limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
+    return throttle_take(limits=[limit]).status == "ok"
+
+
+def has_place(*, organization: Organization, under_way: int | None = None) -> bool:
+    """Runs at once. Two that ask at the same time while few places are left follow each other until they commit."""
+    cap = organization.max_concurrency
+    if under_way is not None and not 0 < cap - under_way <= FEW:
+        return under_way < cap
+    facts: dict[str, str | int] = {"organization": str(organization.id), "cap": cap}
+    with connection.cursor() as cursor:
+        if under_way is None:
+            under_way = _count(cursor, facts)
+        if 0 < cap - under_way <= FEW:
+            cursor.execute(ONE_BY_ONE, facts)
+            under_way = _count(cursor, facts)
+    return under_way < cap
+
+
+def _count(cursor: Any, facts: dict[str, str | int]) -> int:
+    cursor.execute(UNDER_WAY, facts)
+    (under_way,) = cursor.fetchone()
+    return int(under_way)
+
+
+def origin_of(instance: WorkflowInstance) -> dict[str, Any]:
+    """The envelope of the event that began the case, from the log of its first run."""
+    envelope = _first(instance.id)
+    while "supersedes" in envelope:
+        envelope = _first(UUID(envelope["supersedes"]))
+    return envelope
+
+
+def root_context(envelope: dict[str, Any], *, definition_id: UUID, instance_id: UUID) -> dict[str, Any]:
+    """What the context of a run holds before its first step."""
+    payload = envelope["payload"]
+    root = {name: envelope[name] for name in ("case_id", "org_id", "product_id")}
+    root |= {"definition_id": str(definition_id), "instance_id": str(instance_id)}
+    return root | {name: payload[name] for name in ("patient_id", "image_ids") if name in payload}
+
+
+def _first(instance_id: UUID) -> dict[str, Any]:
+    envelope: dict[str, Any] = WorkflowEvent.objects.values_list("envelope", flat=True).get(
+        instance_id=instance_id, number=1
+    )
+    return envelope
+
+
+def instance_start(
+    *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
+) -> WorkflowEvent | None:
+    """In the caller's transaction; a case has one run. Without an active definition the event is kept as unmatched.
+    None: it was taken in before."""
+    organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
+    happening = trigger(envelope, at=at, redrives=redrives)
+    facts = start_facts(
+        organization_id=organization_id,
+        product_id=UUID(envelope["product_id"]),
+        case_id=case_id,
+        event_id=happening.event_id,
+    )
+    if facts.known:
+        return None
+    if facts.definition is None:
+        return event_keep(envelope=envelope, at=at, redrives=redrives)
+    if facts.running is not None:
+        return _known_case(WorkflowInstance.objects.get(id=facts.running), happening, at)
+    instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
+    instance.held_arrival = facts.arrival
+    return instance_begin(
+        instance=instance, happening=happening, actor=actor, at=at, region=region, under_way=facts.under_way
+    )
+
+
+def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> Happening:
+    return Happening(
+        input=Started(at),
+        event_type=TRIGGER,
+        source="module",
+        envelope=envelope,
+        event_id=None if redrives else UUID(envelope["event_id"]),
+        correlation_id=correlation_of(envelope),
+        redrives=redrives,
+    )
+
+
+def instance_begin(
+    *,
+    instance: WorkflowInstance,
+    happening: Happening,
+    actor: Actor,
+    at: datetime,
+    region: str,
+    under_way: int | None = None,
+) -> WorkflowEvent:
+    """At once if there is room; otherwise queued, and the hand-out starts it. The transaction has passed the gate."""
+    if has_room(organization=instance.organization, under_way=under_way):
+        advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region, new=True)
+        return advanced.event
+    return _queue(instance, happening, actor=actor, at=at)
+
+
+def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], at: datetime) -> WorkflowInstance:
+    """The definition as it is now, by its hash: what happens to it later does not touch this run."""
+    payload, instance_id = envelope["payload"], uuid7()
+    organization, contract = definition.organization, definition.contract
+    instance = new_row(
+        WorkflowInstance,
+        id=instance_id,
+        organization_id=definition.organization_id,
+        product_id=definition.product_id,
+        case_id=UUID(envelope["case_id"]),
+        definition_id=definition.id,
+        contract_id=definition.contract_id,
+        definition_sha256=definition.snapshot_sha256,
+        mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
+        context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
+        early={},
+        created_at=at,
+        deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
+        retention_until=retention_stamp(
+            regions=organization.regions if organization else [],
+            contract_sha256=contract.snapshot_sha256 if contract else "",
+            at=at,
+        ),
+    )
+    beside = {"organization": organization, "contract": contract, "product": definition.product}
+    instance._state.fields_cache |= beside | {"definition": definition}
+    return instance
+
+
+def _queue(instance: WorkflowInstance, happening: Happening, *, actor: Actor, at: datetime) -> WorkflowEvent:
+    instance.events = 1
+    event = _row(instance, happening, at)
+    entry = ledger_entry_build(
+        action="workflow.queued",
+        organization_id=instance.organization_id,
+        subject_type="workflow_instance",
+        subject_id=instance.id,
+        actor=actor,
+        at=at,
+        payload={"event": happening.event_type, "status": InstanceStatus.QUEUED.value},
+    )
+    insert_together([instance], [event], [entry])
+    return event
+
+
+def _known_case(instance: WorkflowInstance, happening: Happening, at: datetime) -> WorkflowEvent:
+    """Said twice with two event ids: kept beside the run, of no consequence. `supersede` is how a case runs anew."""
+    event = _row(instance, happening, at)
+    event.number = None
+    insert_together([event])
+    return event
+
+
+def _row(instance: WorkflowInstance, happening: Happening, at: datetime) -> WorkflowEvent:
+    return WorkflowEvent(
+        organization_id=instance.organization_id,
+        instance=instance,
+        number=instance.events,
+        event_id=happening.event_id,
+        event_type=happening.event_type,
+        source=happening.source,
+        case_id=instance.case_id,
+        correlation_id=happening.correlation_id,
+        envelope=happening.envelope,
+        outcome=EventOutcome.IGNORED,
+        redrives_id=happening.redrives,
+        at=happening.input.at,
+        received_at=at,
+    )

@@ -1,0 +1,19 @@
+"""Routes of this app under /api/v1/."""
+
+from workflows.definitions.api import definitions
+from workflows.events.api import event_types, events, parked
+from workflows.runs.api import bulk, instances
+from workflows.runs.api import instances as evidence
+from workflows.webhooks.api import webhooks
+
+app_name = "workflows"
+urlpatterns = [
+    *definitions.urlpatterns,
+    *event_types.urlpatterns,
+    *events.urlpatterns,
+    *parked.urlpatterns,
+    *bulk.urlpatterns,
+    *instances.urlpatterns,
+    *evidence.urlpatterns,
+    *webhooks.urlpatterns,
+]

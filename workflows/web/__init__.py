@@ -1,1 +1,0 @@
-"""What workflows add to other pages."""

@@ -1,0 +1,106 @@
+"""One try over HTTP: guarded where the socket is made, one deadline over all, no redirects, little is read."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+import httpx
+import structlog
+
+from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+
+SECONDS = 15.0
+READ_LIMIT_BYTES = 64 * 1024
+GONE = 410
+USER_AGENT = "holdpoint-webhooks/1"
+
+DELIVERED, REFUSED, REDIRECTED, GONE_OUTCOME = "delivered", "refused", "redirected", "gone"
+TIMEOUT, NO_CONNECTION, ADDRESS_REFUSED = "timeout", "no_connection", "address_refused"
+ANSWER_LOST, FAULT = "answer_lost", "fault"
+log = structlog.get_logger("holdpoint.webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What one try needs. Nothing of the database: it may run in a thread."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str]
+    private_hosts: frozenset[str]
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    outcome: str
+    status: int | None = None
+    duration_ms: int = 0
+    response_bytes: int | None = None
+    response_sha256: str = ""
+    truncated: bool = False
+    retry_after: float | None = None
+
+
+def send(sending: Sending) -> Sent:
+    """Never raises for what a receiver, a name or a URL can be."""
+    began = time.monotonic()
+    wire = Wire(private_hosts=sending.private_hosts, seconds=sending.seconds)
+    try:
+        url_check(sending.url, private_hosts=sending.private_hosts)
+        with guarded_client(wire) as client:
+            return _exchange(client, sending, began)
+    except AddressRefused:
+        return Sent(ADDRESS_REFUSED, duration_ms=_since(began))
+    except httpx.TimeoutException:
+        return Sent(TIMEOUT, duration_ms=_since(began))
+    except (httpx.HTTPError, OSError):
+        return Sent(ANSWER_LOST if wire.sent else NO_CONNECTION, duration_ms=_since(began))
+    except Exception as error:  # a fault of ours must not stop the deliveries behind it
+        log.error("webhook_fault", error=type(error).__name__)
+        return Sent(FAULT, duration_ms=_since(began))
+
+
+def _exchange(client: httpx.Client, sending: Sending, began: float) -> Sent:
+    with client.stream("POST", sending.url, content=sending.body, headers=dict(sending.headers)) as response:
+        read, whole = _read(response)
+        return Sent(
+            outcome=judged(response.status_code),
+            status=response.status_code,
+            duration_ms=_since(began),
+            response_bytes=len(read),
+            response_sha256=sha256(read).hexdigest(),
+            truncated=not whole,
+            retry_after=_seconds(response.headers.get("retry-after", "")),
+        )
+
+
+def _read(response: httpx.Response) -> tuple[bytes, bool]:
+    """The beginning of the answer as it came over the wire, never unpacked; the status line was the receiver's word."""
+    read = b""
+    try:
+        for chunk in response.iter_raw():
+            read += chunk
+            if len(read) > READ_LIMIT_BYTES:
+                return read[:READ_LIMIT_BYTES], False
+    except httpx.HTTPError:
+        return read, False
+    return read, True
+
+
+def judged(status: int) -> str:
+    if 200 <= status < 300:
+        return DELIVERED
+    if 300 <= status < 400:
+        return REDIRECTED
+    return GONE_OUTCOME if status == GONE else REFUSED
+
+
+def _seconds(text: str) -> float | None:
+    """Of `Retry-After`; a date is not read, the schedule waits long enough."""
+    return float(text) if text.isascii() and text.isdecimal() and len(text) < 8 else None
+
+
+def _since(began: float) -> int:
+    return int((time.monotonic() - began) * 1000)

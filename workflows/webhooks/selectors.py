@@ -1,0 +1,149 @@
+"""Reading webhook endpoints, deliveries and tries."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from governance.console.selectors.pages import COUNT_LIMIT
+from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.errors import NotFound
+from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
+from workflows.webhooks.rules.delivery import PATIENCE
+from workflows.webhooks.states import DeliveryState, DisabledWhy
+
+EMITTED = """
+SELECT DISTINCT step.value -> 'params' ->> 'event_name' FROM workflows_workflowdefinition d
+CROSS JOIN LATERAL jsonb_each(CASE WHEN jsonb_typeof(d.definition -> 'steps') = 'object' THEN d.definition -> 'steps'
+    ELSE '{}' END) step
+WHERE d.organization_id = %s AND d.state <> 'archived' AND step.value ->> 'kind' = 'emit_webhook'
+    AND jsonb_typeof(step.value -> 'params' -> 'event_name') = 'string'
+"""
+# Endpoint by endpoint, so that one with ten thousand waiting does not stand before the others; only those that have
+# something pending are looked at (a loose walk along the index). An endpoint that just failed gets one try at a time.
+# Within a subject in order: an earlier one that is not through yet holds the later ones back, for its first failures.
+# Asked row by row: of NOT EXISTS the planner makes a join that reads everything that waits.
+DUE = """
+WITH RECURSIVE waiting AS (
+    (SELECT endpoint_id FROM workflows_webhookdelivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.endpoint_id FROM workflows_webhookdelivery d
+        WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
+    FROM waiting w WHERE w.endpoint_id IS NOT NULL
+)
+SELECT due.id, e.id, e.failures FROM waiting w JOIN workflows_webhookendpoint e ON e.id = w.endpoint_id
+CROSS JOIN LATERAL (
+    SELECT d.id, d.next_try_at FROM workflows_webhookdelivery d
+    WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s AND (
+        SELECT 1 FROM workflows_webhookdelivery earlier
+        WHERE earlier.endpoint_id = e.id AND earlier.subject_id = d.subject_id AND earlier.state = 'pending'
+            AND earlier.number < d.number AND earlier.failures < %(patient)s LIMIT 1) IS NULL
+    ORDER BY d.next_try_at, d.id LIMIT greatest(0, CASE WHEN e.failures > 0 THEN 1 ELSE %(each)s END
+        - coalesce((%(under_way)s::jsonb ->> e.id::text)::integer, 0))
+) due
+WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s)
+ORDER BY due.next_try_at, due.id LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    delivery_id: UUID
+    endpoint_id: UUID
+    failures: int
+
+
+def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[Due]:
+    """Which may be sent now, of all organizations; nothing is locked yet. `each` is how many at once to one endpoint,
+    `under_way` how many of these the asker has already."""
+    busy = json.dumps({str(endpoint_id): count for endpoint_id, count in under_way.items()})
+    given: dict[str, Any] = {"at": at, "each": each, "most": most, "under_way": busy, "patient": PATIENCE}
+    with connection.cursor() as cursor:
+        cursor.execute(DUE, given)
+        return [Due(*row) for row in cursor.fetchall()]
+
+
+def endpoint_list(*, enabled: bool | None = None) -> QuerySet[WebhookEndpoint]:
+    rows = WebhookEndpoint.objects.filter(removed_at=None).order_by("-id")
+    return rows if enabled is None else rows.filter(enabled=enabled)
+
+
+def endpoint_get(*, endpoint_id: UUID, lock: bool = False) -> WebhookEndpoint:
+    found = tenant_get(WebhookEndpoint, endpoint_id, lock=lock)
+    if found.removed_at is not None:
+        raise NotFound
+    return found
+
+
+def endpoints_enabled(*, organization_ids: Iterable[UUID] | None) -> list[WebhookEndpoint]:
+    """Of these organizations, or of all; read with the tenant scope wide open, by the relay."""
+    rows = WebhookEndpoint.objects.filter(enabled=True).order_by("id")
+    return list(rows if organization_ids is None else rows.filter(organization_id__in=list(organization_ids)))
+
+
+def any_endpoint_enabled() -> bool:
+    return WebhookEndpoint.objects.filter(enabled=True).exists()
+
+
+def salts(*, endpoint_ids: Iterable[UUID], at: datetime) -> dict[UUID, list[bytes]]:
+    """Of the secrets that sign now, the newest first."""
+    rows = WebhookSecret.objects.filter(Q(ends_at=None) | Q(ends_at__gt=at), endpoint_id__in=list(endpoint_ids))
+    found: dict[UUID, list[bytes]] = {}
+    for endpoint_id, salt in rows.order_by("-id").values_list("endpoint_id", "salt"):
+        found.setdefault(endpoint_id, []).append(bytes(salt))
+    return found
+
+
+def secrets_live(*, endpoint_id: UUID, at: datetime) -> list[WebhookSecret]:
+    rows = WebhookSecret.objects.filter(Q(ends_at=None) | Q(ends_at__gt=at), endpoint_id=endpoint_id)
+    return list(rows.order_by("-id"))
+
+
+def names_emitted(*, organization_id: UUID) -> set[str]:
+    """Those that the organization's definitions, drafts included, give to their webhook steps."""
+    with connection.cursor() as cursor:
+        cursor.execute(EMITTED, [organization_id])
+        return {name for (name,) in cursor.fetchall()}
+
+
+def delivery_list(
+    *, endpoint_id: UUID | None = None, state: str | None = None, event_type: str | None = None
+) -> QuerySet[WebhookDelivery]:
+    rows = WebhookDelivery.objects.defer("body").order_by("-id")
+    given = {"endpoint_id": endpoint_id, "state": state, "event_type": event_type}
+    return rows.filter(**{name: value for name, value in given.items() if value is not None})
+
+
+def delivery_get(*, delivery_id: UUID) -> WebhookDelivery:
+    return tenant_get(WebhookDelivery, delivery_id)
+
+
+def attempts_of(*, delivery_id: UUID, limit: int = 100) -> list[WebhookAttempt]:
+    """The newest tries, oldest first."""
+    rows = WebhookAttempt.objects.filter(delivery_id=delivery_id).order_by("-number")[:limit]
+    return sorted(rows, key=lambda row: row.number)
+
+
+def delivery_counts(*, endpoint_id: UUID) -> dict[str, int]:
+    """Pending and failed ones, each counted up to the limit."""
+    rows = WebhookDelivery.objects.filter(endpoint_id=endpoint_id).order_by()
+    states = (DeliveryState.PENDING, DeliveryState.FAILED)
+    return {state.value: rows.filter(state=state)[:COUNT_LIMIT].count() for state in states}
+
+
+def endpoints_disabled() -> dict[str, int]:
+    """How many were disabled by what they answered, by why: nothing is told there until somebody acts."""
+    rows = WebhookEndpoint.objects.filter(removed_at=None).order_by()
+    whys = (DisabledWhy.GONE, DisabledWhy.FAILING)
+    return {why.value: rows.filter(disabled_why=why)[:COUNT_LIMIT].count() for why in whys}
+
+
+def endpoints_in_trouble() -> int:
+    """Failing now, or disabled by what they answered and not by a person; for the front page."""
+    bad = Q(enabled=True, failures__gt=0) | Q(disabled_why__in=[DisabledWhy.GONE, DisabledWhy.FAILING])
+    return WebhookEndpoint.objects.filter(bad, removed_at=None).order_by()[:COUNT_LIMIT].count()
