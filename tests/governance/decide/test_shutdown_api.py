@@ -160,6 +160,8 @@ def test_a_drill_records_everything_and_stops_nothing(cast: Cast, operator: Any,
         {"target": "no-such-contract"},
         {"target": "close-case/7"},
         {"target": "close-case/x"},
+        {"target": "close-case/01"},  # no contract's name: it was taken, counted one contract and stopped none
+        {"target": "close-case/"},
         {"target": ""},
         {"scope": "connector", "target": "carrier-pigeon"},
         {"drill": "perhaps"},
