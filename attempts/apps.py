@@ -8,7 +8,7 @@ class AttemptsConfig(AppConfig):
 
     def ready(self) -> None:
         from attempts.lifecycle.selectors.evidence import AttemptCollector
-        from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, export_tables
+        from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
@@ -28,4 +28,4 @@ class AttemptsConfig(AppConfig):
                 "chat_identity.unlinked": "ended the link of a chat account to a person",
             }
         )
-        register_export(export_tables(), left_out=LEFT_OUT)
+        register_export(attempt_export_tables(), left_out=LEFT_OUT)

@@ -15,7 +15,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from attempts.execution.adapters.base import Call, Outcome, success  # noqa: E402
+from attempts.execution.adapters.base import AdapterCall, Outcome, success  # noqa: E402
 from attempts.execution.adapters.registry import ADAPTERS  # noqa: E402
 from attempts.execution.services.dispatch import attempt_dispatch  # noqa: E402
 
@@ -27,7 +27,7 @@ class NoOp:
     effect = "idempotent"
     retryable: tuple[str, ...] = ()
 
-    def call(self, call: Call) -> Outcome:
+    def call(self, call: AdapterCall) -> Outcome:
         return success()
 
 

@@ -31,7 +31,7 @@ def tracker_start() -> None:
             "SENTRY_DSN is set and sentry-sdk is missing: install requirements/prod.txt or unset it."
         ) from error
     sentry_sdk.init(dsn=dsn, **tracker_options())
-    report_exceptions_to(report)
+    report_exceptions_to(error_report)
 
 
 def tracker_options() -> dict[str, Any]:
@@ -57,7 +57,7 @@ def tracker_options() -> dict[str, Any]:
     }
 
 
-def report(error: BaseException, line: Mapping[str, Any]) -> None:
+def error_report(error: BaseException, line: Mapping[str, Any]) -> None:
     """One event for one log line that carries an exception."""
     import sentry_sdk
     from sentry_sdk.utils import event_from_exception

@@ -29,7 +29,7 @@ log = structlog.get_logger("holdpoint.metrics")
 
 def render_metrics() -> bytes:
     """All processes' figures when PROMETHEUS_MULTIPROC_DIR is set, else this process' own; and those of the record."""
-    return counted() + record_gauges() + way_gauges() + stream_gauges()
+    return counters_exposed() + record_gauges() + way_gauges() + stream_gauges()
 
 
 def record_gauges() -> bytes:
@@ -92,7 +92,7 @@ def stream_gauges() -> bytes:
     return generate_latest(registry)
 
 
-def counted() -> bytes:
+def counters_exposed() -> bytes:
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest()

@@ -6,7 +6,7 @@ from django.utils import timezone
 from config.heartbeat import heartbeat_beat
 
 
-@shared_task
-def heartbeat() -> None:
+@shared_task(name="config.tasks.heartbeat")
+def heartbeat_task() -> None:
     """Shows that beat schedules and a worker works; `/health/ready` reads its age."""
     heartbeat_beat(at=timezone.now())

@@ -17,7 +17,7 @@ class GovernanceConfig(AppConfig):
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
         from governance.retention.hooks import register_export, register_kind
-        from governance.retention.selectors.subjects import LEFT_OUT, PERSON, export_tables
+        from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
         from governance.retention.services.erasure import on_erased, on_erasure_finished
         from reasoncodes.base.registry import register_recorder, register_text_check, register_usage_counter
@@ -26,7 +26,7 @@ class GovernanceConfig(AppConfig):
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
         register_kind(PERSON)
-        register_export(export_tables(), left_out=LEFT_OUT)
+        register_export(governance_export_tables(), left_out=LEFT_OUT)
         on_erasure_finished(deletion_finish)
         on_erased(evidence_erase)
         post_migrate.connect(adopt_region_profiles, sender=self)

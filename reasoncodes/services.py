@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, NotFound, Refused
-from reasoncodes.base.registry import recorder, text_check
+from reasoncodes.base.registry import recorder, registered_text_check
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.codes import EMITTED, SYSTEM_CODES, SystemCode
 from reasoncodes.models import ReasonCode
@@ -93,7 +93,7 @@ def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) 
 def _check_words(words: Mapping[str, Any]) -> None:
     for name in ("label", "description"):
         if words.get(name):
-            text_check()(text=words[name], pointer=f"/{name}")
+            registered_text_check()(text=words[name], pointer=f"/{name}")
 
 
 def _lock_own(actor: Actor, reason_code_id: UUID) -> ReasonCode:

@@ -123,7 +123,7 @@ def _number(value: float) -> str:
     return ("-" if sign else "") + text
 
 
-def read_json(data: bytes) -> Any:
+def read_canonical_json(data: bytes) -> Any:
     """Only what is written canonically: no second spelling, no key twice."""
     try:
         value = json.loads(data.decode("utf-8"))
@@ -363,7 +363,7 @@ def anchor_payload(
 
 def manifest_of(files: Mapping[str, bytes]) -> dict[str, Any]:
     """From the other files alone: nothing can be written into a manifest that they do not say."""
-    entries = read_json(files[ENTRIES])
+    entries = read_canonical_json(files[ENTRIES])
     anchor, head = entries[-1], head_read(files[CHECKPOINT].decode())
     return {
         "format": FORMAT,
@@ -373,7 +373,10 @@ def manifest_of(files: Mapping[str, bytes]) -> dict[str, Any]:
         "anchor": anchor["id"],
         "collected_at": anchor["at"],
         "checkpoint": {"origin": head.origin, "size": head.size, "root_sha256": head.root.hex()},
-        "counts": {"entries": len(entries), **{name[: -len(".json")]: len(read_json(files[name])) for name in ROWS}},
+        "counts": {
+            "entries": len(entries),
+            **{name[: -len(".json")]: len(read_canonical_json(files[name])) for name in ROWS},
+        },
         "files": {
             name: {"sha256": hashlib.sha256(files[name]).hexdigest(), "size": len(files[name])}
             for name in NAMES
@@ -461,7 +464,7 @@ def _given_keys(public_key: str) -> list[PublicKey]:
 
 
 def _check_manifest(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    manifest = read_json(files[MANIFEST])
+    manifest = read_canonical_json(files[MANIFEST])
     if manifest.get("format") != FORMAT:
         raise Malformed("it is of a format that this verifier does not know")
     for name in NAMES:
@@ -491,7 +494,7 @@ def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey
 
 
 def _check_entries(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    entries, head = read_json(files[ENTRIES]), head_read(files[CHECKPOINT].decode())
+    entries, head = read_canonical_json(files[ENTRIES]), head_read(files[CHECKPOINT].decode())
     erased = 0
     for number, entry in enumerate(entries):
         try:
@@ -529,7 +532,7 @@ def _check_entry(entry: Mapping[str, Any], head: Head) -> None:
 
 
 def _check_anchor(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    entries = read_json(files[ENTRIES])
+    entries = read_canonical_json(files[ENTRIES])
     anchor = entries[-1]
     if anchor["action"] != ANCHOR or anchor["subject_type"] != "evidence_bundle" or anchor["payload"] is None:
         raise Malformed("the last ledger entry does not say what the bundle holds")
@@ -546,8 +549,8 @@ def _check_anchor(files: Mapping[str, bytes], report: Report, keys: list[PublicK
 
 
 def _check_rows(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    rows = {name[: -len(".json")]: read_json(files[name]) for name in ROWS}
-    book = Book(read_json(files[ENTRIES]), report)
+    rows = {name[: -len(".json")]: read_canonical_json(files[name]) for name in ROWS}
+    book = Book(read_canonical_json(files[ENTRIES]), report)
     organization = book.entries[-1]["organization"]
     for check in (_decisions, _attempts, _transitions, _votes, _executions, _interventions, _events, _people):
         try:

@@ -28,23 +28,23 @@ class WorkflowsConfig(AppConfig):
         from workflows.kinds.registry import discover
         from workflows.runs.rules import ACTIONS
         from workflows.runs.selectors.evidence import InstanceCollector
-        from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, export_tables
-        from workflows.runs.services.signal import attempt_moved, review_ended
-        from workflows.runs.services.signal_follow import step_ready
+        from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, workflow_export_tables
+        from workflows.runs.services.signal import signal_attempt_moved, signal_review_ended
+        from workflows.runs.services.signal_follow import step_resume
         from workflows.runs.web import case_panel
         from workflows.webhooks.services.gather import deliveries_erase, outbox_told
 
         def ready_now(attempt_id: UUID, at: datetime) -> None:
-            step_ready(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
+            step_resume(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
         register_actions(ACTIONS)
         register_collector(EvidenceKind.INSTANCE, InstanceCollector())
         register_kind(RUN)
         register_kind(EVENT)
-        register_export(export_tables(), left_out=LEFT_OUT)
+        register_export(workflow_export_tables(), left_out=LEFT_OUT)
         post_migrate.connect(adopt_templates, sender=self)
-        on_attempt_moved(attempt_moved)
-        on_review_ended(review_ended)
+        on_attempt_moved(signal_attempt_moved)
+        on_review_ended(signal_review_ended)
         on_step_ready(ready_now)
         register_panel(case_panel)
         on_published(outbox_told)

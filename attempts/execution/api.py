@@ -24,7 +24,7 @@ from attempts.execution.services.executor import (
 )
 from attempts.execution.services.lease import LARGEST_BATCH, Granted
 from attempts.execution.services.lease_check import lease_token_make
-from attempts.execution.services.outcome import Success
+from attempts.execution.services.outcome import SuccessReport
 from attempts.lifecycle.models import Attempt
 from attempts.quarantine.states import QuarantineCategory
 from governance.contracts.states import AdapterName
@@ -212,7 +212,7 @@ class AttemptCompleteApi(ExecutorView):
             actor=self.actor(request),
             at=timezone.now(),
             presented=presented,
-            result=Success(**fields | {"cost": cost_document(fields.get("cost"))}),
+            result=SuccessReport(**fields | {"cost": cost_document(fields.get("cost"))}),
         )
         return Response(ReportedOut(reported_json(attempt)).data)
 

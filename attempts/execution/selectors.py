@@ -26,7 +26,7 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
     """Empty for an attempt that has ended or could be leased this moment."""
     if attempt.state in FINAL_STATES:
         return []
-    found = [*_review(attempt, at), *_gates(attempt)]
+    found = [*_review(attempt, at), *_closed_doors(attempt)]
     if attempt.state == AttemptState.APPROVED:
         found += _signers(attempt, at)
         found += [*_queue(attempt), *_timing(attempt, at)]
@@ -60,7 +60,7 @@ def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
     return [Obstacle("approval", "somebody who approved it has lost the role; the next lease denies it", facts)]
 
 
-def _gates(attempt: Attempt) -> list[Obstacle]:
+def _closed_doors(attempt: Attempt) -> list[Obstacle]:
     """The contract and the shutdowns as they are now, not as they were at intake."""
     facts = intake_facts(
         organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)

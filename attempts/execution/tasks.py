@@ -10,23 +10,23 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 @shared_task(name="attempts.tasks.execution.attempt_dispatch")
-def attempt_dispatch(attempt_id: str) -> None:
+def attempt_dispatch_task(attempt_id: str) -> None:
     dispatch.attempt_dispatch(attempt_id=UUID(attempt_id), now=timezone.now)
 
 
 @shared_task(name="attempts.tasks.execution.leases_expire")
-def leases_expire() -> None:
+def leases_expire_task() -> None:
     with every_tenant():
         lease_expire.leases_expire()
 
 
 @shared_task(name="attempts.tasks.execution.retries_due")
-def retries_due() -> None:
+def retries_due_task() -> None:
     with every_tenant():
         retry.retries_due()
 
 
 @shared_task(name="attempts.tasks.execution.queue_hand_out")
-def queue_hand_out() -> None:
+def queue_dispatch_task() -> None:
     with every_tenant():
-        queue.queue_hand_out()
+        queue.queue_dispatch()

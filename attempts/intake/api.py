@@ -20,7 +20,7 @@ from attempts.intake.models import IdempotencyRecord
 from attempts.intake.selectors import idempotency_record_get, idempotency_record_list, key_uses
 from attempts.intake.services.door import Intake, attempt_refuse_unreadable, intake_knock, intake_pass
 from attempts.intake.services.intake import attempt_create
-from attempts.intake.services.rows import Answer
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
 from governance.enforcement.selectors.arrival import Arrival, IntakeFacts
 from governance.people.api import bearer_secret
@@ -83,7 +83,7 @@ def read_body(request: HttpRequest) -> object:
     return parse_json(request.read(BODY_LIMIT_BYTES + 1))
 
 
-def render(answer: Answer) -> HttpResponse:
+def render(answer: IntakeAnswer) -> HttpResponse:
     ATTEMPTS.labels(status=answer.status).inc()
     media_type = "application/problem+json" if answer.is_problem else "application/json"
     return HttpResponse(answer.body, status=answer.status, content_type=media_type, headers=answer.headers)

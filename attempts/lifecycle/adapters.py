@@ -24,7 +24,7 @@ def channel(attempt_id: UUID) -> str:
     return f"holdpoint:attempt:{attempt_id}"
 
 
-def announce(attempt_id: UUID) -> None:
+def move_announce(attempt_id: UUID) -> None:
     """After the commit of a move; best effort: a sleeper that hears nothing wakes at its limit."""
 
     def publish() -> None:

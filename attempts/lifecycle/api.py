@@ -120,7 +120,7 @@ class AttemptFilter(StrictSerializer):
     idempotency_key = serializers.CharField(max_length=200, required=False)
 
 
-class ReadView(ApiView):
+class AttemptReadView(ApiView):
     """Services that may ask may look; people who may see the organization may look."""
 
     required_scopes = {"GET": READ}
@@ -134,13 +134,13 @@ class ReadView(ApiView):
         return attempt
 
 
-class AttemptListApi(ReadView):
+class AttemptListApi(AttemptReadView):
     @extend_schema(operation_id="attempts_list", parameters=[AttemptFilter], responses=AttemptOut(many=True))
     def get(self, request: Request) -> Response:
         return self.page(request, attempt_list(**self.query(request, AttemptFilter)), AttemptOut)
 
 
-class AttemptApi(ReadView):
+class AttemptApi(AttemptReadView):
     """`Prefer: wait=30` answers when the attempt is decided or ends, at the latest after that time."""
 
     @extend_schema(operation_id="attempts_read", parameters=[PURPOSE], responses=AttemptDetailOut)
@@ -167,7 +167,7 @@ class TimelineEntryOut(serializers.Serializer[Any]):
     entry_id = serializers.UUIDField()
 
 
-class AttemptTimelineApi(ReadView):
+class AttemptTimelineApi(AttemptReadView):
     plain_list = True
 
     @extend_schema(operation_id="attempts_timeline", parameters=[PURPOSE], responses=TimelineEntryOut(many=True))
@@ -191,7 +191,7 @@ class AttemptTimelineApi(ReadView):
         )
 
 
-class AttemptDecisionApi(ReadView):
+class AttemptDecisionApi(AttemptReadView):
     @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=DecisionOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
@@ -209,7 +209,7 @@ class ExplainOut(serializers.Serializer[Any]):
     obstacles = ObstacleOut(many=True)
 
 
-class AttemptExplainApi(ReadView):
+class AttemptExplainApi(AttemptReadView):
     @extend_schema(operation_id="attempts_explain", parameters=[PURPOSE], responses=ExplainOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
@@ -236,7 +236,7 @@ class ReceiptOut(serializers.ModelSerializer[Receipt]):
         ]
 
 
-class AttemptReceiptsApi(ReadView):
+class AttemptReceiptsApi(AttemptReadView):
     @extend_schema(operation_id="attempts_receipts", parameters=[PURPOSE], responses=ReceiptOut(many=True))
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)

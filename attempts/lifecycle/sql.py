@@ -1,7 +1,7 @@
 """Rules of attempts that are said in SQL, each once; statements are put together from these fragments. Whatever says
 the same in Python is run beside them, on the same random rows, by tests/attempts/test_rule_parity.py."""
 
-from governance.sql.insert import Gate
+from governance.sql.insert import InsertCondition
 
 # --- a key's record --------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ def _reservation(on_conflict: str) -> str:
 
 # In the statement that also writes the attempt's rows. A slot that went in the meantime must refuse all of them, so
 # there is no ON CONFLICT: the statement is a transaction of its own, and nothing else is lost with it.
-RESERVATION_GATE = Gate(sql=_reservation(""), answer="locked, go", width=10)
+RESERVATION_GATE = InsertCondition(sql=_reservation(""), answer="locked, go", width=10)
 # Before the rows, in a transaction that others work in too: ON CONFLICT, because an error would end their work. The
 # scopes whose slots were taken are told instead.
 RESERVE = f"""

@@ -663,8 +663,8 @@ class Migration(migrations.Migration):
                         "finding__in",
                         [
                             "",
-                            attempts.quarantine.states.Finding["HAPPENED"],
-                            attempts.quarantine.states.Finding["DID_NOT_HAPPEN"],
+                            attempts.quarantine.states.InvestigatedOutcome["HAPPENED"],
+                            attempts.quarantine.states.InvestigatedOutcome["DID_NOT_HAPPEN"],
                         ],
                     )
                 ),

@@ -391,11 +391,11 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            attempts.notify.states.DeliveryState["PENDING"],
-                            attempts.notify.states.DeliveryState["SENT"],
-                            attempts.notify.states.DeliveryState["FAILED"],
-                            attempts.notify.states.DeliveryState["DROPPED"],
-                            attempts.notify.states.DeliveryState["STOPPED"],
+                            attempts.notify.states.NotificationState["PENDING"],
+                            attempts.notify.states.NotificationState["SENT"],
+                            attempts.notify.states.NotificationState["FAILED"],
+                            attempts.notify.states.NotificationState["DROPPED"],
+                            attempts.notify.states.NotificationState["STOPPED"],
                         ],
                     )
                 ),

@@ -22,7 +22,7 @@ from attempts.notify.services.chat_accounts import chat_identity_unlink
 from attempts.notify.services.chat_workspace import workspace_connect, workspace_disable, workspace_secrets_replace
 from attempts.notify.services.routes import LONGEST_DIGEST, route_create, route_disable, route_enable
 from attempts.notify.services.send import AGAIN, notification_resend
-from attempts.notify.states import DeliveryState, NotifyChannel, NotifyKind, RouteState
+from attempts.notify.states import NotificationState, NotifyChannel, NotifyKind, RouteState
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ConsoleForm, ReasonForm
 from governance.console.admin.lists import choice_filter
@@ -107,22 +107,28 @@ class RouteForm(OfOrganization):
         fields["workspace"].queryset = workspace_choices(organizations=fields["organization"].queryset)
 
 
-def connect(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def workspace_connect_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     made = workspace_connect(actor=console_actor(request), at=timezone.now(), **data)
     return model_admin.done(request, made, "Connected. Now enter the address below in the Slack app's settings.")
 
 
-def replace_secrets(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]) -> str:
+def workspace_secrets_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]
+) -> str:
     workspace_secrets_replace(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
     return "Replaced. The workspace is active, and waiting messages are sent."
 
 
-def disable_workspace(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]) -> str:
+def workspace_disable_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]
+) -> str:
     workspace_disable(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
     return "Disabled. Nothing is sent to it, and nobody can decide through it."
 
 
-def add_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def route_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     workspace = data.pop("workspace")
     data["channel"] = NotifyChannel(data["channel"])
     made = route_create(
@@ -135,23 +141,31 @@ def add_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: 
     return model_admin.done(request, made, "Created. It announces reviews that open from now on.")
 
 
-def disable_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]) -> str:
+def route_disable_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]
+) -> str:
     route_disable(actor=console_actor(request), at=timezone.now(), route_id=obj.id, **data)
     return "Disabled. Waiting messages are kept until you enable it."
 
 
-def enable_route(model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]) -> str:
+def route_enable_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]
+) -> str:
     route_enable(actor=console_actor(request), at=timezone.now(), route_id=obj.id)
     return "Enabled. Waiting messages are sent, unless their review has ended."
 
 
-def unlink(model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatIdentity, data: dict[str, Any]) -> HttpResponse:
+def chat_identity_unlink_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatIdentity, data: dict[str, Any]
+) -> HttpResponse:
     chat_identity_unlink(actor=console_actor(request), at=timezone.now(), identity_id=obj.id, **data)
     messages.success(request, "Unlinked. That account cannot decide anything from now on.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def resend(model_admin: ConsoleAdmin, request: HttpRequest, obj: Notification, data: dict[str, Any]) -> str:
+def notification_resend_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: Notification, data: dict[str, Any]
+) -> str:
     notification_resend(actor=console_actor(request), at=timezone.now(), notification_id=obj.id)
     return "The message will be sent again shortly, unless its review has ended."
 
@@ -169,7 +183,7 @@ class ChatWorkspaceAdmin(StatePages):
         "connect",
         "Connect a Slack workspace",
         "Holdpoint encrypts the secrets and never shows them again.",
-        connect,
+        workspace_connect_act,
         ConnectForm,
     )
     list_display = ["name", "organization", "team_id", "state_shown", "disabled_reason", "created_at"]
@@ -190,14 +204,14 @@ class ChatWorkspaceAdmin(StatePages):
             "replace-secrets",
             "Replace the secrets",
             "Replaces both secrets at once and makes the workspace active again.",
-            replace_secrets,
+            workspace_secrets_act,
             SecretsForm,
         ),
         Act(
             "disable",
             "Disable",
             "Nothing more is sent to this workspace, and nobody can decide through it from now on.",
-            disable_workspace,
+            workspace_disable_act,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
             danger=True,
@@ -216,7 +230,7 @@ class NotificationRouteAdmin(StatePages):
         "create",
         "Add a notification route",
         "The route announces reviews that open from now on. Messages do not contain the content of the action.",
-        add_route,
+        route_add_act,
         RouteForm,
         button="Add",
     )
@@ -240,7 +254,7 @@ class NotificationRouteAdmin(StatePages):
             "disable",
             "Disable",
             "This route sends nothing more. Waiting messages are kept until you enable it.",
-            disable_route,
+            route_disable_act,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
             danger=True,
@@ -249,7 +263,7 @@ class NotificationRouteAdmin(StatePages):
             "enable",
             "Enable",
             "The route sends again. Waiting messages are sent too, unless their review has ended.",
-            enable_route,
+            route_enable_act,
             available=lambda obj: obj.state == RouteState.DISABLED,
         ),
     ]
@@ -274,7 +288,7 @@ class ChatIdentityAdmin(ConsoleAdmin):
             "unlink",
             "Unlink",
             "This account cannot decide anything from now on. The person can link it again.",
-            unlink,
+            chat_identity_unlink_act,
             ReasonForm,
             danger=True,
         )
@@ -288,7 +302,7 @@ class ChatIdentityAdmin(ConsoleAdmin):
 class NotificationAdmin(ConsoleAdmin):
     list_display = ["kind", "to", "state_shown", "tries", "last_error", "created_at", "sent_at", "next_try_at"]
     list_filter = [
-        choice_filter("state", {state.value: state.value for state in DeliveryState}, indexed=False),
+        choice_filter("state", {state.value: state.value for state in NotificationState}, indexed=False),
         choice_filter("kind", {kind.value: kind.value for kind in NotifyKind}, indexed=False),
     ]
     hot = True
@@ -315,7 +329,7 @@ class NotificationAdmin(ConsoleAdmin):
             "resend",
             "Send again",
             "Holdpoint sends the message again shortly, unless its review has ended.",
-            resend,
+            notification_resend_act,
             available=lambda obj: obj.state in AGAIN,
         )
     ]

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from attempts.notify.states import DeliveryState, MailMode, NotifyChannel, NotifyKind, RouteState
+from attempts.notify.states import MailMode, NotificationState, NotifyChannel, NotifyKind, RouteState
 from attempts.reviews.models import Review
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
@@ -150,7 +150,7 @@ class Notification(models.Model):
     kind = models.CharField(max_length=10)
     recipient = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
     digest = models.BooleanField(default=False)
-    state = models.CharField(max_length=8, default=DeliveryState.PENDING.value)
+    state = models.CharField(max_length=8, default=NotificationState.PENDING.value)
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True)
@@ -166,7 +166,7 @@ class Notification(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=list(DeliveryState)), name="notification_known_state"),
+            models.CheckConstraint(condition=Q(state__in=list(NotificationState)), name="notification_known_state"),
             models.CheckConstraint(condition=Q(kind__in=list(NotifyKind)), name="notification_known_kind"),
             models.UniqueConstraint(
                 fields=["review", "route", "kind", "recipient"], nulls_distinct=False, name="notification_once"

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from attempts.lifecycle.models import Attempt
 from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Notification, NotificationRoute
 from attempts.notify.rules.facts import ReviewFacts
-from attempts.notify.states import DeliveryState, MailMode, RouteState
+from attempts.notify.states import MailMode, NotificationState, RouteState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import facts_of, signers
@@ -24,7 +24,9 @@ from reasoncodes.base.tenancy import every_tenant
 
 def notifications_late(*, at: datetime) -> float:
     """How long the message that should have been sent first has waited, in seconds; digests wait by design."""
-    due = Notification.objects.filter(state=DeliveryState.PENDING, next_try_at__lte=at).order_by("next_try_at", "id")
+    due = Notification.objects.filter(state=NotificationState.PENDING, next_try_at__lte=at).order_by(
+        "next_try_at", "id"
+    )
     oldest = due.values_list("next_try_at", flat=True).first()
     return 0.0 if oldest is None else (at - oldest).total_seconds()
 

@@ -22,7 +22,7 @@ class NotifyKind(StrEnum):
     ESCALATION = "escalation"
 
 
-class DeliveryState(StrEnum):
+class NotificationState(StrEnum):
     PENDING = "pending"
     SENT = "sent"
     FAILED = "failed"  # given up; a person may send it again

@@ -10,25 +10,25 @@ from attempts.notify.services import chat_accounts as chat_identity
 from attempts.notify.services import send as notify_send
 from attempts.notify.services.announce import REFRESH
 from attempts.notify.services.routes import SEND
-from governance.outside.wake_up import heard
+from governance.outside.wake_up import wake_up_received
 
 
 @shared_task(name="attempts.tasks.notify.notifications_send")
-def notifications_send() -> None:
+def notifications_send_task() -> None:
     """Writes down what new reviews need, and sends what is due."""
-    heard(SEND)
+    wake_up_received(SEND)
     notify_announce.reviews_announce(at=timezone.now())
     notify_send.notifications_send(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.cards_refresh")
-def cards_refresh() -> None:
+def cards_refresh_task() -> None:
     """Draws cards anew whose review changed."""
-    heard(REFRESH)
+    wake_up_received(REFRESH)
     notify_refresh.cards_refresh(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.chat_tidy")
-def chat_tidy() -> None:
+def chat_tidy_task() -> None:
     """Removes codes and callbacks that are over, and accounts of people whose access ended."""
     chat_identity.chat_tidy(at=timezone.now())

@@ -11,17 +11,17 @@ from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from attempts.intake.services.rows import Answer
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.selectors import cases_shown
 from attempts.quarantine.services.resolve import (
-    Order,
+    ResolutionOrder,
     quarantine_accept,
     quarantine_authorize_retry,
     quarantine_compensate,
     quarantine_link_incident,
 )
-from attempts.quarantine.states import Finding, QuarantineCategory
+from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.lists import choice_filter
 from governance.console.selectors.lists import by_id
@@ -30,7 +30,7 @@ from reasoncodes.base.trace import trace_or_new
 
 class FindingForm(forms.Form):
     finding = forms.ChoiceField(
-        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in Finding)],
+        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in InvestigatedOutcome)],
         required=False,
         widget=UnfoldAdminSelectWidget,
         help_text="What you found out from the receiver.",
@@ -49,8 +49,8 @@ class IncidentForm(forms.Form):
     )
 
 
-def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
-    return Order(
+def resolution_from_form(request: HttpRequest, data: dict[str, Any]) -> ResolutionOrder:
+    return ResolutionOrder(
         finding=data["finding"],
         evidence_ref=data["evidence_ref"],
         trace=trace_or_new(),
@@ -59,39 +59,45 @@ def order_of(request: HttpRequest, data: dict[str, Any]) -> Order:
     )
 
 
-def said(answer: Answer, what: str) -> str:
+def resolution_message(answer: IntakeAnswer, what: str) -> str:
     if answer.status >= 400:
         return "The new attempt was denied. The denial is on record, and the case stays open."
     return f"{what} The new attempt is {answer.attempt_id}."
 
 
-def accept(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
-    quarantine_accept(actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data))
+def case_accept_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+    quarantine_accept(
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
+    )
     return "Accepted. The outcome stays as it is."
 
 
-def retry(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+def case_retry_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
     answer = quarantine_authorize_retry(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
     )
-    return said(answer, "Authorized.")
+    return resolution_message(answer, "Authorized.")
 
 
-def compensate(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+def case_compensate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
+) -> str:
     answer = quarantine_compensate(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=order_of(request, data)
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
     )
-    return said(answer, "Compensating.")
+    return resolution_message(answer, "Compensating.")
 
 
-def incident(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+def case_incident_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
+) -> str:
     quarantine_link_incident(
         actor=console_actor(request), at=timezone.now(), case_id=obj.id, incident_ref=data["incident_ref"]
     )
     return "Linked. The case stays open until somebody resolves it."
 
 
-def is_open(obj: QuarantineCase) -> bool:
+def case_is_open(obj: QuarantineCase) -> bool:
     return not obj.resolution
 
 
@@ -144,34 +150,34 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "Authorize a retry",
             "Use this only if you found that it did not happen. A new attempt goes through the same checks. This "
             "attempt stays failed.",
-            retry,
+            case_retry_act,
             FindingForm,
-            available=is_open,
+            available=case_is_open,
         ),
         Act(
             "compensate",
             "Compensate",
             "Use this only if you found that it happened. A new attempt goes through the checks of the compensation "
             "contract.",
-            compensate,
+            case_compensate_act,
             FindingForm,
-            available=is_open,
+            available=case_is_open,
         ),
         Act(
             "accept",
             "Accept",
             "The outcome stays as it is, and the case is resolved. Nothing more happens.",
-            accept,
+            case_accept_act,
             FindingForm,
-            available=is_open,
+            available=case_is_open,
         ),
         Act(
             "link-incident",
             "Link an incident",
             "Links an incident to the case. The case stays open.",
-            incident,
+            case_incident_act,
             IncidentForm,
-            available=is_open,
+            available=case_is_open,
         ),
     ]
 

@@ -16,13 +16,13 @@ from attempts.intake.api import render
 from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.selectors import quarantine_case_get, quarantine_case_list
 from attempts.quarantine.services.resolve import (
-    Order,
+    ResolutionOrder,
     quarantine_accept,
     quarantine_authorize_retry,
     quarantine_compensate,
     quarantine_link_incident,
 )
-from attempts.quarantine.states import Finding, QuarantineCategory
+from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
 from governance.people.rules.roles import OPERATE, VIEW, ApiScope
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.trace import trace_or_new
@@ -66,7 +66,7 @@ class CaseFilter(StrictSerializer):
 
 
 class FindingIn(StrictSerializer):
-    finding = serializers.ChoiceField(choices=list(Finding), required=False)
+    finding = serializers.ChoiceField(choices=list(InvestigatedOutcome), required=False)
     evidence_ref = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
 
 
@@ -79,8 +79,8 @@ FOUND = OpenApiExample(
 )
 
 
-def order_of(request: Request, fields: dict[str, Any]) -> Order:
-    return Order(
+def resolution_from_request(request: Request, fields: dict[str, Any]) -> ResolutionOrder:
+    return ResolutionOrder(
         **fields,
         trace=trace_or_new(),
         deployment_region=settings.DEPLOYMENT_REGION,
@@ -118,7 +118,7 @@ class ResolveView(ApiView):
 class CaseAcceptApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_accept", request=FindingIn, responses=CaseOut, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> Response:
-        order = order_of(request, self.body(request, FindingIn))
+        order = resolution_from_request(request, self.body(request, FindingIn))
         case = quarantine_accept(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order)
         return Response(CaseOut(case).data)
 
@@ -139,7 +139,7 @@ class CaseIncidentApi(ResolveView):
 class CaseAuthorizeRetryApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_authorize_retry", request=FindingIn, responses=None, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> HttpResponse:
-        order = order_of(request, self.body(request, FindingIn))
+        order = resolution_from_request(request, self.body(request, FindingIn))
         return render(
             quarantine_authorize_retry(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order)
         )
@@ -148,7 +148,7 @@ class CaseAuthorizeRetryApi(ResolveView):
 class CaseCompensateApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_compensate", request=FindingIn, responses=None, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> HttpResponse:
-        order = order_of(request, self.body(request, FindingIn))
+        order = resolution_from_request(request, self.body(request, FindingIn))
         return render(quarantine_compensate(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order))
 
 

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from attempts.lifecycle.models import Attempt
-from attempts.quarantine.states import Finding, QuarantineCategory, Resolution
+from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory, Resolution
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -37,7 +37,9 @@ class QuarantineCase(models.Model):
             models.CheckConstraint(
                 condition=Q(category__in=list(QuarantineCategory)), name="quarantine_known_category"
             ),
-            models.CheckConstraint(condition=Q(finding__in=["", *Finding]), name="quarantine_known_finding"),
+            models.CheckConstraint(
+                condition=Q(finding__in=["", *InvestigatedOutcome]), name="quarantine_known_finding"
+            ),
             models.CheckConstraint(condition=Q(resolution__in=["", *Resolution]), name="quarantine_known_resolution"),
             models.CheckConstraint(
                 condition=Q(resolution="", resolved_at=None) | (~Q(resolution="") & Q(resolved_at__isnull=False)),

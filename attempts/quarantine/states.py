@@ -12,7 +12,7 @@ class QuarantineCategory(StrEnum):
     LEASE_LOST = "lease_lost"
 
 
-class Finding(StrEnum):
+class InvestigatedOutcome(StrEnum):
     HAPPENED = "happened"
     DID_NOT_HAPPEN = "did_not_happen"
 

@@ -7,5 +7,5 @@ from attempts.quarantine.services.resolve import quarantine_escalate_due
 
 
 @shared_task(name="attempts.tasks.quarantine.escalate_due")
-def escalate_due() -> None:
+def escalate_due_task() -> None:
     quarantine_escalate_due(at=timezone.now())

@@ -22,7 +22,7 @@ LABELS = {
 }
 
 
-class StatusFilter(admin.SimpleListFilter):
+class ReviewStatusFilter(admin.SimpleListFilter):
     """Without a choice: those that wait."""
 
     title = "status"
@@ -36,7 +36,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset
 
 
-class KindFilter(StatusFilter):
+class KindFilter(ReviewStatusFilter):
     title = "kind of open review"
     parameter_name = "kind"
 
@@ -48,7 +48,7 @@ class KindFilter(StatusFilter):
 class ReviewAdmin(ConsoleAdmin):
     read_subject = "review"
     list_display = ["about", "kind", "status_shown", "tier", "progress", "expires_at", "claimed_by"]
-    list_filter = [StatusFilter, KindFilter]
+    list_filter = [ReviewStatusFilter, KindFilter]
     hot = True
     search_fields = ["id"]
     search_help_text = "The id of a review, its attempt, or the workflow step that waits for it."

@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class QuorumBucket:
     """So many different people of one tier."""
 
     tier: str
@@ -29,7 +29,7 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BucketProgress:
     """`open`: one more person of this tier would help, if need be by moving somebody else to another place."""
 
     tier: str
@@ -44,7 +44,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    buckets: tuple[Progress, ...]
+    buckets: tuple[BucketProgress, ...]
 
     @property
     def required(self) -> int:
@@ -70,7 +70,7 @@ class Quorum:
 def quorum_of(
     voices: Sequence[Voice],
     *,
-    buckets: Sequence[Bucket],
+    buckets: Sequence[QuorumBucket],
     holders: Mapping[str, Collection[UUID]],
     barred: Iterable[UUID] = (),
     acting: Collection[UUID] = (),
@@ -89,14 +89,14 @@ def quorum_of(
         seating.take(fitting)
     return Quorum(
         tuple(
-            Progress(bucket.tier, bucket.required, seating.taken_in(index), open=seating.could_take({index}))
+            BucketProgress(bucket.tier, bucket.required, seating.taken_in(index), open=seating.could_take({index}))
             for index, bucket in enumerate(buckets)
         )
     )
 
 
 def _fitting(
-    voice: Voice, buckets: Sequence[Bucket], holders: Mapping[str, Collection[UUID]], acting: Collection[UUID]
+    voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]], acting: Collection[UUID]
 ) -> set[int]:
     """In which buckets the voice may count, if in any."""
     if not voice.approves or voice.voter is None or voice.authority is None:
@@ -175,7 +175,7 @@ class Delegated:
 class Facts:
     """What is known at the moment of the decision."""
 
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[QuorumBucket, ...]
     requesters: frozenset[UUID]
     holders: Mapping[str, frozenset[UUID]]
     """Who of the people concerned has which tier's role right now."""

@@ -11,18 +11,18 @@ from attempts.reviews.services import clock as review_tick
 
 
 @shared_task(name="attempts.tasks.review.reviews_expire")
-def reviews_expire() -> None:
+def reviews_expire_task() -> None:
     """Ends every review whose deadline has passed."""
     review_tick.reviews_expire(at=timezone.now())
 
 
 @shared_task(name="attempts.tasks.review.reviews_remind")
-def reviews_remind() -> None:
+def reviews_remind_task() -> None:
     """Reminds of every review that is due for it."""
     review_tick.reviews_remind(at=timezone.now())
 
 
 @shared_task(name="attempts.tasks.review.review_reminder_send")
-def review_reminder_send(review_id: str) -> None:
+def review_reminder_send_task(review_id: str) -> None:
     """The messages of one reminder, at once. The tick makes up for a bell that nobody heard."""
     notifications_send(now=timezone.now, base_url=public_url(), review_id=UUID(review_id))

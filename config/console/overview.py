@@ -44,7 +44,7 @@ VERDICTS = (
 LAG_WORRIES = 30
 
 
-def listing(view: str, **query: str) -> str:
+def listing_url(view: str, **query: str) -> str:
     return f"{reverse(f'admin:{view}_changelist')}?{urlencode(query)}"
 
 
@@ -56,7 +56,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
         "operates": bool(console_actor(request).organization_ids) or request.user.is_superuser,
         "shutdowns": list(shutdowns_covering()[:10]),
         "runs": [
-            (status, count, listing("workflows_workflowinstance", status=status)) for status, count in runs.items()
+            (status, count, listing_url("workflows_workflowinstance", status=status)) for status, count in runs.items()
         ],
         "unmatched": events_unmatched(),
         **_intake(at),
@@ -79,7 +79,7 @@ def _intake(at: datetime) -> dict[str, Any]:
         ],
         "intake_series": VERDICTS,
         "intake_totals": [
-            (one, totals[one.name], listing("governance_enforcementdecision", verdict=one.name)) for one in VERDICTS
+            (one, totals[one.name], listing_url("governance_enforcementdecision", verdict=one.name)) for one in VERDICTS
         ],
         "decisions": totals,
         "decision_total": sum(totals.values()),
@@ -100,8 +100,8 @@ def _waiting(at: datetime) -> dict[str, Any]:
 
 def _trouble() -> dict[str, Any]:
     halts, cases = halts_by_reason(), quarantine_by_category()
-    reasons = {code: listing("workflows_workflowinstance", halt_reason=code) for code, _ in halts}
-    categories = {name: listing("attempts_quarantinecase", category=name) for name, _ in cases}
+    reasons = {code: listing_url("workflows_workflowinstance", halt_reason=code) for code, _ in halts}
+    categories = {name: listing_url("attempts_quarantinecase", category=name) for name, _ in cases}
     return {
         "halt_bars": bars(halts, urls=reasons),
         "quarantine_bars": bars(cases, urls=categories),

@@ -18,8 +18,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from attempts.lifecycle.selectors.overview import Asked, asked
-from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, PersonForm, StarterForm
-from config.console.start_steps import REVIEW_PAGES, steps
+from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
+from config.console.start_steps import REVIEW_PAGES, set_up_steps
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
@@ -50,7 +50,7 @@ def start(request: HttpRequest) -> HttpResponse:
     found = set_up(organization=chosen)
     said = asked(organization_id=chosen.id) if chosen else Asked(None, None, None)
     region = settings.DEPLOYMENT_REGION
-    shown = steps(found, said, region=region, administrator=request.user.is_superuser)
+    shown = set_up_steps(found, said, region=region, administrator=request.user.is_superuser)
     return _page(
         request,
         "admin/console/start.html",
@@ -150,7 +150,7 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
         "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
         "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
         "Add the person",
-        PersonForm,
+        FirstPersonForm,
         add_person,
     ),
     "account": (

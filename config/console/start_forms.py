@@ -24,7 +24,7 @@ ROLE_SETS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-class PersonForm(forms.Form):
+class FirstPersonForm(forms.Form):
     username = forms.RegexField(
         r"^[\w.@+-]{1,150}$", widget=UnfoldAdminTextInputWidget, help_text="Letters, digits and @ . + - _ only."
     )

@@ -11,7 +11,7 @@ REVIEW_PAGES = "/review/"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SetUpStep:
     """`blocked` says what has to happen before; without it the button is there, done or not."""
 
     name: str
@@ -23,7 +23,7 @@ class Step:
     blocked: str = ""
 
 
-def steps(found: SetUp, said: Asked, *, region: str, administrator: bool) -> list[Step]:
+def set_up_steps(found: SetUp, said: Asked, *, region: str, administrator: bool) -> list[SetUpStep]:
     return [
         _organization(found, region, administrator),
         _people(found),
@@ -41,26 +41,26 @@ def _form(found: SetUp, name: str) -> str:
     return reverse("console_start_step", args=[name]) + where
 
 
-def _organization(found: SetUp, region: str, administrator: bool) -> Step:
+def _organization(found: SetUp, region: str, administrator: bool) -> SetUpStep:
     one = found.organization
     title, add = "Create an organization", reverse("admin:governance_organization_add")
     if one is None:
         text = f"Everything else belongs to an organization. Choose {region or 'your region'} as one of its regions."
         why = "" if administrator else "An administrator of the installation has to do this."
-        return Step("organization", title, text, False, "Create it", "" if why else add, why)
+        return SetUpStep("organization", title, text, False, "Create it", "" if why else add, why)
     change = reverse("admin:governance_organization_change", args=[one.id])
     if not one.regions:
-        return Step(
+        return SetUpStep(
             "organization", title, f"{one.name} has no region, so every attempt is denied.", False, "Set it", change
         )
     text = f"{one.name}, in {', '.join(one.regions)}."
     if region and region not in one.regions:
         text += f" This installation runs in {region}."
         text += " Attempts that may not leave the organization's regions are denied here."
-    return Step("organization", title, text, True, "Look at it", change)
+    return SetUpStep("organization", title, text, True, "Look at it", change)
 
 
-def _people(found: SetUp) -> Step:
+def _people(found: SetUp) -> SetUpStep:
     title, blocked = "Add people", "" if found.organization else "Create the organization first."
     if found.has_people:
         text = "Every area has an owner, and there is a reviewer."
@@ -70,47 +70,47 @@ def _people(found: SetUp) -> Step:
         text = f"Nobody is in {', '.join(found.owners_missing)} yet."
     else:
         text = "There is no reviewer yet, so nobody could decide on held actions."
-    return Step("people", title, text, found.has_people, "Add a person", _form(found, "people"), blocked)
+    return SetUpStep("people", title, text, found.has_people, "Add a person", _form(found, "people"), blocked)
 
 
-def _account(found: SetUp) -> Step:
+def _account(found: SetUp) -> SetUpStep:
     title, blocked = "Add a service account", "" if found.organization else "Create the organization first."
     if found.account is None:
         text = "The account of the service that will ask. It gets its key in the step “Send the first request”."
-        return Step("account", title, text, False, "Add it", _form(found, "account"), blocked)
+        return SetUpStep("account", title, text, False, "Add it", _form(found, "account"), blocked)
     url = reverse("admin:governance_serviceaccount_change", args=[found.account.id])
-    return Step("account", title, f"{found.account.slug} is ready.", True, "Look at it", url)
+    return SetUpStep("account", title, f"{found.account.slug} is ready.", True, "Look at it", url)
 
 
-def _contract(found: SetUp) -> Step:
+def _contract(found: SetUp) -> SetUpStep:
     title, blocked = "Draft a contract from a starter", "" if found.organization else "Create the organization first."
     if found.contract is None:
         text = (
             "A contract says what services can ask for and what happens then. Every starter is complete, so you do "
             "not have to write JSON."
         )
-        return Step("contract", title, text, False, "Choose a starter", _form(found, "contract"), blocked)
+        return SetUpStep("contract", title, text, False, "Choose a starter", _form(found, "contract"), blocked)
     url = reverse("admin:governance_contract_change", args=[found.contract.id])
-    return Step("contract", title, f"{found.contract}: {found.contract.title}.", True, "Look at it", url)
+    return SetUpStep("contract", title, f"{found.contract}: {found.contract.title}.", True, "Look at it", url)
 
 
-def _board(found: SetUp) -> Step:
+def _board(found: SetUp) -> SetUpStep:
     title = "Have the ten areas approved"
     if found.contract is None:
-        return Step(
+        return SetUpStep(
             "board", title, "The owners read the documents and approve.", False, blocked="Draft the contract first."
         )
     url = reverse("admin:governance_contract_readiness", args=[found.contract.id])
     text = f"{found.approved} of {TEN} areas are approved."
     if not found.is_ready:
         text += " The owners sign in and decide on the board. Nobody can approve a document that they wrote."
-    return Step("board", title, text, found.is_ready, "Readiness board", url)
+    return SetUpStep("board", title, text, found.is_ready, "Readiness board", url)
 
 
-def _open(found: SetUp) -> Step:
+def _open(found: SetUp) -> SetUpStep:
     title = "Open the contract"
     if found.contract is None or not found.is_ready:
-        return Step(
+        return SetUpStep(
             "open",
             title,
             "The contract then accepts attempts from the next request on.",
@@ -120,31 +120,31 @@ def _open(found: SetUp) -> Step:
     url = reverse("admin:governance_contract_act", args=[found.contract.id, "open"])
     if found.is_open:
         look = reverse("admin:governance_contract_change", args=[found.contract.id])
-        return Step("open", title, f"{found.contract} is open.", True, "Look at it", look)
-    return Step("open", title, "All ten areas are approved.", False, "Open it", url)
+        return SetUpStep("open", title, f"{found.contract} is open.", True, "Look at it", look)
+    return SetUpStep("open", title, "All ten areas are approved.", False, "Open it", url)
 
 
-def _call(found: SetUp, said: Asked) -> Step:
+def _call(found: SetUp, said: Asked) -> SetUpStep:
     title = "Send the first request"
     done = said.attempt is not None
     if not found.is_open:
-        return Step(
+        return SetUpStep(
             "call", title, "One command for your shell, with a key in it.", done, blocked="Open the contract first."
         )
     if found.account is None:
-        return Step("call", title, "One command for your shell.", done, blocked="Add the service account first.")
+        return SetUpStep("call", title, "One command for your shell.", done, blocked="Add the service account first.")
     text = (
         f"The newest attempt is {said.attempt.state}."
         if said.attempt
         else "One command for your shell, with a key in it."
     )
-    return Step("call", title, text, done, "Make the line", _form(found, "call"))
+    return SetUpStep("call", title, text, done, "Make the line", _form(found, "call"))
 
 
-def _review(found: SetUp, said: Asked) -> Step:
+def _review(found: SetUp, said: Asked) -> SetUpStep:
     title = "Decide on it in the review queue"
     if said.decided is not None:
-        return Step(
+        return SetUpStep(
             "review",
             title,
             "A person has decided. You have seen the whole process.",
@@ -154,9 +154,9 @@ def _review(found: SetUp, said: Asked) -> Step:
         )
     if said.waiting is not None:
         text = "The action waits there for a reviewer. Sign in as a reviewer to decide: operators cannot."
-        return Step("review", title, text, False, "Review queue", REVIEW_PAGES)
+        return SetUpStep("review", title, text, False, "Review queue", REVIEW_PAGES)
     text = (
         "Actions that the policy holds wait there for a reviewer. Actions that are allowed or denied do not appear "
         "there."
     )
-    return Step("review", title, text, False, blocked="Send the request first.")
+    return SetUpStep("review", title, text, False, blocked="Send the request first.")

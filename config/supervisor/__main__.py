@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from config.supervisor.run import run
+from config.supervisor.run import stack_run
 from config.supervisor.throwaway import run_throwaway
 
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     execute.add_argument("command", nargs="+", metavar="-- command")
     options = parser.parse_args(arguments)
     if options.verb == "run":
-        return run(environ=os.environ)
+        return stack_run(environ=os.environ)
     return run_throwaway(command=options.command, durable=options.durable, environ=os.environ)
 
 

@@ -12,7 +12,7 @@ from config.embedded.paths import PROJECT, StackPaths
 from config.supervisor.servers import Servers
 
 
-def secret_key(*, paths: StackPaths) -> str:
+def stack_secret_key(*, paths: StackPaths) -> str:
     """The signing secret of this folder, made once."""
     with contextlib.suppress(FileNotFoundError):
         found = paths.secret_key_file.read_text().strip()
@@ -33,7 +33,7 @@ def stack_environment(
         "DJANGO_SETTINGS_MODULE": "config.settings.local",
         "DATABASE_URL": servers.database_url,
         "REDIS_URL": servers.redis_url,
-        "SECRET_KEY": inherited.get("SECRET_KEY") or secret_key(paths=paths),
+        "SECRET_KEY": inherited.get("SECRET_KEY") or stack_secret_key(paths=paths),
         "HOLDPOINT_HOME": str(paths.home),
         "HOLDPOINT_BIND": f"127.0.0.1:{port}",
         "PORT": str(port),

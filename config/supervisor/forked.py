@@ -18,7 +18,7 @@ from config.supervisor.programs import PROGRAMS, load, refuse_unless_forkable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ForkedJob:
     """What the supervisor asked for. `outputs` are the files for standard output and standard error."""
 
     name: str
@@ -44,7 +44,7 @@ class Job:
         PROGRAMS[program](arguments)
 
 
-def receive(control: socket.socket) -> Job | None:
+def receive(control: socket.socket) -> ForkedJob | None:
     """The next request, a line of JSON with two open files; None when the supervisor is gone."""
     text, outputs = b"", list[int]()
     while not text.endswith(b"\n"):
@@ -53,10 +53,10 @@ def receive(control: socket.socket) -> Job | None:
             return None
         text += part
         outputs += files
-    return Job(**json.loads(text), outputs=outputs)
+    return ForkedJob(**json.loads(text), outputs=outputs)
 
 
-def fork_as_asked(control: socket.socket) -> Job | None:
+def fork_as_asked(control: socket.socket) -> ForkedJob | None:
     """Fork for each request. Returns the job in the forked process, None in this one at its end."""
     here = os.getpid()
     while (job := receive(control)) is not None:

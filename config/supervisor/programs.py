@@ -67,7 +67,7 @@ def run_gunicorn(arguments: Sequence[str]) -> None:
     WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
 
 
-def run_command(arguments: Sequence[str]) -> None:
+def manage_command(arguments: Sequence[str]) -> None:
     """One of `manage.py`'s."""
     call_command(*arguments)
 
@@ -79,6 +79,6 @@ def run_prepare(arguments: Sequence[str]) -> None:
 PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
     "celery": run_celery,
     "gunicorn": run_gunicorn,
-    "manage.py": run_command,
+    "manage.py": manage_command,
     "prepare": run_prepare,
 }

@@ -17,7 +17,7 @@ from config.supervisor.lock import FolderLock
 from config.supervisor.readiness import wait_until_ready
 from config.supervisor.screen import banner, say
 from config.supervisor.servers import choose_servers, stop_leftover_servers
-from config.supervisor.steps import Step, read_demo, start_demo, start_migration
+from config.supervisor.steps import CommandStep, read_demo, start_demo, start_migration
 from config.supervisor.stopping import StopFlag
 from config.supervisor.watch import Watch
 
@@ -25,7 +25,7 @@ WATCH_SECONDS = 0.2
 CHILD_RESTART_DELAY = 1.0
 
 
-def run(*, environ: Mapping[str, str]) -> int:
+def stack_run(*, environ: Mapping[str, str]) -> int:
     """Run a stack until a signal comes; the exit code."""
     stop = StopFlag()
     stop.install()
@@ -94,7 +94,7 @@ class Stack:
         self.inherited = environ
         self.forkserver: ForkServer | None = None
         self.children: list[Child] = []
-        self.steps: list[Step] = []
+        self.steps: list[CommandStep] = []
 
     def live(self) -> int:
         """Start, watch, stop; the exit code."""
@@ -152,7 +152,7 @@ class Stack:
         self.stop.check()
         env.write_runtime(paths=self.paths, servers=self.servers, base_url=self.base_url)
 
-    def _do(self, begun: Step) -> str:
+    def _do(self, begun: CommandStep) -> str:
         self.steps.append(begun)
         return begun.finish(stop=self.stop)
 

@@ -17,7 +17,7 @@ from config.supervisor.stopping import StopFlag
 SECONDS_FOR_A_STEP = 300
 
 
-class Step:
+class CommandStep:
     """A command that is running; `finish` waits for it. What it prints is its result: none means that it failed."""
 
     def __init__(
@@ -51,9 +51,9 @@ class Step:
         self._output.close()
 
 
-def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServer) -> Step:
+def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServer) -> CommandStep:
     """Migrate and hand out rights, as the owner of the tables."""
-    return Step(
+    return CommandStep(
         name="migrate",
         arguments=["prepare"],
         environment={
@@ -65,9 +65,9 @@ def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServ
     )
 
 
-def start_demo(*, paths: StackPaths, forkserver: ForkServer) -> Step:
+def start_demo(*, paths: StackPaths, forkserver: ForkServer) -> CommandStep:
     """Seed the demo organization, as the application's role."""
-    return Step(
+    return CommandStep(
         name="demo",
         arguments=["manage.py", "demo", "--json"],
         environment={},

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.models import Note
-from governance.boundary.rules import Finding, inspect_note, inspect_reference
+from governance.boundary.rules import BoundaryFinding, inspect_note, inspect_reference
 from reasoncodes.base.errors import FieldError
 
 
@@ -38,9 +38,9 @@ OVERLAP = 100  # longer than anything that a detector has to see in one piece
 PROSE = re.compile(r"(?:[^\W\d_']+[ ,.;:!?]+){12}")
 
 
-def _findings(text: str, pointer: str) -> Iterator[Finding]:
+def _findings(text: str, pointer: str) -> Iterator[BoundaryFinding]:
     if len(text) > PIECE and PROSE.search(text):
-        yield Finding(pointer, "free_text")
+        yield BoundaryFinding(pointer, "free_text")
     for start in range(0, max(1, len(text) - OVERLAP), PIECE - OVERLAP):
         yield from inspect_note(text[start : start + PIECE], pointer=pointer)
 
@@ -57,7 +57,7 @@ def _strings(content: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _refuse(findings: list[Finding]) -> None:
+def _refuse(findings: list[BoundaryFinding]) -> None:
     if findings:
         unique = sorted(set(findings))
         raise MetadataBoundary(errors=[FieldError(f.pointer, f.message, rule=f.rule) for f in unique])

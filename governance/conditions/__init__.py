@@ -14,7 +14,7 @@ from governance.conditions.errors import (
     ConditionTypeError,
     MissingPathError,
 )
-from governance.conditions.parser import parse
+from governance.conditions.parser import condition_parse
 from governance.conditions.scope import EvaluationScope
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "Expression",
     "MissingPathError",
     "compile_condition",
-    "parse",
+    "condition_parse",
 ]

@@ -44,7 +44,7 @@ class Path(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class HelperCall(Node):
     helper: Helper
     arguments: tuple["Expression", ...]
 
@@ -70,7 +70,7 @@ class Logical(Node):
 
 
 Expression: TypeAlias = (
-    NumberLiteral | StringLiteral | BooleanLiteral | ArrayLiteral | Path | Call | Negation | Comparison | Logical
+    NumberLiteral | StringLiteral | BooleanLiteral | ArrayLiteral | Path | HelperCall | Negation | Comparison | Logical
 )
 
 SCALAR_LITERALS = (NumberLiteral, StringLiteral, BooleanLiteral)
@@ -82,7 +82,7 @@ def children(node: Expression) -> tuple[Expression, ...]:
         return (node.left, node.right)
     if isinstance(node, Logical):
         return node.operands
-    if isinstance(node, Call):
+    if isinstance(node, HelperCall):
         return node.arguments
     if isinstance(node, ArrayLiteral):
         return node.items

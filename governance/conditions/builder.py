@@ -9,9 +9,9 @@ from lark import Token, Transformer
 from governance.conditions.ast import (
     ArrayLiteral,
     BooleanLiteral,
-    Call,
     Comparison,
     Expression,
+    HelperCall,
     Logical,
     Negation,
     NumberLiteral,
@@ -82,7 +82,7 @@ class TreeBuilder(Transformer[Token, Any]):
         if len(arguments) != arity:
             wanted = ("no arguments", "one argument", "two arguments")[arity]
             raise ConditionSyntaxError(f"{helper} takes {wanted}, not {len(arguments)}", position=position)
-        return Call(helper, tuple(arguments), position=position)
+        return HelperCall(helper, tuple(arguments), position=position)
 
     def array(self, parts: list[Any]) -> Expression:
         return ArrayLiteral(tuple(parts[1:]), position=_position(parts[0]))

@@ -8,9 +8,9 @@ from governance.conditions import helpers, operators
 from governance.conditions.ast import (
     ArrayLiteral,
     BooleanLiteral,
-    Call,
     Comparison,
     Expression,
+    HelperCall,
     Logical,
     Negation,
     NumberLiteral,
@@ -26,7 +26,7 @@ def compile_expression(node: Expression, *, required: bool = True) -> Run:
     """Compile one node. `required=False` only under coalesce: there an absence is handed on, not raised."""
     if isinstance(node, Path):
         return _path(node, required=required)
-    if isinstance(node, Call):
+    if isinstance(node, HelperCall):
         return _call(node, required=required)
     if isinstance(node, Comparison):
         return _comparison(node)
@@ -56,7 +56,7 @@ def _comparison(node: Comparison) -> Run:
     return operators.constant_membership(left, kind=kind, values=values, position=position)
 
 
-def _call(node: Call, *, required: bool) -> Run:
+def _call(node: HelperCall, *, required: bool) -> Run:
     if node.helper == "now":
         return helpers.now
     if node.helper == "coalesce":

@@ -11,7 +11,7 @@ from governance.conditions.compiler import compile_expression
 from governance.conditions.errors import ConditionError, ConditionLimitError, ConditionSyntaxError
 from governance.conditions.frame import Frame, Run, expect_boolean
 from governance.conditions.limits import MAX_CACHED_CONDITIONS, MAX_STEPS, check_expression
-from governance.conditions.parser import parse
+from governance.conditions.parser import condition_parse
 from governance.conditions.scope import EvaluationScope
 
 
@@ -51,7 +51,7 @@ def compile_condition(source: str) -> Condition:
 
 @lru_cache(maxsize=MAX_CACHED_CONDITIONS)
 def _compile(source: str) -> Condition:
-    expression = parse(source)
+    expression = condition_parse(source)
     nodes = check_expression(expression)
     return Condition(
         source=source,

@@ -7,7 +7,7 @@ cost grows with the context (scanning arrays) is paid from MAX_STEPS.
 import re
 from typing import Final
 
-from governance.conditions.ast import ArrayLiteral, Call, Expression, NumberLiteral, Path, StringLiteral, walk
+from governance.conditions.ast import ArrayLiteral, Expression, HelperCall, NumberLiteral, Path, StringLiteral, walk
 from governance.conditions.errors import ConditionLimitError, Position
 
 MAX_SOURCE_CHARACTERS: Final = 2_000
@@ -86,7 +86,7 @@ def _check_node(node: Expression) -> None:
         problem = f"a string may have at most {MAX_STRING_CHARACTERS} characters"
     elif isinstance(node, NumberLiteral) and isinstance(node.value, int) and abs(node.value) > MAX_INTEGER:
         problem = f"a whole number may be at most {MAX_INTEGER}"
-    elif isinstance(node, Call) and node.helper == "sample" and _is_impossible_share(node.arguments[0]):
+    elif isinstance(node, HelperCall) and node.helper == "sample" and _is_impossible_share(node.arguments[0]):
         problem = "sample takes a number from 0 to 1"
     else:
         return

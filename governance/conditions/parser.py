@@ -41,7 +41,7 @@ _TOKEN_NAMES = {
 }
 
 
-def parse(source: str) -> Expression:
+def condition_parse(source: str) -> Expression:
     """Parse a condition; raise ConditionSyntaxError or ConditionLimitError with a position."""
     if not isinstance(source, str):
         raise ConditionSyntaxError("a condition is text")

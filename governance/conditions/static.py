@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from governance.conditions.ast import Call, Expression, Helper, Path, children, walk
+from governance.conditions.ast import Expression, Helper, HelperCall, Path, children, walk
 
 
 def paths(expression: Expression) -> frozenset[tuple[str, ...]]:
@@ -16,7 +16,7 @@ def required_paths(expression: Expression) -> frozenset[tuple[str, ...]]:
 
 
 def uses_helper(expression: Expression, helper: Helper) -> bool:
-    return any(isinstance(node, Call) and node.helper == helper for node, _ in walk(expression))
+    return any(isinstance(node, HelperCall) and node.helper == helper for node, _ in walk(expression))
 
 
 def _required(node: Expression, *, received: bool) -> Iterator[tuple[str, ...]]:
@@ -24,7 +24,7 @@ def _required(node: Expression, *, received: bool) -> Iterator[tuple[str, ...]]:
     if isinstance(node, Path):
         if not received:
             yield node.segments
-    elif isinstance(node, Call) and node.helper == "coalesce":
+    elif isinstance(node, HelperCall) and node.helper == "coalesce":
         first, second = node.arguments
         yield from _required(first, received=True)
         yield from _required(second, received=received)

@@ -8,7 +8,7 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 @shared_task(name="governance.tasks.intake_minutes_count")
-def intake_minutes_count() -> None:
+def intake_minutes_count_task() -> None:
     """For the dashboard. Nothing depends on it: a minute that is not counted yet is read from the decisions."""
     with every_tenant():
         minutes_count(at=timezone.now())

@@ -22,7 +22,9 @@ VERDICT_LABELS = {"allow": "success", "held": "warning", "deny": "danger"}
 VERDICT_WORDS = {"allow": "allow", "needs_approval": "held", "deny": "deny"}
 
 
-def replay(model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any) -> HttpResponse:
+def decision_replay_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any
+) -> HttpResponse:
     found = decision_replay(row=obj)
     if found.agrees:
         messages.success(request, "Same result: the stored request and environment give the same decision again.")
@@ -31,7 +33,7 @@ def replay(model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDeci
     return HttpResponseRedirect(model_admin.page_url("change", obj.pk))
 
 
-def code(text: str) -> SafeString:
+def code_html(text: str) -> SafeString:
     return format_html("<code>{}</code>", text)
 
 
@@ -52,7 +54,7 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
             "Re-evaluate",
             "Computes the decision again from the stored request, environment and snapshots only, and compares the "
             "results. Nothing is recorded.",
-            replay,
+            decision_replay_act,
             permission=AUDIT,
         )
     ]

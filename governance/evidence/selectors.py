@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from governance.enforcement.models import EnforcementDecision, snapshot_load
 from governance.evidence.models import EvidenceBundle
-from governance.evidence.rules import CollectedEntry, Person, plain
+from governance.evidence.rules import CollectedEntry, Person, canonical_plain
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
@@ -112,13 +112,13 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
         "payload_sha256": bytes(entry.payload_sha256).hex(),
         "sha256": bytes(entry.sha256).hex(),
     }
-    return CollectedEntry(plain(document), wording(entry.action))
+    return CollectedEntry(canonical_plain(document), wording(entry.action))
 
 
 def decisions_collected(*, decision_ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """With all that is needed to decide again. May raise SnapshotBroken."""
     rows = EnforcementDecision.objects.filter(id__in=decision_ids).order_by("id")
-    return [plain({name: getattr(row, name) for name in DECISION}) for row in rows]
+    return [canonical_plain({name: getattr(row, name) for name in DECISION}) for row in rows]
 
 
 def snapshots_collected(*, decisions: list[dict[str, Any]], more: Iterable[str]) -> list[dict[str, Any]]:

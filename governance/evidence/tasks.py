@@ -13,13 +13,13 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 @shared_task(name="governance.tasks.evidence_build")
-def evidence_build(bundle_id: str) -> None:
+def evidence_build_task(bundle_id: str) -> None:
     with every_tenant():
         evidence.evidence_build(bundle_id=UUID(bundle_id), now=timezone.now, storage=storages["evidence"])
 
 
 @shared_task(name="governance.tasks.evidence_resume")
-def evidence_resume() -> None:
+def evidence_resume_task() -> None:
     """Those that wait for the sealer or the storage, and those whose worker died."""
     with every_tenant():
         for bundle_id in bundles_due():
@@ -29,6 +29,6 @@ def evidence_resume() -> None:
 
 
 @shared_task(name="governance.tasks.evidence_remove")
-def evidence_remove(bundle_id: str) -> None:
+def evidence_remove_task(bundle_id: str) -> None:
     with every_tenant():
         bundle_remove(bundle_id=UUID(bundle_id), storage=storages["evidence"], at=timezone.now())

@@ -90,7 +90,7 @@ def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
         raise AddressRefused("not a host and port")
 
 
-class Wire(httpcore.NetworkBackend):
+class GuardedBackend(httpcore.NetworkBackend):
     """Makes the one connection of an exchange."""
 
     def __init__(self, *, private_hosts: frozenset[str], seconds: float) -> None:
@@ -115,12 +115,12 @@ class Wire(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         address = checked_address(host, port, private_hosts=self.private_hosts)
         stream = self._inner.connect_tcp(address, port, timeout=self.left(timeout), socket_options=socket_options)
-        return WireStream(self, stream)
+        return GuardedStream(self, stream)
 
 
-class WireStream(httpcore.NetworkStream):
-    def __init__(self, wire: Wire, inner: httpcore.NetworkStream) -> None:
-        self._wire = wire
+class GuardedStream(httpcore.NetworkStream):
+    def __init__(self, backend: GuardedBackend, inner: httpcore.NetworkStream) -> None:
+        self._wire = backend
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -138,7 +138,7 @@ class WireStream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         inner = self._inner.start_tls(ssl_context, server_hostname, timeout=self._wire.left(timeout))
-        return WireStream(self._wire, inner)
+        return GuardedStream(self._wire, inner)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -150,7 +150,7 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def guarded_client(wire: Wire) -> httpx.Client:
+def guarded_client(backend: GuardedBackend) -> httpx.Client:
     """No redirects, no proxies from the environment, one connection, nothing kept alive."""
     transport = httpx.HTTPTransport(trust_env=False, retries=0, verify=_trusted())
     transport._pool.close()
@@ -160,6 +160,6 @@ def guarded_client(wire: Wire) -> httpx.Client:
         max_connections=1,
         max_keepalive_connections=0,
         retries=0,
-        network_backend=wire,
+        network_backend=backend,
     )
     return httpx.Client(transport=transport, trust_env=False, follow_redirects=False, timeout=10.0)

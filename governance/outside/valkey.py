@@ -29,7 +29,7 @@ def valkey() -> "redis.Redis":
 _idle: deque[Any] = deque()
 
 
-def ask(*words: str) -> Any:
+def valkey_command(*words: str) -> Any:
     """One command, all of whose words are ASCII. A line that broke while it was idle is replaced, once."""
     command = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
     line = _line()

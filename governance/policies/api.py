@@ -18,8 +18,8 @@ from governance.people.selectors import organization_of
 from governance.policies.models import Policy
 from governance.policies.selectors import policy_get, policy_list
 from governance.policies.services import (
-    Change,
-    Tally,
+    DecisionChange,
+    DecisionTally,
     policy_archive,
     policy_change,
     policy_create,
@@ -188,32 +188,34 @@ class PolicySimulateApi(ApiView):
         items = policy_simulate(policy=policy_get(policy_id=policy_id), limit=limit)
         if NDJSON in request.headers.get("Accept", ""):
             scope = self.actor(request).organization_ids
-            response = StreamingHttpResponse(lines(items, scope), content_type=NDJSON)
+            response = StreamingHttpResponse(simulation_lines(items, scope), content_type=NDJSON)
             response["X-Accel-Buffering"] = "no"
             return response
-        return Response(collect(items))
+        return Response(simulation_json(items))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         return super().perform_content_negotiation(request, force=True)
 
 
-def collect(items: Iterator[Change | Tally]) -> dict[str, Any]:
+def simulation_json(items: Iterator[DecisionChange | DecisionTally]) -> dict[str, Any]:
     changes: list[dict[str, Any]] = []
-    tally = Tally()
+    tally = DecisionTally()
     for item in items:
-        if isinstance(item, Tally):
+        if isinstance(item, DecisionTally):
             tally = item
         elif len(changes) < LISTED_CHANGES:
             changes.append(asdict(item))
     return tally.as_json() | {"changes": changes}
 
 
-def lines(items: Iterator[Change | Tally], organization_ids: frozenset[UUID]) -> Iterator[bytes]:
+def simulation_lines(
+    items: Iterator[DecisionChange | DecisionTally], organization_ids: frozenset[UUID]
+) -> Iterator[bytes]:
     """Streamed after the view has returned, so the tenant scope is entered again."""
     with tenant_scope(organization_ids):
-        last = Tally()
+        last = DecisionTally()
         for item in items:
-            if isinstance(item, Tally):
+            if isinstance(item, DecisionTally):
                 last = item
                 yield line({"type": "progress"} | item.as_json())
             else:

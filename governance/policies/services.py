@@ -160,7 +160,7 @@ PROGRESS_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DecisionChange:
     """One decision that would come out differently."""
 
     decision_id: UUID
@@ -172,7 +172,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Tally:
+class DecisionTally:
     """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered, or
     the request was erased by order."""
 
@@ -192,7 +192,7 @@ class Tally:
         }
 
 
-def policy_simulate(*, policy: Policy, limit: int) -> Iterator[Change | Tally]:
+def policy_simulate(*, policy: Policy, limit: int) -> Iterator[DecisionChange | DecisionTally]:
     """Changes as they are found, the running tally now and then, and the final tally last."""
     problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
     if problems:
@@ -200,8 +200,8 @@ def policy_simulate(*, policy: Policy, limit: int) -> Iterator[Change | Tally]:
     return _simulate(policy, limit)
 
 
-def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
-    draft, tally = policy_snapshot(policy=policy), Tally()
+def _simulate(policy: Policy, limit: int) -> Iterator[DecisionChange | DecisionTally]:
+    draft, tally = policy_snapshot(policy=policy), DecisionTally()
     digest = canonical_sha256(draft)
     rows = decisions_newest_first(limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id)
     for row in rows:
@@ -221,11 +221,11 @@ def _simulate(policy: Policy, limit: int) -> Iterator[Change | Tally]:
     yield tally
 
 
-def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> Change | None:
+def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> DecisionChange | None:
     if row.request is None:
         raise SnapshotBroken("erased by order")
     again = redecide(row=row, policy=draft, policy_sha256=digest)
     reason, approval = again.reason_code or "", approval_document(again.approval)
     if (again.verdict.value, reason, approval) == (row.verdict, row.reason_code, row.approval):
         return None
-    return Change(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason)
+    return DecisionChange(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason)

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from governance.console.admin.base import ConsoleAdmin
 from governance.console.admin.forms import pretty
-from governance.enforcement.admin import code
+from governance.enforcement.admin import code_html
 from governance.regions.models import RegionProfile
 
 
@@ -24,11 +24,11 @@ class RegionProfileAdmin(ConsoleAdmin):
 
     @admin.display(description="SHA-256")
     def hash_shown(self, obj: RegionProfile) -> SafeString:
-        return code(obj.sha256[:16] + "…")
+        return code_html(obj.sha256[:16] + "…")
 
     @admin.display(description="SHA-256")
     def hash_full(self, obj: RegionProfile) -> SafeString:
-        return code(obj.sha256)
+        return code_html(obj.sha256)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         first = self.get_queryset(request).first()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Model, Q
 
-from governance.retention.rules import Subject
+from governance.retention.rules import RetentionSubject
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class SubjectKind:
     name: str
     title: str
     door: str
-    due: Callable[[UUID, datetime, UUID, int], list[Subject]]
-    about: Callable[[UUID, str], list[Subject]]
-    get: Callable[[UUID, UUID], Subject | None]
+    due: Callable[[UUID, datetime, UUID, int], list[RetentionSubject]]
+    about: Callable[[UUID, str], list[RetentionSubject]]
+    get: Callable[[UUID, UUID], RetentionSubject | None]
     unstamped: Callable[[UUID, int], int]
 
 

@@ -23,7 +23,7 @@ LAWFUL_REFUSALS: Final = frozenset({*BLOCKERS, NOTHING_TO_ERASE, *JUDGED})
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RetentionSubject:
     """An attempt, a run or a person, as far as it matters for its erasure. `references` are those that a hold may
     name; `retention_until` was stamped for an activity at `created_at`, and counts from the last one."""
 
@@ -46,7 +46,7 @@ class Hold:
     target: str
 
 
-def kept_until(subject: Subject) -> datetime | None:
+def kept_until(subject: RetentionSubject) -> datetime | None:
     """None: unknown, so kept. The stamp moves with the last linked activity; a day more covers leap years."""
     if subject.retention_until is None:
         return None
@@ -54,7 +54,7 @@ def kept_until(subject: Subject) -> datetime | None:
     return subject.retention_until + later + (timedelta(days=1) if later else timedelta())
 
 
-def covers(hold: Hold, subject: Subject) -> bool:
+def covers(hold: Hold, subject: RetentionSubject) -> bool:
     match hold.scope:
         case HoldScope.ORGANIZATION:
             return True
@@ -68,11 +68,11 @@ def covers(hold: Hold, subject: Subject) -> bool:
             return hold.target in subject.references
 
 
-def _is(subject: Subject, kind: str, target: str) -> bool:
+def _is(subject: RetentionSubject, kind: str, target: str) -> bool:
     return subject.kind == kind and str(subject.id) == target
 
 
-def blocker(subject: Subject, *, holds: Collection[Hold], at: datetime) -> str:
+def blocker(subject: RetentionSubject, *, holds: Collection[Hold], at: datetime) -> str:
     """The reason code of what stands in the way; empty: it may be erased, once a person orders it."""
     until = kept_until(subject)
     if any(covers(hold, subject) for hold in holds):
@@ -85,10 +85,10 @@ def blocker(subject: Subject, *, holds: Collection[Hold], at: datetime) -> str:
 
 
 def blockers_counted(
-    subjects: Iterable[Subject], *, holds: Collection[Hold], at: datetime
-) -> tuple[list[Subject], dict[str, int]]:
+    subjects: Iterable[RetentionSubject], *, holds: Collection[Hold], at: datetime
+) -> tuple[list[RetentionSubject], dict[str, int]]:
     """Those that may be erased, and how many may not, by reason in the order of BLOCKERS."""
-    free: list[Subject] = []
+    free: list[RetentionSubject] = []
     counted = dict.fromkeys(BLOCKERS, 0)
     for subject in subjects:
         found = blocker(subject, holds=holds, at=at)

@@ -12,18 +12,18 @@ from governance.retention.services import erasure, export
 from reasoncodes.base.tenancy import every_tenant
 
 
-def exports_storage() -> Storage:
+def exports_storage_open() -> Storage:
     return storages["exports"]
 
 
 @shared_task(name="governance.tasks.erasure_work")
-def erasure_work(order_id: str) -> None:
+def erasure_work_task(order_id: str) -> None:
     with every_tenant():
         erasure.erasure_work(order_id=UUID(order_id), now=timezone.now)
 
 
 @shared_task(name="governance.tasks.erasures_resume")
-def erasures_resume() -> None:
+def erasures_resume_task() -> None:
     """Goes on with what people ordered; it orders nothing."""
     with every_tenant():
         for order_id in erasure.erasures_due():
@@ -31,25 +31,25 @@ def erasures_resume() -> None:
 
 
 @shared_task(name="governance.tasks.export_build")
-def export_build(export_id: str) -> None:
+def export_build_task(export_id: str) -> None:
     with every_tenant():
         export.export_build(
             export_id=UUID(export_id),
             now=timezone.now,
-            storage=exports_storage(),
+            storage=exports_storage_open(),
             keep_for=timedelta(days=settings.EXPORT_DAYS),
         )
 
 
 @shared_task(name="governance.tasks.exports_resume")
-def exports_resume() -> None:
+def exports_resume_task() -> None:
     with every_tenant():
         due = export.exports_due(at=timezone.now())
     for export_id in due:
-        export_build(str(export_id))
+        export_build_task(str(export_id))
 
 
 @shared_task(name="governance.tasks.exports_expire")
-def exports_expire() -> None:
+def exports_expire_task() -> None:
     with every_tenant():
-        export.exports_expire(at=timezone.now(), storage=exports_storage())
+        export.exports_expire(at=timezone.now(), storage=exports_storage_open())

@@ -13,12 +13,12 @@ from governance.sealing.adapters.base import Witness
 from governance.sealing.adapters.file import FileWitness
 from governance.sealing.adapters.http import HttpWitness
 from governance.sealing.adapters.storage import StorageWitness
-from governance.sealing.rules.signing import KeyUnreadable, SealingKey, key_read
+from governance.sealing.rules.signing import KeyUnreadable, SealingKey, sealing_key_read
 
 
 def sealing_key() -> SealingKey:
     """From the environment or a file."""
-    return key_read(
+    return sealing_key_read(
         name=settings.LEDGER_NAME,
         text=settings.LEDGER_KEY,
         file=str(settings.LEDGER_KEY_FILE),

@@ -20,12 +20,12 @@ def ledger_guard() -> bool:
 
 
 @shared_task(name="governance.tasks.ledger_check")
-def ledger_check() -> None:
+def ledger_check_task() -> None:
     ledger_guard()
 
 
 @shared_task(name="governance.tasks.ledger_seal")
-def ledger_seal() -> None:
+def ledger_seal_task() -> None:
     """Nothing is sealed in deny mode: it would sign a second history."""
     with every_tenant():
         if ledger_denial() is None:
@@ -33,7 +33,7 @@ def ledger_seal() -> None:
 
 
 @shared_task(name="governance.tasks.witnesses_push")
-def witnesses_push() -> None:
+def witnesses_push_task() -> None:
     """Asked before told: a head of another history must not become the newest that a witness holds."""
     due = [witness for witness in witnesses_configured() if heads_due(witness=witness.name, limit=1)]
     if due and ledger_guard():
@@ -43,7 +43,7 @@ def witnesses_push() -> None:
 
 
 @shared_task(name="governance.tasks.ledger_verify")
-def ledger_verify(verification_id: str) -> None:
+def ledger_verify_task(verification_id: str) -> None:
     with every_tenant():
         verification.verification_work(
             verification_id=UUID(verification_id),

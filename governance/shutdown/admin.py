@@ -134,7 +134,7 @@ class ReleaseForm(forms.Form):
     )
 
 
-def release(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+def shutdown_release_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
     shutdown_release(
         actor=console_actor(request),
         at=timezone.now(),
@@ -160,7 +160,7 @@ def findings_words(obj: Shutdown) -> str:
     return " ".join(str(found["words"]) for found in obj.preview.get("findings", [])[:5])
 
 
-def confirm(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+def shutdown_confirm_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
     epoch = epoch_begin(
         actor=console_actor(request),
         at=timezone.now(),
@@ -189,7 +189,7 @@ class ShutdownAdmin(ConsoleAdmin):
             "Release",
             "Attempts in its scope are accepted again from the next request on. The person who engaged the shutdown "
             "cannot release it.",
-            release,
+            shutdown_release_act,
             ReleaseForm,
             available=lambda obj: obj.state == "engaged" and not is_denial(obj),
             context=release_context,
@@ -201,7 +201,7 @@ class ShutdownAdmin(ConsoleAdmin):
             "changed. Find out which before you confirm. Confirming records the lost range and begins a new epoch, "
             "in which all earlier leases are void. Attempts are accepted again from the next request on. You cannot "
             "undo this.",
-            confirm,
+            shutdown_confirm_act,
             ReasonForm,
             available=lambda obj: obj.state == "engaged" and is_denial(obj),
             context=lambda request, obj: {"warning": findings_words(obj)},

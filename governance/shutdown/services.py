@@ -16,7 +16,7 @@ from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from governance.violations.errors import SecondPersonNeeded
@@ -44,7 +44,7 @@ def shutdown_engage(
     """`installation`: the door found that the actor administers the installation, which wide scopes need."""
     organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
     with transaction.atomic():
-        gate_shut()
+        send_lock_exclude()
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         stored = note_create(organization_id=organization_id, text=note)
         shutdown = Shutdown(

@@ -24,7 +24,7 @@ Changed = tuple[tuple[type[models.Model], tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class InsertCondition:
     """Common table expressions, the last of them `gate` with one row: its column `go` says whether anything is
     inserted, `answer` is what the statement returns. Its parameters are the first ones of the statement."""
 
@@ -34,7 +34,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """New values of a stored row, which the caller has locked: what `save(update_fields=…)` does, without its trip."""
 
     row: models.Model
@@ -52,15 +52,15 @@ class Removal:
 
 def insert_together(
     *groups: Sequence[models.Model],
-    changes: Sequence[Change] = (),
+    changes: Sequence[RowChange] = (),
     removals: Sequence[Removal] = (),
-    gate: Gate | None = None,
+    condition: InsertCondition | None = None,
     parameters: Sequence[Any] = (),
     alone: bool = False,
 ) -> tuple[Any, ...]:
     """Inserts all rows of all groups (one model per group) as one data-modifying statement, or none of them.
 
-    `changes` and `removals` are made by it too, at most one of a row, and never behind a gate.
+    `changes` and `removals` are made by it too, at most one of a row, and never with a condition.
     Foreign keys between the groups hold: they are checked at commit. Primary keys must be set by the caller. Outside a
     transaction the statement is one of its own; a ledger entry is then inserted with what it describes, or with the
     word that it stands `alone`.
@@ -90,7 +90,7 @@ def insert_together(
             row._state.db = DEFAULT_DB_ALIAS
     formats = (*given.formats, *_formats(changed), *gone.formats, *_formats_of_rows(shape))
     few = len(changes) + sum(len(rows) for rows in filled) <= MOST_PREPARED
-    answer = fetch(_statement(shape, gate, changed, removed), Ready(values, formats), prepare=few)
+    answer = fetch(_statement(shape, condition, changed, removed), Ready(values, formats), prepare=few)
     for rows in filled:
         for row in rows:
             row._state.adding = False
@@ -108,11 +108,11 @@ def _formats_of_rows(shape: Shape) -> tuple[int, ...]:
 
 
 @cache
-def _statement(shape: Shape, gate: Gate | None, changed: Changed, removed: Removed) -> str:
+def _statement(shape: Shape, condition: InsertCondition | None, changed: Changed, removed: Removed) -> str:
     """The same for every set of rows of this shape, so made once."""
-    parts, number = [], gate.width if gate else 0
-    if gate and (changed or removed):
-        raise ValueError("a change stands behind its row's lock, not behind a gate")
+    parts, number = [], condition.width if condition else 0
+    if condition and (changed or removed):
+        raise ValueError("a change stands behind its row's lock, not behind a condition")
     for model, fields in changed:
         parts.append(_update(model, fields, number))
         number += len(fields) + 1
@@ -121,14 +121,14 @@ def _statement(shape: Shape, gate: Gate | None, changed: Changed, removed: Remov
         quoted = connection.ops.quote_name(column)
         parts.append(f"DELETE FROM {_columns(model).table} WHERE {quoted} = ${number}")  # noqa: S608
     for model, count in shape:
-        parts.append(_insert(model, count, number, gate))
+        parts.append(_insert(model, count, number, condition))
         number += count * len(_columns(model).names)
-    if gate is None:
+    if condition is None:
         *earlier, last = parts
         names = ", ".join(f"i{index} AS ({sql})" for index, sql in enumerate(earlier))
         return f"WITH {names} {last}" if names else last
     names = ", ".join(f"i{index} AS ({sql})" for index, sql in enumerate(parts))
-    return f"WITH {gate.sql}, {names} SELECT {gate.answer} FROM gate"  # noqa: S608
+    return f"WITH {condition.sql}, {names} SELECT {condition.answer} FROM gate"  # noqa: S608
 
 
 def _update(model: type[models.Model], fields: tuple[str, ...], number: int) -> str:
@@ -139,7 +139,7 @@ def _update(model: type[models.Model], fields: tuple[str, ...], number: int) -> 
     return f"UPDATE {columns.table} SET {', '.join(new)} WHERE id = ${number + 1}"  # noqa: S608
 
 
-def _new_values(change: Change) -> list[Sent]:
+def _new_values(change: RowChange) -> list[Sent]:
     picked, values = _picked(type(change.row), change.fields), change.row.__dict__
     return [change.row.pk.bytes, *[convert(values[name]) for name, convert in picked.converts]]
 
@@ -160,14 +160,14 @@ def _picked(model: type[models.Model], fields: tuple[str, ...]) -> _Picked:
     )
 
 
-def _insert(model: type[models.Model], count: int, number: int, gate: Gate | None) -> str:
+def _insert(model: type[models.Model], count: int, number: int, condition: InsertCondition | None) -> str:
     columns, rows = _columns(model), []
     for _ in range(count):
         places = [f"${number + place}::{kind}" for place, kind in enumerate(columns.types, start=1)]
         rows.append(f"({', '.join(places)})")
         number += len(places)
     values = ", ".join(rows)
-    source = f"SELECT v.* FROM gate, (VALUES {values}) AS v WHERE gate.go" if gate else f"VALUES {values}"  # noqa: S608
+    source = f"SELECT v.* FROM gate, (VALUES {values}) AS v WHERE gate.go" if condition else f"VALUES {values}"  # noqa: S608
     return f"INSERT INTO {columns.table} ({columns.listed}) {source}"
 
 
@@ -281,7 +281,7 @@ class Pending:
     """Whoever makes one writes it. Until then nothing of it can be read; what does not fit is refused as a whole."""
 
     _new: dict[type[Model], list[Model]] = field(default_factory=dict)
-    _changes: dict[tuple[type[Model], Any], Change] = field(default_factory=dict)
+    _changes: dict[tuple[type[Model], Any], RowChange] = field(default_factory=dict)
     _removals: list[Removal] = field(default_factory=list)
 
     def add(self, *rows: Model) -> None:
@@ -297,7 +297,7 @@ class Pending:
         if not self.holds(row):
             earlier = self._changes.get((type(row), row.pk))
             more = tuple(name for name in fields if not earlier or name not in earlier.fields)
-            self._changes[type(row), row.pk] = Change(row, (*earlier.fields, *more) if earlier else fields)
+            self._changes[type(row), row.pk] = RowChange(row, (*earlier.fields, *more) if earlier else fields)
 
     def remove(self, model: type[Model], column: str, value: Any) -> None:
         self._removals.append(Removal(model, column, value))

@@ -14,7 +14,7 @@ from django.db.models import NOT_PROVIDED, Model
 from django.db.models.base import ModelState
 
 from governance.sql.plain import plain_fetch
-from governance.sql.wire import Ready, Rows, Wire, ready
+from governance.sql.wire import PostgresWire, Ready, Rows, ready
 
 
 def fetch(sql: str, params: Sequence[Any] | Ready, *, prepare: bool = True, first: str = "") -> Rows:
@@ -65,11 +65,11 @@ def _execute(
         return _sent(own, sql, params, prepare)
 
 
-def _wire(own: Any) -> Wire:
+def _wire(own: Any) -> PostgresWire:
     """Kept with the connection, for it knows what is prepared there."""
     kept = getattr(own, "_holdpoint_wire", None)
     if kept is None or kept.connection is not own.connection:
-        kept = own._holdpoint_wire = Wire(own.connection)
+        kept = own._holdpoint_wire = PostgresWire(own.connection)
     return kept
 
 

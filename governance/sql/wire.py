@@ -80,7 +80,7 @@ MOST_PREPARED = 100
 IDLE, ACTIVE = TransactionStatus.IDLE, TransactionStatus.ACTIVE
 
 
-class Wire:
+class PostgresWire:
     """One per connection, and as long-lived: it remembers which statements the server has prepared."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:

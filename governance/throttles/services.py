@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from redis.exceptions import NoScriptError, RedisError
 
-from governance.outside.valkey import ask, valkey
+from governance.outside.valkey import valkey, valkey_command
 
 log = structlog.get_logger("holdpoint.throttle")
 PREFIX = "holdpoint:throttle:"
@@ -156,7 +156,7 @@ def strikes_forget(*, subject: str) -> None:
 def _ask(*words: str) -> Any:
     """A server that was started anew does not know the script."""
     try:
-        return ask(*words)
+        return valkey_command(*words)
     except NoScriptError:
         valkey().script_load(SCRIPT)
-        return ask(*words)
+        return valkey_command(*words)

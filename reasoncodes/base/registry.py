@@ -58,7 +58,7 @@ def register_text_check(check: TextCheck) -> None:
     _text_check = check
 
 
-def text_check() -> TextCheck:
+def registered_text_check() -> TextCheck:
     if _text_check is None:
         raise RuntimeError("no text check is registered: nothing may be stored unchecked")
     return _text_check

@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 from workflows.events.rules.envelope import stamp
 
 
-class Form(StrEnum):
+class MessageForm(StrEnum):
     """`call`: the http adapter's signed order. `webhook`: a thin notice."""
 
     CALL = "call"
@@ -22,13 +22,13 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ModuleMessage:
     """`key` is what a module deduplicates on: the `Idempotency-Key` of a call, the id of a webhook."""
 
     id: str
     key: str
     document: Mapping[str, Any]
-    form: Form
+    form: MessageForm
 
     @property
     def body(self) -> bytes:
@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModuleAnswer:
     """`status` 0: none came in time, or the connection broke."""
 
     status: int
@@ -62,18 +62,18 @@ class Kit:
     """`run` makes every id of this run another one, so that a module's memory of the last one does not matter."""
 
     secret: bytes
-    form: Form
+    form: MessageForm
     run: UUID
     clock: Callable[[], datetime]
     organization: str = "conformance"
 
-    def message(self, name: str, **changes: Any) -> Message:
+    def message(self, name: str, **changes: Any) -> ModuleMessage:
         id_ = str(uuid5(self.run, name))
-        key = f"hp-{uuid5(self.run, name + '/effect').hex}" if self.form is Form.CALL else id_
-        made = call_document(self, id_, key) if self.form is Form.CALL else webhook_document(self, name)
-        return Message(id_, key, {**made, **changes}, self.form)
+        key = f"hp-{uuid5(self.run, name + '/effect').hex}" if self.form is MessageForm.CALL else id_
+        made = call_document(self, id_, key) if self.form is MessageForm.CALL else webhook_document(self, name)
+        return ModuleMessage(id_, key, {**made, **changes}, self.form)
 
-    def sign(self, message: Message, *, age: timedelta = timedelta(0), secrets: Iterable[bytes] = ()) -> Request:
+    def sign(self, message: ModuleMessage, *, age: timedelta = timedelta(0), secrets: Iterable[bytes] = ()) -> Request:
         """As Holdpoint sends it now; `age` in the past for what was signed long ago."""
         at = str(int((self.clock() - age).timestamp()))
         keys = [*secrets] or [self.secret]
@@ -85,7 +85,7 @@ class Kit:
             "webhook-timestamp": at,
             "webhook-signature": " ".join(made),
         }
-        own = {"Idempotency-Key": message.key} if message.form is Form.CALL else {}
+        own = {"Idempotency-Key": message.key} if message.form is MessageForm.CALL else {}
         return Request(message.body, headers | own)
 
 
@@ -133,7 +133,7 @@ def webhook_document(kit: Kit, name: str) -> dict[str, Any]:
     return {"type": "workflow.started", "timestamp": stamp(kit.clock()), "data": data}
 
 
-def completed(message: Message, started: Message) -> Message:
+def completed(message: ModuleMessage, started: ModuleMessage) -> ModuleMessage:
     """The notice that the run, whose beginning the other one tells, has ended."""
     kept = ("organization_id", "case_id", "instance_id")
     data = {name: started.document["data"][name] for name in kept} | {"status": "completed"}

@@ -9,10 +9,19 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from sdk.conformance.messages import Answer, Form, Kit, Message, Request, completed, signature, with_headers
+from sdk.conformance.messages import (
+    Kit,
+    MessageForm,
+    ModuleAnswer,
+    ModuleMessage,
+    Request,
+    completed,
+    signature,
+    with_headers,
+)
 from workflows.events.rules.envelope import stamp
 
-Script = Generator[list[Request], list[Answer], str | None]
+Script = Generator[list[Request], list[ModuleAnswer], str | None]
 REFUSALS = frozenset({400, 401, 403})
 BUSY = frozenset({409, 425, 429, 503})
 CONFLICTS = frozenset({409, 422})
@@ -21,7 +30,7 @@ OLD, LATE, NEW = timedelta(minutes=10), timedelta(days=2), timedelta(minutes=-10
 AT_ONCE = 5
 
 
-class Group(StrEnum):
+class ProbeGroup(StrEnum):
     TAKES = "takes"
     DUPLICATES = "duplicates"
     ORDER = "late and reordered"
@@ -32,7 +41,7 @@ class Group(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Probe:
     name: str
-    group: Group
+    group: ProbeGroup
     rule: str
     script: Callable[[Kit], Script]
     keys: tuple[str, ...] = ()
@@ -41,11 +50,11 @@ class Probe:
     """And those whose effect must not have happened at all."""
 
 
-def taken(answer: Answer, what: str) -> str | None:
+def taken(answer: ModuleAnswer, what: str) -> str | None:
     return None if answer.taken else f"answered {answer} to {what}; 2xx was expected"
 
 
-def refused(answer: Answer, what: str) -> str | None:
+def expect_refusal(answer: ModuleAnswer, what: str) -> str | None:
     return None if answer.status in REFUSALS else f"answered {answer} to {what}; 400, 401 or 403 was expected"
 
 
@@ -91,8 +100,8 @@ def conflict(kit: Kit) -> Script:
     return f"answered {two} to another body under a known key; the first answer, 409 or 422 was expected"
 
 
-def changed(message: Message) -> Message:
-    if message.form is Form.CALL:
+def changed(message: ModuleMessage) -> ModuleMessage:
+    if message.form is MessageForm.CALL:
         return replace(message, document={**message.document, "target_ref": "conformance-other"})
     data = {**message.document["data"], "mode": "client_driven"}
     return replace(message, document={**message.document, "data": data})
@@ -101,7 +110,7 @@ def changed(message: Message) -> Message:
 def late(kit: Kit) -> Script:
     """Two days old and signed now: a redelivery. Late is not forged."""
     changes: dict[str, Any] = {}
-    if kit.form is Form.WEBHOOK:
+    if kit.form is MessageForm.WEBHOOK:
         changes["timestamp"] = stamp(kit.clock() - LATE)
     (answer,) = yield [kit.sign(kit.message("late", **changes))]
     return taken(answer, "a message about something of two days ago, signed now")
@@ -110,20 +119,20 @@ def late(kit: Kit) -> Script:
 def reordered(kit: Kit) -> Script:
     """What happened second comes first."""
     earlier, later = kit.message("reordered/1"), kit.message("reordered/2")
-    if kit.form is Form.WEBHOOK:
+    if kit.form is MessageForm.WEBHOOK:
         later = completed(later, earlier)
     (two,) = yield [kit.sign(later)]
     (one,) = yield [kit.sign(earlier)]
     return taken(two, "a later message that came first") or taken(one, "an earlier message that came second")
 
 
-def forged(name: str, what: str, forge: Callable[[Kit, Message], Request]) -> Callable[[Kit], Script]:
+def forged(name: str, what: str, forge: Callable[[Kit, ModuleMessage], Request]) -> Callable[[Kit], Script]:
     """The forgery is refused; the real one with the same id afterwards is taken: a forger uses nothing up."""
 
     def script(kit: Kit) -> Script:
         message = kit.message(name)
         (answer,) = yield [forge(kit, message)]
-        if problem := refused(answer, what):
+        if problem := expect_refusal(answer, what):
             return problem
         (real,) = yield [kit.sign(message)]
         return taken(real, f"the real message after {what}")
@@ -135,12 +144,12 @@ def captured(kit: Kit) -> Script:
     """A real message that somebody recorded and sends again later, headers and all."""
     message = kit.message("captured")
     (answer,) = yield [kit.sign(message, age=OLD)]
-    return refused(answer, "a right signature of ten minutes ago")
+    return expect_refusal(answer, "a right signature of ten minutes ago")
 
 
 def from_the_future(kit: Kit) -> Script:
     (answer,) = yield [kit.sign(kit.message("future"), age=NEW)]
-    return refused(answer, "a right signature of ten minutes ahead")
+    return expect_refusal(answer, "a right signature of ten minutes ahead")
 
 
 def rotation(kit: Kit) -> Script:
@@ -160,37 +169,37 @@ def unreadable(kit: Kit) -> Script:
     return None if answer.status in UNREADABLE else f"answered {answer} to a body that is no JSON; 4xx was expected"
 
 
-def _flipped(kit: Kit, message: Message) -> Request:
+def _flipped(kit: Kit, message: ModuleMessage) -> Request:
     request = kit.sign(message)
     at = len(request.body) // 2
     return Request(request.body[:at] + bytes([request.body[at] ^ 1]) + request.body[at + 1 :], request.headers)
 
 
-def _longer(kit: Kit, message: Message) -> Request:
+def _longer(kit: Kit, message: ModuleMessage) -> Request:
     request = kit.sign(message)
     return Request(request.body + b" ", request.headers)
 
 
-def _other_id(kit: Kit, message: Message) -> Request:
-    own = {"Idempotency_Key": message.key} if message.form is Form.CALL else {}
+def _other_id(kit: Kit, message: ModuleMessage) -> Request:
+    own = {"Idempotency_Key": message.key} if message.form is MessageForm.CALL else {}
     return with_headers(kit.sign(kit.message("of another")), webhook_id=message.id, **own)
 
 
-def _fresher(kit: Kit, message: Message) -> Request:
+def _fresher(kit: Kit, message: ModuleMessage) -> Request:
     request = kit.sign(message, age=OLD)
     return with_headers(request, webhook_timestamp=str(int(kit.clock().timestamp())))
 
 
-def _no_number(kit: Kit, message: Message) -> Request:
+def _no_number(kit: Kit, message: ModuleMessage) -> Request:
     return with_headers(kit.sign(message), webhook_timestamp="now")
 
 
-def _other_version(kit: Kit, message: Message) -> Request:
+def _other_version(kit: Kit, message: ModuleMessage) -> Request:
     request = kit.sign(message)
     return with_headers(request, webhook_signature=request.headers["webhook-signature"].replace("v1,", "v9,"))
 
 
-FORGERIES: tuple[tuple[str, str, Callable[[Kit, Message], Request]], ...] = (
+FORGERIES: tuple[tuple[str, str, Callable[[Kit, ModuleMessage], Request]], ...] = (
     ("unsigned", "a message without a signature", lambda kit, m: with_headers(kit.sign(m), webhook_signature=None)),
     ("wrong_secret", "a signature by another secret", lambda kit, m: kit.sign(m, secrets=[b"not the secret at all"])),
     ("body_flipped", "a body with one bit changed", _flipped),
@@ -207,24 +216,28 @@ FORGERIES: tuple[tuple[str, str, Callable[[Kit, Message], Request]], ...] = (
 def probes() -> list[Probe]:
     """In the order in which they are run."""
     return [
-        Probe("first", Group.TAKES, "takes a good message with 2xx", first, keys=("first",)),
-        Probe("rotation", Group.TAKES, "takes any right signature of several", rotation, keys=("rotation",)),
-        Probe("twice", Group.DUPLICATES, "answers a repetition as the first time", twice, keys=("twice",)),
-        Probe("at_once", Group.DUPLICATES, "does the work once when it comes at once", at_once, keys=("at_once",)),
-        Probe("conflict", Group.DUPLICATES, "does nothing new under a known key", conflict, keys=("conflict",)),
-        Probe("late", Group.ORDER, "takes what is late, when it is signed now", late, keys=("late",)),
+        Probe("first", ProbeGroup.TAKES, "takes a good message with 2xx", first, keys=("first",)),
+        Probe("rotation", ProbeGroup.TAKES, "takes any right signature of several", rotation, keys=("rotation",)),
+        Probe("twice", ProbeGroup.DUPLICATES, "answers a repetition as the first time", twice, keys=("twice",)),
+        Probe("at_once", ProbeGroup.DUPLICATES, "does the work once when it comes at once", at_once, keys=("at_once",)),
+        Probe("conflict", ProbeGroup.DUPLICATES, "does nothing new under a known key", conflict, keys=("conflict",)),
+        Probe("late", ProbeGroup.ORDER, "takes what is late, when it is signed now", late, keys=("late",)),
         Probe(
             "reordered",
-            Group.ORDER,
+            ProbeGroup.ORDER,
             "takes what comes in another order",
             reordered,
             keys=("reordered/1", "reordered/2"),
         ),
-        Probe("captured", Group.FORGED, "refuses what was signed too long ago", captured, never=("captured",)),
-        Probe("future", Group.FORGED, "refuses what was signed in the future", from_the_future, never=("future",)),
+        Probe("captured", ProbeGroup.FORGED, "refuses what was signed too long ago", captured, never=("captured",)),
+        Probe("future", ProbeGroup.FORGED, "refuses what was signed in the future", from_the_future, never=("future",)),
         *[
-            Probe(name, Group.FORGED, f"refuses {what}, and uses nothing up", forged(name, what, forge), keys=(name,))
+            Probe(
+                name, ProbeGroup.FORGED, f"refuses {what}, and uses nothing up", forged(name, what, forge), keys=(name,)
+            )
             for name, what, forge in FORGERIES
         ],
-        Probe("unreadable", Group.SHAPE, "refuses what it cannot read, with 4xx", unreadable, never=("unreadable",)),
+        Probe(
+            "unreadable", ProbeGroup.SHAPE, "refuses what it cannot read, with 4xx", unreadable, never=("unreadable",)
+        ),
     ]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sdk.conformance.messages import Answer, Kit, Request
+from sdk.conformance.messages import Kit, ModuleAnswer, Request
 from sdk.conformance.probes import Probe, probes
 
-Send = Callable[[list[Request]], list[Answer]]
+Send = Callable[[list[Request]], list[ModuleAnswer]]
 """Sends a list at once and gives the answers in its order. It never raises for what a module does."""
 Effects = Callable[[], Mapping[str, Any]]
 """How often the module did the work, by key."""
@@ -18,7 +18,7 @@ class NotReachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     probe: str
     group: str
     rule: str
@@ -32,21 +32,21 @@ class Finding:
         return {"probe": self.probe, "group": self.group, "rule": self.rule, "ok": self.ok, "said": self.said}
 
 
-def check(kit: Kit, send: Send, effects: Effects | None = None) -> list[Finding]:
+def check(kit: Kit, send: Send, effects: Effects | None = None) -> list[ProbeResult]:
     """Every probe, also after one has failed."""
     return [*check_each(kit, send, effects)]
 
 
-def check_each(kit: Kit, send: Send, effects: Effects | None = None) -> Iterator[Finding]:
+def check_each(kit: Kit, send: Send, effects: Effects | None = None) -> Iterator[ProbeResult]:
     for number, probe in enumerate(probes()):
-        said, last = run(probe, kit, send)
+        said, last = probe_run(probe, kit, send)
         if number == 0 and last.status == 0:
             raise NotReachable
         said = said or (miscounted(probe, kit, effects()) if effects else None)
-        yield Finding(probe.name, probe.group.value, probe.rule, said)
+        yield ProbeResult(probe.name, probe.group.value, probe.rule, said)
 
 
-def run(probe: Probe, kit: Kit, send: Send) -> tuple[str | None, Answer]:
+def probe_run(probe: Probe, kit: Kit, send: Send) -> tuple[str | None, ModuleAnswer]:
     script = probe.script(kit)
     wanted = next(script)
     while True:

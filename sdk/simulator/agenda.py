@@ -18,7 +18,7 @@ class Delivery:
 
 
 @dataclass(order=True, slots=True)
-class Due:
+class AgendaItem:
     at: float
     envelope: dict[str, Any] = field(compare=False)
     delivery: Delivery = field(compare=False)
@@ -29,7 +29,7 @@ class Agenda:
     """`rate` is the most per second; 0 means as they come."""
 
     def __init__(self, *, rate: float = 0.0) -> None:
-        self._heap: list[Due] = []
+        self._heap: list[AgendaItem] = []
         self._changed = threading.Condition()
         self._gap = 1 / rate if rate else 0.0
         self._next_slot = 0.0
@@ -38,12 +38,12 @@ class Agenda:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def put(self, due: Due) -> None:
+    def put(self, due: AgendaItem) -> None:
         with self._changed:
             heapq.heappush(self._heap, due)
             self._changed.notify()
 
-    def take(self) -> Due | None:
+    def take(self) -> AgendaItem | None:
         """The next one, when its moment has come; None when the agenda is closed."""
         with self._changed:
             while not self._closed:

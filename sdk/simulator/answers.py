@@ -21,27 +21,27 @@ DIAGNOSES = ("L57.0", "D22.9", "C43.9", "L82.1")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModuleReply:
     """An event to send, so many seconds after the request came."""
 
     envelope: Json
     after: float
 
 
-def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[Reply]:
+def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[ModuleReply]:
     """The answer and its repetitions; nothing for a request that nobody answers."""
     answer = ANSWERS.get(request["event_type"])
     if answer is None:
         return []
     dice = Random(f"{behaviour.seed}/{request['correlation_id']}")  # noqa: S311 - a simulation
     name, payload = answer(request["payload"], dice, behaviour)
-    first = Reply(_envelope(request, name, payload, copy=0, at=at), delay(dice, behaviour))
+    first = ModuleReply(_envelope(request, name, payload, copy=0, at=at), delay(dice, behaviour))
     if dice.random() >= behaviour.duplicate_rate:
         return [first]
     # Half of the repetitions are the same event again, half claim to be new. Either may come after the next request.
     copy = dice.choice((0, 1))
     again = first.after + dice.uniform(0, 4 * behaviour.latency_ms / 1000)
-    return [first, Reply(_envelope(request, name, payload, copy=copy, at=at), again)]
+    return [first, ModuleReply(_envelope(request, name, payload, copy=copy, at=at), again)]
 
 
 def delay(dice: Random, behaviour: Behaviour) -> float:

@@ -3,6 +3,6 @@
 FIRST, LONGEST = 0.25, 10.0
 
 
-def backoff(tries: int) -> float:
+def module_backoff(tries: int) -> float:
     """Seconds before try number `tries` + 1."""
     return float(min(FIRST * 2 ** min(tries, 10), LONGEST))

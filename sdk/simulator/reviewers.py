@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import structlog
 
-from sdk.simulator.backoff import backoff
+from sdk.simulator.backoff import module_backoff
 
 log = structlog.get_logger("holdpoint.modules")
 POLL_SECONDS = 1.0
@@ -34,7 +34,7 @@ class Reviewer:
             except (httpx.HTTPError, KeyError, ValueError) as error:  # away, or answering what nobody expected
                 if failures == 0:
                     log.warning("review_queue_away", error=type(error).__name__)
-                stop.wait(backoff(failures))
+                stop.wait(module_backoff(failures))
                 failures += 1
 
     def _sign_in(self) -> httpx.Client:

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 import structlog
 from redis.exceptions import RedisError
 
-from sdk.simulator.agenda import Agenda, Delivery, Due
+from sdk.simulator.agenda import Agenda, AgendaItem, Delivery
 from sdk.simulator.answers import Json, replies
-from sdk.simulator.backoff import backoff
+from sdk.simulator.backoff import module_backoff
 from sdk.simulator.behaviour import Behaviour
 from sdk.simulator.streams import Entry, Streams
-from sdk.simulator.tally import Tally
-from sdk.simulator.web import Sent, Web
-from sdk.simulator.wire import Wire
+from sdk.simulator.tally import ModuleTally
+from sdk.simulator.web import SendResult, Web
+from sdk.simulator.wire import StreamSender
 from workflows.events.rules.envelope import envelope_problems
 
 log = structlog.get_logger("holdpoint.modules")
@@ -33,7 +33,7 @@ class Simulator:
         *,
         behaviour: Behaviour,
         streams: Streams,
-        web: Web | Wire,
+        web: Web | StreamSender,
         organizations: frozenset[str],
         rate: float = 0.0,
         senders: int = 4,
@@ -43,7 +43,7 @@ class Simulator:
         self.web = web
         self.organizations = organizations
         self.agenda = Agenda(rate=rate)
-        self.tally = Tally()
+        self.tally = ModuleTally()
         self.senders = senders
         self._under_way: dict[tuple[str, str], Delivery] = {}
         self._answered: OrderedDict[str, None] = OrderedDict()  # correlation ids (S4 4.6)
@@ -75,7 +75,7 @@ class Simulator:
             except RedisError as error:
                 if self.failures == 0:
                     log.warning("streams_away", error=type(error).__name__)
-                stop.wait(backoff(self.failures))
+                stop.wait(module_backoff(self.failures))
                 self.failures += 1
                 self._report()
 
@@ -127,7 +127,7 @@ class Simulator:
                 self._answered.popitem(last=False)
         self.tally.add("requests")
         for reply in planned:
-            self.agenda.put(Due(now + reply.after, reply.envelope, delivery))
+            self.agenda.put(AgendaItem(now + reply.after, reply.envelope, delivery))
 
     def _pass_over(self, entry: Entry, why: str) -> None:
         self.streams.acknowledge(entry)
@@ -137,13 +137,13 @@ class Simulator:
         while (due := self.agenda.take()) is not None:
             self._settle(due, self.web.send(due.envelope))
 
-    def _settle(self, due: Due, sent: Sent) -> None:
+    def _settle(self, due: AgendaItem, sent: SendResult) -> None:
         if not sent.final:
             if due.tries == 0:
                 log.warning("answer_not_taken", status=sent.status, correlation_id=due.envelope["correlation_id"])
             self.tally.add("sent_again")
-            wait = sent.wait or backoff(due.tries)
-            self.agenda.put(Due(time.monotonic() + wait, due.envelope, due.delivery, due.tries + 1))
+            wait = sent.wait or module_backoff(due.tries)
+            self.agenda.put(AgendaItem(time.monotonic() + wait, due.envelope, due.delivery, due.tries + 1))
             return
         self.tally.add("answers" if sent.taken else "refused")
         if not sent.taken:

@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 
 
-class Tally:
+class ModuleTally:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()

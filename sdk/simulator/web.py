@@ -10,7 +10,7 @@ FINAL = frozenset({400, 404, 405, 413, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SendResult:
     taken: bool
     final: bool
     status: int = 0  # 0: nobody answered
@@ -22,18 +22,18 @@ class Web:
         headers = {"Authorization": f"Bearer {key}"}
         self.client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
 
-    def send(self, envelope: dict[str, Any]) -> Sent:
+    def send(self, envelope: dict[str, Any]) -> SendResult:
         try:
             answer = self.client.post("/api/v1/events", json=envelope)
         except httpx.HTTPError:
-            return Sent(taken=False, final=False)
+            return SendResult(taken=False, final=False)
         taken = answer.is_success
-        return Sent(taken, taken or answer.status_code in FINAL, answer.status_code, retry_after(answer))
+        return SendResult(taken, taken or answer.status_code in FINAL, answer.status_code, retry_after_seconds(answer))
 
     def close(self) -> None:
         self.client.close()
 
 
-def retry_after(answer: httpx.Response) -> float | None:
+def retry_after_seconds(answer: httpx.Response) -> float | None:
     text = answer.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else None

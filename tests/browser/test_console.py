@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.site import PHONE, People, Site, axe
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 
 RUNS = "/admin/workflows/workflowinstance/"
 
@@ -108,7 +108,7 @@ def test_halt_resume_and_retry_from_the_page_of_a_run(site: Site, people: People
 
 def test_a_failing_definition_is_not_published_and_a_fixed_one_is(site: Site, people: People) -> None:
     page, slug = people.page("operator"), f"browser-{uuid4().hex[:6]}"
-    document = starter("clinician_only")
+    document = definition_starter("clinician_only")
     broken = json.loads(json.dumps(document).replace('"TERMINAL"', '"nowhere"'))
     page.goto("/admin/workflows/workflowdefinition/add/")
     page.get_by_label("Product").select_option(label="Dermatology")

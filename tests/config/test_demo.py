@@ -27,7 +27,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.governance.support import everything_stored, row_counts
 from tests.production import minimal_environment
 from tests.worlds import kept_for_the_module
-from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.starters.starters import NAMES, definition_starter
 
 KEYS = {"caller", "executor", "reviewer_service", "workflows", "governance", "ledger", "admin", "other_caller"}
 PEOPLE = {"operator", "reviewer", "reviewer2", "sa_qa", "auditor", "admin"}
@@ -93,7 +93,7 @@ def test_its_workflows_are_published_with_open_contracts_and_the_example_fits(se
         row = api.get(f"/api/v1/workflow-definitions/{shown['id']}").json()
         assert {field: row[field] for field in shown} == shown
         assert (row["status"], row["contract"]["state"], row["contract"]["missing_areas"]) == ("active", "open", [])
-        assert row["definition"] == starter(name)
+        assert row["definition"] == definition_starter(name)
     example = facts["event_example"]
     active = api.get(f"/api/v1/workflow-definitions?product_id={example['product_id']}&status=active").json()
     assert [row["id"] for row in active["results"]] == [facts["definitions"]["ai_with_confidence_escalation"]["id"]]

@@ -13,7 +13,7 @@ from sentry_sdk.transport import Transport
 
 from config import logs
 from config.api.problems import as_domain_error
-from config.error_tracker import report, tracker_options
+from config.error_tracker import error_report, tracker_options
 from reasoncodes.base.trace import bind_trace, clear_trace, read_trace
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ def caught() -> Iterator[Caught]:
     transport = Caught()
     sentry_sdk.init(dsn="https://public@tracker.test/1", transport=transport, **tracker_options())
     assert threading.active_count() == threads, "web and worker are forked after this"
-    logs.report_exceptions_to(report)
+    logs.report_exceptions_to(error_report)
     bind_trace(read_trace(request_id="order-17", traceparent=f"00-{TRACE_ID}-00f067aa0ba902b7-01"))
     yield transport
     clear_trace()

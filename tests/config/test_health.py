@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_beat
-from config.tasks import heartbeat
+from config.tasks import heartbeat_task
 from governance.outside.valkey import valkey
 from tests.governance.ledger.sealing import seal_all
 
@@ -102,5 +102,5 @@ def test_no_heartbeat_or_an_old_one_is_503_naming_beat(beating: None, age: timed
         heartbeat_beat(at=timezone.now() - age)
     status, checks, _ = ready()
     assert (status, failing(checks)) == (503, {"beat"})
-    heartbeat()
+    heartbeat_task()
     assert ready()[0] == 200

@@ -30,7 +30,7 @@ from governance.people.models import User
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
 from governance.people.selectors import credential_for_secret
 from governance.people.services.people import person_create, person_role_give
-from governance.retention.tasks import export_build
+from governance.retention.tasks import export_build_task
 from governance.sealing.selectors.witnesses import epoch_mark
 from governance.sealing.services.verification import verification_ask
 from governance.tenancy.models import Organization
@@ -40,7 +40,7 @@ from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.workflows.running import ANSWERS
 from tests.workflows.stream_support import signed
-from workflows.events.adapters.streams import Message
+from workflows.events.adapters.streams import StreamMessage
 from workflows.events.services.messages import message_take
 
 API = "/api/v1"
@@ -232,7 +232,7 @@ class World:
         self.ids["deletion_id"] = [str(self.post("/deletions", {"context_ref": "ctx-of-nobody"})["id"])]
         self.special["deletions_refuse"] = {"reason_code": "nothing_to_erase"}
         self.ids["export_id"] = [str(self.post("/exports", {"reason_code": "data_subject_request"})["id"])]
-        export_build(self.ids["export_id"][0])
+        export_build_task(self.ids["export_id"][0])
         code = {"scope": "halt", "code": "ours", "label": "Ours"}
         ours = str(self.post("/reason-codes", code)["id"])
         self.ids["reason_code_id"] = [ours, self.first("/reason-codes?scope=denial")]
@@ -264,7 +264,7 @@ class World:
             told = {"review_id": self.ids["review_id"][0], "route_id": self.ids["route_id"][0], "kind": NotifyKind.CARD}
             Notification.objects.create(organization=organization, **told, created_at=now, next_try_at=now)
         self.ids |= {"workspace_id": [str(workspace.id)], "identity_id": [str(identity.id)]}
-        message = Message("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
+        message = StreamMessage("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
         message_take(message=message, at=now, region="US")  # is parked
         self.ids["message_id"] = [self.first("/parked-messages?status=parked")]
 

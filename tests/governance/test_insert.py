@@ -12,7 +12,7 @@ from governance.enforcement.models import EnforcementDecision, Snapshot
 from governance.ledger.errors import LedgerOutsideTransaction
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_entry_build
-from governance.sql.insert import Change, Gate, Pending, Removal, insert_together
+from governance.sql.insert import InsertCondition, Pending, Removal, RowChange, insert_together
 from governance.sql.statements import fetch, new_row
 from governance.tenancy.models import Organization, Product
 from reasoncodes.base.actors import SYSTEM, ActorKind
@@ -86,7 +86,7 @@ def test_changes_and_removals_go_with_the_rows_or_not_at_all(cast: Cast) -> None
     with pytest.raises(IntegrityError), transaction.atomic():
         insert_together(
             [snapshot(), snapshot()],
-            changes=[Change(organization, ("max_concurrency",))],
+            changes=[RowChange(organization, ("max_concurrency",))],
             removals=[Removal(Product, "id", gone.id)],
         )
     pending = Pending()
@@ -105,24 +105,24 @@ def test_changes_and_removals_go_with_the_rows_or_not_at_all(cast: Cast) -> None
         assert Organization.objects.filter(id=organization.id, max_concurrency=7, name="Changed").exists()
         assert list(Product.objects.values_list("id", flat=True)) == [kept.id]
         assert LedgerEntry.objects.filter(id=written.id).exists()
-    with pytest.raises(ValueError, match="gate"):
+    with pytest.raises(ValueError, match="condition"):
         insert_together(
             [snapshot()],
-            changes=[Change(organization, ("name",))],
-            gate=Gate("gate AS (SELECT TRUE AS go)", "go", 0),
+            changes=[RowChange(organization, ("name",))],
+            condition=InsertCondition("gate AS (SELECT TRUE AS go)", "go", 0),
         )
 
 
 def test_a_text_that_is_too_long_is_refused_and_not_cut_off(cast: Cast) -> None:
     with pytest.raises(Exception, match="too long"), transaction.atomic():
-        insert_together([snapshot(kind="x" * 13)], gate=Gate("gate AS (SELECT TRUE AS go)", "go", 0))
+        insert_together([snapshot(kind="x" * 13)], condition=InsertCondition("gate AS (SELECT TRUE AS go)", "go", 0))
 
 
 def test_a_gate_that_is_shut_lets_nothing_in_and_says_so(cast: Cast) -> None:
-    gate = Gate("gate AS (SELECT $1::int > 3 AS go, $1::int + 1 AS next)", "go, next", 1)
-    assert insert_together([snapshot()], gate=gate, parameters=["3"]) == (False, 4)
+    gate = InsertCondition("gate AS (SELECT $1::int > 3 AS go, $1::int + 1 AS next)", "go, next", 1)
+    assert insert_together([snapshot()], condition=gate, parameters=["3"]) == (False, 4)
     assert not Snapshot.objects.exists()
-    assert insert_together([snapshot()], gate=gate, parameters=["4"]) == (True, 5)
+    assert insert_together([snapshot()], condition=gate, parameters=["4"]) == (True, 5)
     assert Snapshot.objects.exists()
 
 

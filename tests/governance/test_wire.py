@@ -12,12 +12,12 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from governance.sql.send_lock import GATE, PASS
+from governance.sql.send_lock import SEND_LOCK, TAKE_SEND_LOCK
 from governance.sql.statements import fetch
-from governance.sql.wire import MOST_PREPARED, Wire, as_text, ready
+from governance.sql.wire import MOST_PREPARED, PostgresWire, as_text, ready
 
 AT = datetime(2026, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
-HELD = f"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = {GATE}"  # noqa: S608
+HELD = f"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objid = {SEND_LOCK}"  # noqa: S608
 
 
 class Colour(StrEnum):
@@ -139,16 +139,16 @@ def _while_waiting(other: Any, watch: Any, wanted: int, inside: bool) -> Any:
 @pytest.mark.usefixtures("way")
 def test_the_gate_is_held_until_the_transaction_ends(bare: Any) -> None:
     with transaction.atomic():
-        assert fetch(HELD, (), first=PASS) == [(1,)]
+        assert fetch(HELD, (), first=TAKE_SEND_LOCK) == [(1,)]
         assert fetch(HELD, ()) == [(1,)]
     assert fetch(HELD, ()) == [(0,)]
-    assert fetch(HELD, (), first=PASS) == [(1,)], "also in the transaction that the two are by themselves"
+    assert fetch(HELD, (), first=TAKE_SEND_LOCK) == [(1,)], "also in the transaction that the two are by themselves"
     assert fetch(HELD, ()) == [(0,)]
 
 
 @pytest.mark.usefixtures("way")
 def test_after_an_error_the_transaction_is_broken_and_the_connection_is_not(bare: Any) -> None:
-    for first in ("", PASS, "SELECT 1/0"):
+    for first in ("", TAKE_SEND_LOCK, "SELECT 1/0"):
         with pytest.raises(DataError), transaction.atomic():
             fetch("SELECT 1/$1::int", (0,), first=first)
         assert bare.pgconn.pipeline_status == PipelineStatus.OFF
@@ -161,7 +161,7 @@ def test_a_connection_that_was_interrupted_half_way_is_not_used_again(
 ) -> None:
     """The wire's own business: ordinary cursors leave it to psycopg."""
     monkeypatch.setitem(connection.settings_dict, "PLAIN_CURSORS", False)
-    for first in ("", PASS):
+    for first in ("", TAKE_SEND_LOCK):
         connection.ensure_connection()
         held = connection.connection
         fetch("SELECT 7", (), first=first)  # both are prepared now
@@ -183,7 +183,7 @@ def _interrupted(monkeypatch: pytest.MonkeyPatch, kind: Any, first: str) -> None
 @pytest.mark.usefixtures("way")
 def test_a_server_that_ends_the_connection_is_an_operational_error(bare: Any) -> None:
     with pytest.raises(OperationalError):
-        fetch("SELECT pg_terminate_backend(pg_backend_pid())", (), first=PASS)
+        fetch("SELECT pg_terminate_backend(pg_backend_pid())", (), first=TAKE_SEND_LOCK)
     connection.close()
     assert fetch("SELECT 7", ()) == [(7,)]
 
@@ -202,7 +202,7 @@ def test_a_connection_that_was_closed_inside_a_transaction_is_replaced_after_it(
 
 
 def test_only_so_many_are_kept_prepared_and_the_oldest_unused_one_goes(bare: Any) -> None:
-    wire = Wire(bare)
+    wire = PostgresWire(bare)
     for number in range(MOST_PREPARED + 20):
         assert wire.fetch(f"SELECT {number}", ready(()), prepare=True, first="SELECT 'kept'") == [(number,)]
     names = wire.fetch(

@@ -10,7 +10,7 @@ from typing import Any
 
 import holdpoint_client
 import pytest
-from holdpoint_client.cli.parser import build
+from holdpoint_client.cli.parser import build_parser
 from holdpoint_client.results import State
 
 from attempts.lifecycle.states import AttemptState
@@ -81,7 +81,7 @@ def choices(parser: Any, *path: str) -> set[str]:
 
 
 def test_the_words_of_the_command_line_are_those_of_the_server() -> None:
-    parser = build()
+    parser = build_parser()
     assert {state.value for state in State} == set(AttemptState)
     assert choices(parser, "attempts", "list", "state") == set(AttemptState)
     assert choices(parser, "reviews", "list", "status") == set(ReviewStatus)

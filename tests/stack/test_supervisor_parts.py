@@ -13,7 +13,7 @@ import pytest
 from config.embedded.paths import PROJECT, StackPaths
 from config.embedded.processes import last_words
 from config.supervisor import bootstrap
-from config.supervisor.environment import compiled_modules, secret_key, write_private
+from config.supervisor.environment import compiled_modules, stack_secret_key, write_private
 from config.supervisor.errors import StartError
 from config.supervisor.lock import FolderLock
 from config.supervisor.programs import NotForkable, refuse_unless_forkable
@@ -165,9 +165,9 @@ def test_the_lock_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> Non
 
 def test_the_secret_is_made_once_and_is_private(tmp_path: Path) -> None:
     paths = StackPaths(home=tmp_path)
-    first = secret_key(paths=paths)
+    first = stack_secret_key(paths=paths)
     assert len(first) >= 50
-    assert secret_key(paths=paths) == first
+    assert stack_secret_key(paths=paths) == first
     assert stat.S_IMODE(paths.secret_key_file.stat().st_mode) == 0o600
 
 

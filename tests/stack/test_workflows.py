@@ -16,7 +16,7 @@ import redis
 
 from tests.stack.homes import seasoned_stack
 from tests.stack.support import RunningStack
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 STREAM = "holdpoint:events:"
@@ -157,7 +157,7 @@ GATES = ("consent.check.requested", "case.images_check.requested")
 
 def brief(name: str, **steps: dict[str, Any]) -> dict[str, Any]:
     """A starter with fields of its steps changed."""
-    document = starter(name)
+    document = definition_starter(name)
     for step_id, fields in steps.items():
         document["steps"][step_id] |= fields
     return document
@@ -221,7 +221,7 @@ def test_definition_publish_clone_and_activation(clinic: Clinic) -> None:
     draft = clinic.done("POST", f"/workflow-definitions/{template['id']}/clone", body)
     assert (draft["status"], draft["cloned_from"]) == ("draft", template["id"])
     assert draft["version"] > before["version"]
-    broken = starter("clinician_only")
+    broken = definition_starter("clinician_only")
     broken["steps"]["consent_gate"]["transitions"]["on_pass"] = "image_chek"
     said = clinic.done("POST", f"/workflow-definitions/{draft['id']}/validate", {"definition": broken})
     assert (said["valid"], said["findings"][0]["suggestion"]) == (False, "image_check")
@@ -300,7 +300,7 @@ def test_definition_archival_does_not_break_running_case(clinic: Clinic) -> None
     clinic.complete(instance, *GATES, "ai_review.requested")
     found = clinic.until(instance, "waiting_approval")
     assert found["definition_snapshot"]["sha256"] == published["snapshot_sha256"]
-    clinic.publish("ai_plus_clinician", starter("ai_plus_clinician"))  # offered again
+    clinic.publish("ai_plus_clinician", definition_starter("ai_plus_clinician"))  # offered again
 
 
 def test_reason_code_registry_per_org_override(clinic: Clinic) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdpoint_client import WebhookRefused, verify_webhook
 
-from sdk.conformance.messages import Answer, Request
+from sdk.conformance.messages import ModuleAnswer, Request
 
 FOREVER = 10**12
 
@@ -24,36 +24,36 @@ class Module:
     def __init__(self, secret: str) -> None:
         self.secret = secret
         self.effects: Counter[str] = Counter()
-        self.answers: dict[str, tuple[bytes, Answer]] = {}
+        self.answers: dict[str, tuple[bytes, ModuleAnswer]] = {}
         self.lock = threading.Lock()
 
-    def take(self, request: Request) -> Answer:
+    def take(self, request: Request) -> ModuleAnswer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             self.verify(headers, request.body)
         except WebhookRefused:
-            return Answer(401)
+            return ModuleAnswer(401)
         try:
             document = json.loads(request.body)
         except ValueError:
-            return Answer(400)
+            return ModuleAnswer(400)
         return self.once(headers.get("idempotency-key") or headers["webhook-id"], request.body, document)
 
     def verify(self, headers: dict[str, str], body: bytes) -> None:
         verify_webhook(self.secret, headers, body)
 
-    def once(self, key: str, body: bytes, document: Any) -> Answer:
+    def once(self, key: str, body: bytes, document: Any) -> ModuleAnswer:
         with self.lock:
             if key not in self.answers:
                 self.answers[key] = (body, self.work(key, document))
             first, answer = self.answers[key]
-        return answer if first == body else Answer(422)
+        return answer if first == body else ModuleAnswer(422)
 
-    def work(self, key: str, document: Any) -> Answer:
+    def work(self, key: str, document: Any) -> ModuleAnswer:
         self.effects[key] += 1
-        return Answer(200, b'{"done":true}')
+        return ModuleAnswer(200, b'{"done":true}')
 
-    def send(self, requests: list[Request]) -> list[Answer]:
+    def send(self, requests: list[Request]) -> list[ModuleAnswer]:
         """In place of a wire."""
         with ThreadPoolExecutor(len(requests)) as pool:
             return list(pool.map(self.take, requests))
@@ -82,59 +82,59 @@ class ReadsOneSignature(Module):
 
 
 class WorksEveryTime(Module):
-    def once(self, key: str, body: bytes, document: Any) -> Answer:
+    def once(self, key: str, body: bytes, document: Any) -> ModuleAnswer:
         return self.work(key, document)
 
 
 class SaysDuplicate(Module):
     """Does it once, but a repetition looks like a failure to whoever repeats."""
 
-    def once(self, key: str, body: bytes, document: Any) -> Answer:
+    def once(self, key: str, body: bytes, document: Any) -> ModuleAnswer:
         with self.lock:
             if key in self.answers:
-                return Answer(409)
+                return ModuleAnswer(409)
             self.answers[key] = (body, self.work(key, document))
             return self.answers[key][1]
 
 
 class LooksBeforeItLocks(Module):
-    def once(self, key: str, body: bytes, document: Any) -> Answer:
+    def once(self, key: str, body: bytes, document: Any) -> ModuleAnswer:
         known = key in self.answers
         time.sleep(0.02)
         if not known:
             self.answers[key] = (body, self.work(key, document))
         first, answer = self.answers[key]
-        return answer if first == body else Answer(422)
+        return answer if first == body else ModuleAnswer(422)
 
 
 class LetsForgersUseKeysUp(Module):
-    def take(self, request: Request) -> Answer:
+    def take(self, request: Request) -> ModuleAnswer:
         key = request.headers.get("Idempotency-Key") or request.headers.get("webhook-id", "")
         answer = super().take(request)
         if answer.status == 401:
-            self.answers.setdefault(key, (request.body, Answer(200, b'{"done":true}')))
+            self.answers.setdefault(key, (request.body, ModuleAnswer(200, b'{"done":true}')))
         return answer
 
 
 class WantsThingsInOrder(Module):
-    def work(self, key: str, document: Any) -> Answer:
+    def work(self, key: str, document: Any) -> ModuleAnswer:
         if document.get("type") == "workflow.completed":
-            return Answer(409)
+            return ModuleAnswer(409)
         return super().work(key, document)
 
 
 class TakesLateForForged(Module):
-    def work(self, key: str, document: Any) -> Answer:
+    def work(self, key: str, document: Any) -> ModuleAnswer:
         age = datetime.now(UTC) - datetime.fromisoformat(document["timestamp"])
-        return Answer(400) if age.total_seconds() > 300 else super().work(key, document)
+        return ModuleAnswer(400) if age.total_seconds() > 300 else super().work(key, document)
 
 
 class FallsOver(Module):
-    def take(self, request: Request) -> Answer:
+    def take(self, request: Request) -> ModuleAnswer:
         try:
             json.loads(request.body)
         except ValueError:
-            return Answer(500)
+            return ModuleAnswer(500)
         return super().take(request)
 
 
@@ -148,9 +148,9 @@ def served(module: Module) -> Iterator[str]:
             self._say(module.take(Request(body, dict(self.headers))))
 
         def do_GET(self) -> None:
-            self._say(Answer(200, json.dumps(module.effects).encode()))
+            self._say(ModuleAnswer(200, json.dumps(module.effects).encode()))
 
-        def _say(self, answer: Answer) -> None:
+        def _say(self, answer: ModuleAnswer) -> None:
             self.send_response(answer.status)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()

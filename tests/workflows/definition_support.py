@@ -9,7 +9,7 @@ from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.governed import AT, approve
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.services.create import definition_create
 from workflows.definitions.services.publish import Published, definition_publish
 
@@ -17,7 +17,7 @@ URL = "/api/v1/workflow-definitions"
 
 
 def document(name: str = "ai_only", **changes: Any) -> dict[str, Any]:
-    return deepcopy(starter(name)) | changes
+    return deepcopy(definition_starter(name)) | changes
 
 
 def template(slug: str = "ai-only") -> WorkflowDefinition:

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workflows.definitions.rules.findings import Finding
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.findings import DefinitionFinding
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.rules.validate import validate
 from workflows.events.rules.catalogue import event_type
 from workflows.kinds.base import EventType, StepKind
@@ -22,7 +22,7 @@ JSON = st.recursive(
 UUIDS = st.uuids(version=4).map(str)
 
 
-def findings(document: Any, **changes: Any) -> list[Finding]:
+def findings(document: Any, **changes: Any) -> list[DefinitionFinding]:
     given = {"kinds": kinds(), "halt_codes": HALT_CODES, "tiers": TIERS} | changes
     return validate(document, **given)
 
@@ -33,7 +33,7 @@ def rules(document: Any, **changes: Any) -> set[str]:
 
 def changed(name: str = "ai_escalation_plus_sa_sample", **steps: Any) -> dict[str, Any]:
     """A starter with fields of its steps changed; None takes a field away."""
-    document = starter(name)
+    document = definition_starter(name)
     for step_id, fields in steps.items():
         step = document["steps"].setdefault(step_id, {})
         step.update(fields)

@@ -17,8 +17,8 @@ from tests.cast import Cast
 from tests.factories import ProductFactory, ServiceAccountFactory
 from tests.governed import approve, make_policy
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.rules.starters.starters import starter
-from workflows.definitions.services.contract import Terms
+from workflows.definitions.rules.starters.starters import definition_starter
+from workflows.definitions.services.contract import PublishTerms
 from workflows.definitions.services.create import definition_create
 from workflows.definitions.services.publish import definition_publish
 from workflows.events.models import OutboxEvent
@@ -70,12 +70,15 @@ class Running:
                 actor=operator,
                 at=at or timezone.now(),
                 organization=self.organization,
-                document=starter(document) if isinstance(document, str) else document,
+                document=definition_starter(document) if isinstance(document, str) else document,
                 slug=slug,
                 product_id=self.product.id,
             )
             published = definition_publish(
-                actor=operator, at=at or timezone.now(), definition_id=draft.id, terms=Terms(policy_slug="standard")
+                actor=operator,
+                at=at or timezone.now(),
+                definition_id=draft.id,
+                terms=PublishTerms(policy_slug="standard"),
             )
             if opened and Contract.objects.get(id=published.contract.id).state == ContractState.DRAFT:
                 approve(self.cast, published.contract)

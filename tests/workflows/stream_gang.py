@@ -30,15 +30,15 @@ def relay(order: dict[str, Any], stop: threading.Event) -> None:
 
     from reasoncodes.base.tenancy import every_tenant
     from workflows.events.services.outbox import outbox_relay
-    from workflows.runs.services.clock import nudges_due, step_retries_due
-    from workflows.runs.services.dispatch import instances_hand_out
+    from workflows.runs.services.clock import signals_due, step_retries_due
+    from workflows.runs.services.dispatch import instances_dispatch
 
     ticks_at = 0.0
     with every_tenant():
         while not stop.is_set():
             outbox_relay(at=timezone.now())
             if time.monotonic() > ticks_at:
-                for tick in (step_retries_due, instances_hand_out, nudges_due):
+                for tick in (step_retries_due, instances_dispatch, signals_due):
                     tick(at=timezone.now(), region="US")
                 ticks_at = time.monotonic() + 1
             stop.wait(0.02)

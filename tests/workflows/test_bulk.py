@@ -23,7 +23,7 @@ from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance, 
 from workflows.runs.selectors.bulk import MOST
 from workflows.runs.services.bulk import BATCH, bulk_work, bulks_due
 from workflows.runs.services.replay import instance_replay
-from workflows.runs.tasks import bulks_resume
+from workflows.runs.tasks import bulks_resume_task
 
 HALT = {"action": "halt", "reason_code": "planned_maintenance", "filter": {"status": "running"}}
 
@@ -261,7 +261,7 @@ def test_an_order_that_nobody_works_on_is_taken_up_by_the_tick(running: Running)
     with every_tenant():
         assert bulks_due() == []
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
-    bulks_resume()
+    bulks_resume_task()
     assert running.fresh(one).status == "halted"
     with every_tenant():
         assert BulkIntervention.objects.get(id=bulk_id).finished_at is not None
@@ -303,7 +303,7 @@ def test_a_worker_killed_in_the_middle_leaves_nothing_half_done_and_the_rest_is_
     assert results(bulk_id) == [("done", "")] * 3 + [("waiting", "")] * 3
     with every_tenant():
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
-    bulks_resume()
+    bulks_resume_task()
     assert results(bulk_id) == [("done", "")] * 6
     assert [len(interventions(row)) for row in made] == [1] * 6
 

@@ -10,9 +10,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from attempts.execution.adapters.base import Call
+from attempts.execution.adapters.base import AdapterCall
 from attempts.execution.adapters.signature import signature_headers, signing_secret
-from sdk.conformance.messages import Form, Kit, completed, secret_bytes
+from sdk.conformance.messages import Kit, MessageForm, completed, secret_bytes
 from sdk.conformance.probes import FORGERIES, changed, probes
 from sdk.conformance.report import check
 from tests.workflows import conformance_modules as modules
@@ -24,63 +24,63 @@ ORGANIZATION = uuid4()
 FORGED = {name for name, _, _ in FORGERIES}
 
 
-def kit(form: Form) -> Kit:
+def kit(form: MessageForm) -> Kit:
     secret = secret_bytes(signing_secret(ORGANIZATION))
     return Kit(secret=secret, form=form, run=uuid4(), clock=lambda: datetime.now(UTC))
 
 
-def wrong(module: modules.Module, form: Form, *, counted: bool = True) -> set[str]:
+def wrong(module: modules.Module, form: MessageForm, *, counted: bool = True) -> set[str]:
     findings = check(kit(form), module.send, (lambda: module.effects) if counted else None)
     assert len(findings) == len(probes())
     return {finding.probe for finding in findings if not finding.ok}
 
 
-@pytest.mark.parametrize("form", Form)
-def test_a_module_that_does_as_the_docs_say_conforms(form: Form) -> None:
+@pytest.mark.parametrize("form", MessageForm)
+def test_a_module_that_does_as_the_docs_say_conforms(form: MessageForm) -> None:
     assert wrong(modules.Module(signing_secret(ORGANIZATION)), form) == set()
 
 
 @pytest.mark.parametrize(
     ("kind", "form", "found"),
     [
-        (modules.BelievesEverybody, Form.CALL, FORGED | {"captured", "future"}),
-        (modules.TakesOldSignatures, Form.CALL, {"captured", "future"}),
-        (modules.ChecksTheBodyOnlyIfSigned, Form.WEBHOOK, {"unsigned"}),
-        (modules.ReadsOneSignature, Form.CALL, {"rotation"}),
-        (modules.WorksEveryTime, Form.CALL, {"twice", "at_once", "conflict"}),
-        (modules.SaysDuplicate, Form.CALL, {"twice", "at_once"}),
-        (modules.LooksBeforeItLocks, Form.CALL, {"at_once"}),
-        (modules.LetsForgersUseKeysUp, Form.CALL, FORGED),
-        (modules.WantsThingsInOrder, Form.WEBHOOK, {"reordered"}),
-        (modules.TakesLateForForged, Form.WEBHOOK, {"late"}),
-        (modules.FallsOver, Form.WEBHOOK, {"unreadable"}),
+        (modules.BelievesEverybody, MessageForm.CALL, FORGED | {"captured", "future"}),
+        (modules.TakesOldSignatures, MessageForm.CALL, {"captured", "future"}),
+        (modules.ChecksTheBodyOnlyIfSigned, MessageForm.WEBHOOK, {"unsigned"}),
+        (modules.ReadsOneSignature, MessageForm.CALL, {"rotation"}),
+        (modules.WorksEveryTime, MessageForm.CALL, {"twice", "at_once", "conflict"}),
+        (modules.SaysDuplicate, MessageForm.CALL, {"twice", "at_once"}),
+        (modules.LooksBeforeItLocks, MessageForm.CALL, {"at_once"}),
+        (modules.LetsForgersUseKeysUp, MessageForm.CALL, FORGED),
+        (modules.WantsThingsInOrder, MessageForm.WEBHOOK, {"reordered"}),
+        (modules.TakesLateForForged, MessageForm.WEBHOOK, {"late"}),
+        (modules.FallsOver, MessageForm.WEBHOOK, {"unreadable"}),
     ],
 )
-def test_each_way_to_get_it_wrong_is_found(kind: type[modules.Module], form: Form, found: set[str]) -> None:
+def test_each_way_to_get_it_wrong_is_found(kind: type[modules.Module], form: MessageForm, found: set[str]) -> None:
     """`body_flipped` may change a byte into one that is no JSON; a module that believes everybody then refuses it."""
     assert wrong(kind(signing_secret(ORGANIZATION)), form) - {"body_flipped"} == found - {"body_flipped"}
 
 
 def test_without_a_count_of_effects_only_what_is_seen_from_outside_is_judged() -> None:
     module = modules.LooksBeforeItLocks(signing_secret(ORGANIZATION))
-    assert wrong(module, Form.CALL, counted=False) == set()
+    assert wrong(module, MessageForm.CALL, counted=False) == set()
     assert max(module.effects.values()) > 1
 
 
 def test_a_call_is_signed_and_shaped_as_the_http_adapter_does_it() -> None:
-    checked = kit(Form.CALL)
+    checked = kit(MessageForm.CALL)
     message = checked.message("first")
     request = checked.sign(message)
     at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), UTC)
     ours = signature_headers(organization_id=ORGANIZATION, message_id=message.id, at=at, body=message.body)
     assert ours.items() <= request.headers.items()
-    call = Call(uuid4(), ORGANIZATION, "demo", "slug", 1, "op", "t", "p", "s", ("f",), "k", {}, 1.0)
+    call = AdapterCall(uuid4(), ORGANIZATION, "demo", "slug", 1, "op", "t", "p", "s", ("f",), "k", {}, 1.0)
     assert list(message.document) == list(call.document())
     assert request.headers["Idempotency-Key"] == message.document["effect_key"]
 
 
 def test_webhooks_are_shaped_as_holdpoint_sends_them() -> None:
-    checked = kit(Form.WEBHOOK)
+    checked = kit(MessageForm.WEBHOOK)
     started = checked.message("first")
     for message in (started, changed(started), completed(checked.message("second"), started)):
         schema = webhook_schema(TYPES[message.document["type"]])

@@ -32,7 +32,7 @@ from tests.governed import AT, approve, make_contract, make_policy
 from tests.workflows.definition_support import URL, document, draft, product, publish, published, stored
 from workflows.definitions.errors import DefinitionInvalid
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.contract import PublishTerms
 from workflows.definitions.services.document import snapshot_document
 from workflows.kinds import registry
 
@@ -235,7 +235,7 @@ def test_a_revoked_approval_is_not_carried_over(cast: Cast) -> None:
 
 def test_other_terms_than_before_need_the_owners_again(cast: Cast) -> None:
     opened(cast)
-    found = publish(cast, draft(cast), terms=Terms(risk_tier="high"))
+    found = publish(cast, draft(cast), terms=PublishTerms(risk_tier="high"))
     assert (found.contract.risk_tier, found.contract.state) == ("high", "draft")
     assert [row.area for row in found.missing] == TEN
 
@@ -324,5 +324,5 @@ def test_a_step_of_effect_once_makes_a_contract_that_retries_nothing(cast: Cast)
 
 def test_an_unknown_policy_is_named_by_its_place(cast: Cast) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        publish(cast, draft(cast), terms=Terms(policy_slug="nowhere"))
+        publish(cast, draft(cast), terms=PublishTerms(policy_slug="nowhere"))
     assert refusal.value.errors[0].pointer == "/policy_slug"

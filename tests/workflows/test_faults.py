@@ -164,7 +164,7 @@ def test_without_valkey_events_are_taken_in_and_what_is_to_be_said_is_said_after
     assert relay() > 0
     assert published(instance) == in_order(world, instance)
     assert world.tick("step_retries_due") == 1
-    assert world.tick("instances_hand_out") == 1
+    assert world.tick("instances_dispatch") == 1
     assert world.sent(governed)[-1] == "ai_review.requested"
     assert world.fresh(new).status == "running"
     assert relay() > 0

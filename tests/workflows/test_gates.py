@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from attempts.execution.models import DispatchIntent
-from attempts.execution.services.queue import queue_hand_out
+from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review
 from attempts.reviews.services.clock import reviews_expire
@@ -328,10 +328,10 @@ def test_what_finds_no_place_waits_for_one_and_goes_out_when_another_ends(cast: 
     first, second = world.start(), world.start()
     assert (world.fresh(second).status, world.sent(second)) == ("waiting_approval", [])
     with every_tenant():
-        assert queue_hand_out() == 0
+        assert queue_dispatch() == 0
     world.fail(first, retryable=False)
     with every_tenant():
-        assert queue_hand_out() == 1
+        assert queue_dispatch() == 1
     world.dispatch(world.current(second).governed_attempt)
     assert (world.fresh(second).status, world.sent(second)) == ("running", ["ai_review.requested"])
     check_record(world, second)

@@ -32,7 +32,7 @@ from tests.workflows.running import Running
 from workflows.engine.interventions import LEGAL
 from workflows.runs.models import Nudge, WorkflowInstance
 from workflows.runs.services.replay import instance_replay
-from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.services.signal_follow import signal_follow
 from workflows.runs.states import InstanceStatus
 
 AFTER = {"halt": "halted", "cancel": "cancelled", "supersede": "cancelled", "resume": "running"}
@@ -234,8 +234,8 @@ def test_an_answer_to_the_review_before_a_pause_does_not_answer_the_one_after_it
     act(running, instance, "halt")
     act(running, instance, "resume")
     with every_tenant():
-        (nudge,) = Nudge.objects.all()
-        nudge_follow(nudge_id=nudge.id, at=timezone.now(), region="US")
+        (signal,) = Nudge.objects.all()
+        signal_follow(signal_id=signal.id, at=timezone.now(), region="US")
     assert running.fresh(instance).status == "waiting_approval"
     assert log(instance)[-1] == ("human_review.completed", "stale")
     assert replays(instance)

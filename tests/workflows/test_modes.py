@@ -20,7 +20,7 @@ from workflows.definitions.services.change import definition_archive
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.services import dispatch as hand_out
-from workflows.runs.services.intervene import Order, instance_supersede
+from workflows.runs.services.intervene import InterventionOrder, instance_supersede
 from workflows.runs.states import InterventionAction
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +77,7 @@ def test_a_superseding_run_is_driven_as_the_case_asked_or_as_the_new_definition_
             with every_tenant():
                 _, instance = instance_supersede(
                     instance_id=instance.id,
-                    order=Order(InterventionAction.SUPERSEDE, "data_correction"),
+                    order=InterventionOrder(InterventionAction.SUPERSEDE, "data_correction"),
                     actor=world.operator,
                     at=timezone.now(),
                     region="US",
@@ -182,9 +182,9 @@ def test_over_its_organizations_caps_a_run_queues_and_starts_when_there_is_room(
     first, second, third = world.start(), world.start(), world.start()
     assert (first.status, second.status, third.status) == ("running", "queued", "queued")
     assert world.requests(second) == []
-    assert world.tick("instances_hand_out") == 0
+    assert world.tick("instances_dispatch") == 0
     world.caps(**{cap: 2 if cap == "max_concurrency" else 600})
-    assert world.tick("instances_hand_out") == (1 if cap == "max_concurrency" else 2)
+    assert world.tick("instances_dispatch") == (1 if cap == "max_concurrency" else 2)
     found = world.fresh(second)
     assert found.started_at is not None
     assert (found.status, found.started_at > found.created_at) == ("running", True)
@@ -217,7 +217,7 @@ def test_queued_runs_start_fairly_by_capacity(cast: Cast, monkeypatch: pytest.Mo
     clinics[0].caps(capacity_units=3, max_concurrency=50)
     clinics[1].caps(capacity_units=1, max_concurrency=50)
     monkeypatch.setattr(hand_out, "MOST_PER_TICK", 8)
-    assert clinics[0].tick("instances_hand_out") == 8
+    assert clinics[0].tick("instances_dispatch") == 8
     started = [[world.fresh(one).status for one in line] for world, line in zip(clinics, lines, strict=True)]
     assert [one.count("running") for one in started] == [6, 2]
     assert started[0] == ["running"] * 6 + ["queued"] * 4, "in the order in which they came"
@@ -231,7 +231,7 @@ def test_a_queued_run_that_cannot_be_started_does_not_keep_the_others_waiting(ca
         WorkflowInstance.objects.filter(id=first.id).update(events=0)  # its next input has a number that is taken
     world.caps(max_concurrency=50)
     with capture_logs() as logs:
-        assert world.tick("instances_hand_out") == 1
+        assert world.tick("instances_dispatch") == 1
     assert [one["row_id"] for one in logs if one["event"] == "tick_row_failed"] == [str(first.id)]
     assert (world.fresh(first).status, world.fresh(second).status) == ("queued", "running")
     with every_tenant():

@@ -12,10 +12,10 @@ from tests.governed import HOLD
 from tests.workflows.run_support import READ, URL, act, in_status, retry_waits
 from tests.workflows.running import Running
 from workflows.definitions.rules.document import read_definition
-from workflows.definitions.rules.starters.starters import starter, starters
+from workflows.definitions.rules.starters.starters import definition_starter, starters
 from workflows.engine.advisory import next_step, remaining
 from workflows.engine.state import InstanceState, StepState
-from workflows.kinds.registry import table
+from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance
 
 KEYS = {"type", "module", "endpoint", "payload_hint", "completion_event"}
@@ -30,7 +30,7 @@ def advice(running: Running, instance: WorkflowInstance) -> dict[str, Any]:
 
 @pytest.mark.unit
 def test_the_shape_is_that_of_the_source_document() -> None:
-    definition = read_definition(starter("ai_with_confidence_escalation"), definition_id="d")
+    definition = read_definition(definition_starter("ai_with_confidence_escalation"), definition_id="d")
     images = [str(UUID(int=1))]
     state = InstanceState(
         id=UUID(int=7),
@@ -46,7 +46,7 @@ def test_the_shape_is_that_of_the_source_document() -> None:
         },
         steps=[StepState(id=UUID(int=3), step_id="ai_review", kind="run_ai_review", attempt=1, status="in_progress")],
     )
-    assert next_step(definition, table(), state) == {
+    assert next_step(definition, kind_table(), state) == {
         "instance_id": str(UUID(int=7)),
         "case_id": str(UUID(int=8)),
         "status": "running",
@@ -78,8 +78,8 @@ def test_the_shape_is_that_of_the_source_document() -> None:
 @pytest.mark.unit
 @pytest.mark.parametrize("name", starters())
 def test_no_remaining_step_comes_before_one_that_leads_to_it(name: str) -> None:
-    definition = read_definition(starter(name), definition_id="d")
-    order = remaining(definition, table(), definition.start_step)
+    definition = read_definition(definition_starter(name), definition_id="d")
+    order = remaining(definition, kind_table(), definition.start_step)
     assert order[0] == definition.start_step
     for place, step_id in enumerate(order):
         for target in definition.step(step_id).transitions.values():

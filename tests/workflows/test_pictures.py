@@ -7,7 +7,7 @@ from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from tests.cast import Cast
 from tests.workflows.run_support import in_status
 from tests.workflows.running import Running
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.runs.models import WorkflowStep
 from workflows.runs.selectors.pictures import step_picture
 
@@ -18,7 +18,7 @@ def shown(text: str, **context: object) -> str:
 
 @pytest.mark.unit
 def test_a_definition_has_a_picture_by_tag() -> None:
-    drawn = shown('{% workflow_picture document "Triage" %}', document=starter("ai_only"))
+    drawn = shown('{% workflow_picture document "Triage" %}', document=definition_starter("ai_only"))
     assert '<svg xmlns="http://www.w3.org/2000/svg" class="wf-graph"' in drawn
     assert "Triage" in drawn
 

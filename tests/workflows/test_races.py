@@ -17,7 +17,7 @@ from attempts.reviews.models import Review
 from governance.contracts.states import ContractState
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once
@@ -27,7 +27,7 @@ from tests.workflows.world import World, ago, brief, check_record, people
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.run import instance_lock
-from workflows.runs.services.intervene import Order, instance_supersede
+from workflows.runs.services.intervene import InterventionOrder, instance_supersede
 from workflows.runs.states import InterventionAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,7 +95,7 @@ def test_who_waited_for_the_lock_sees_what_was_written_meanwhile(cast: Cast) -> 
             threading.Thread(target=tell_when_somebody_waits, args=[waits]).start()
             held = instance_lock(instance_id=instance.id)
             assert held.events == 2
-            return [(step.step_id, step.status) for step in held.held_steps or ()]
+            return [(step.step_id, step.status) for step in held.locked_steps or ()]
 
     _, seen = at_once(first, second)
     assert seen == [("consent_gate", "completed"), ("image_check", "in_progress")]
@@ -119,7 +119,7 @@ def test_a_request_does_not_go_out_after_a_shutdown_that_it_met_at_the_gate(cast
 
     def engage() -> None:
         with every_tenant(), transaction.atomic():
-            gate_shut()
+            send_lock_exclude()
             shutdown_engage(
                 actor=world.operator,
                 at=timezone.now(),
@@ -170,7 +170,7 @@ def test_no_more_runs_start_at_once_than_there_is_room_for(cast: Cast) -> None:
     with every_tenant():
         assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 3, "queued": 7}
     world.caps(max_concurrency=5)
-    handed = at_once(*[lambda: world.tick("instances_hand_out")] * 3)
+    handed = at_once(*[lambda: world.tick("instances_dispatch")] * 3)
     assert sum(handed) == 2
     with every_tenant():
         assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 5, "queued": 5}
@@ -244,7 +244,7 @@ def test_supersede_against_completion_leaves_one_run_of_the_case(cast: Cast) -> 
     operator = world.operator
 
     def supersede(instance: WorkflowInstance) -> None:
-        order = Order(InterventionAction.SUPERSEDE, "data_correction")
+        order = InterventionOrder(InterventionAction.SUPERSEDE, "data_correction")
         with every_tenant():
             instance_supersede(instance_id=instance.id, order=order, actor=operator, at=timezone.now(), region="US")
 

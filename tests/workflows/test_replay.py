@@ -118,5 +118,5 @@ def test_a_queued_run_replays_before_and_after_its_start(cast: Cast) -> None:
     instance = world.start()
     assert (instance.status, differences(instance)) == ("queued", [])
     world.caps(max_concurrency=1)
-    world.tick("instances_hand_out")
+    world.tick("instances_dispatch")
     assert (world.fresh(instance).status, differences(instance)) == ("running", [])

@@ -13,7 +13,7 @@ from tests.cast import Cast
 from tests.workflows.running import Running
 from workflows.runs.models import Nudge, WorkflowStep
 from workflows.runs.services.replay import instance_replay
-from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.services.signal_follow import signal_follow
 
 pytestmark = pytest.mark.django_db
 
@@ -25,8 +25,8 @@ def running(cast: Cast) -> Running:
 
 def follow_all() -> None:
     with every_tenant():
-        for nudge in Nudge.objects.all():
-            nudge_follow(nudge_id=nudge.id, at=timezone.now(), region="US")
+        for signal in Nudge.objects.all():
+            signal_follow(signal_id=signal.id, at=timezone.now(), region="US")
 
 
 def test_a_case_goes_from_created_to_completed(running: Running) -> None:

@@ -30,8 +30,8 @@ from tests.workflows.running import REGION, Running
 from tests.workflows.soak_worker import STREAMS
 from workflows.events.services.outbox import outbox_relay
 from workflows.runs.models import WorkflowInstance
-from workflows.runs.services.clock import deadlines_pass, nudges_due, step_retries_due, steps_time_out
-from workflows.runs.services.dispatch import instances_hand_out
+from workflows.runs.services.clock import deadlines_pass, signals_due, step_retries_due, steps_time_out
+from workflows.runs.services.dispatch import instances_dispatch
 from workflows.runs.services.replay import instance_replay
 
 INSTANCES = int(os.environ.get("SOAK_INSTANCES", "10000"))
@@ -95,8 +95,8 @@ class Soak:
             steps_time_out(at=now, region=REGION)
             step_retries_due(at=now, region=REGION)
             deadlines_pass(at=now, region=REGION)
-            nudges_due(at=now, region=REGION)
-            instances_hand_out(at=now, region=REGION)
+            signals_due(at=now, region=REGION)
+            instances_dispatch(at=now, region=REGION)
             self._review()
             outbox_relay(at=timezone.now())
 

@@ -12,7 +12,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.world import World, ago, check_record
 from workflows.definitions.rules.document import TERMINAL
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +85,7 @@ def walk(world: World, way: Path, case_id: UUID, *, decision: str, retry: bool) 
 
 @pytest.mark.parametrize("name", STARTERS)
 def test_a_starter_comes_to_its_end_on_every_branch(cast: Cast, name: str) -> None:
-    world, document = World(cast, name), starter(name)
+    world, document = World(cast, name), definition_starter(name)
     ways = list(paths(document["steps"], document["start_step"], []))
     variants = [(way, "confirm", False) for way in ways]
     variants += [(way, "override", True) for way in ways if way[-1][1] == "on_complete"]

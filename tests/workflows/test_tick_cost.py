@@ -18,8 +18,8 @@ from workflows.events.models import OutboxEvent
 from workflows.events.services.outbox import outbox_relay
 from workflows.runs.models import WorkflowStep
 from workflows.runs.services.clock import deadlines_pass, step_retries_due, steps_time_out
-from workflows.runs.services.dispatch import LOOK_AHEAD, instances_hand_out
-from workflows.runs.services.start import has_room
+from workflows.runs.services.dispatch import LOOK_AHEAD, instances_dispatch
+from workflows.runs.services.start import has_run_slot
 
 PAST = "now() - interval '1 minute'"
 STEP, INSTANCE, OUTBOX = "workflows_workflowstep", "workflows_workflowinstance", "workflows_outboxevent"
@@ -106,8 +106,8 @@ def costs(crowd: Crowd) -> dict[str, Any]:
         "retries": lambda: step_retries_due(at=now, region=REGION),
         "deadlines": lambda: deadlines_pass(at=now, region=REGION),
         "outbox": lambda: outbox_relay(at=now),
-        "hand_out": lambda: instances_hand_out(at=now, region=REGION),
-        "room": lambda: has_room(organization=crowd.organization),
+        "hand_out": lambda: instances_dispatch(at=now, region=REGION),
+        "room": lambda: has_run_slot(organization=crowd.organization),
     }
     return {name: cost(*first_look(tick)) for name, tick in ticks.items()}
 

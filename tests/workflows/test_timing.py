@@ -133,7 +133,7 @@ def test_an_expired_review_alone_ends_the_step_at_its_deadline(cast: Cast) -> No
     instance = world.start(at=began)
     with every_tenant():
         reviews_expire(at=timezone.now())
-    assert world.tick("nudges_due") == 1  # its doorbell was not heard; the expiry is long past
+    assert world.tick("signals_due") == 1  # its doorbell was not heard; the expiry is long past
     assert world.halted(instance) == "step_timed_out"
     assert last_event(instance).at == began + timedelta(seconds=60)
 
@@ -210,7 +210,7 @@ def test_ticks_read_their_partial_index_and_not_the_table(cast: Cast) -> None:
         timing._due(timing.STEPS, timing.STEP_TIMED_OUT, "timeout_at"): "step_timeout",
         timing._due(timing.STEPS, timing.RETRY_DUE, "next_eligible_at"): "step_retry_due",
         timing._due(timing.INSTANCES, timing.DEADLINE_PASSED, "deadline_at"): "instance_deadline",
-        timing.NUDGES: "nudge_due",
+        timing.DUE_SIGNALS: "nudge_due",
     }
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
@@ -223,6 +223,6 @@ def test_ticks_read_their_partial_index_and_not_the_table(cast: Cast) -> None:
 def test_nothing_is_due_nothing_is_done(cast: Cast) -> None:
     world = World(cast, changed("ai_with_confidence_escalation"))
     instance = world.start()
-    ticks = ("steps_time_out", "step_retries_due", "deadlines_pass", "nudges_due", "instances_hand_out")
+    ticks = ("steps_time_out", "step_retries_due", "deadlines_pass", "signals_due", "instances_dispatch")
     assert [world.tick(name, at=timezone.now() + timedelta(days=400)) for name in ticks] == [0] * 5
     assert len(world.log(instance)) == 1

@@ -20,15 +20,15 @@ from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.tenancy import every_tenant
 from tests.workflows.running import ANSWERS, REGION, Running
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.events.models import WorkflowEvent
 from workflows.events.services.receive import Received
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 from workflows.runs.services import clock as timing
-from workflows.runs.services.dispatch import instances_hand_out
-from workflows.runs.services.intervene import Order, instance_intervene
+from workflows.runs.services.dispatch import instances_dispatch
+from workflows.runs.services.intervene import InterventionOrder, instance_intervene
 from workflows.runs.services.replay import instance_replay
-from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.services.signal_follow import signal_follow
 from workflows.runs.states import InterventionAction
 
 FAILED = {"reason_code": "image_quality", "retryable": True}
@@ -52,7 +52,7 @@ def people(**fields: Any) -> dict[str, Any]:
 
 def changed(name: str, **steps: dict[str, Any]) -> dict[str, Any]:
     """A starter with fields of its steps changed."""
-    document = starter(name)
+    document = definition_starter(name)
     for step_id, fields in steps.items():
         document["steps"][step_id] |= fields
     return document
@@ -139,7 +139,7 @@ class World(Running):
         return review.attempt_id
 
     def intervene(self, instance: WorkflowInstance, action: str, reason_code: str = "planned_maintenance") -> None:
-        order = Order(InterventionAction(action), reason_code)
+        order = InterventionOrder(InterventionAction(action), reason_code)
         with every_tenant():
             instance_intervene(
                 instance_id=instance.id, order=order, actor=self.operator, at=timezone.now(), region=REGION
@@ -152,7 +152,7 @@ class World(Running):
         """The doorbells of all nudges are heard."""
         with every_tenant():
             ids = list(Nudge.objects.order_by("id").values_list("id", flat=True))
-            return sum(nudge_follow(nudge_id=one, at=timezone.now(), region=REGION) for one in ids)
+            return sum(signal_follow(signal_id=one, at=timezone.now(), region=REGION) for one in ids)
 
     @staticmethod
     def dispatch(attempt_id: UUID | None) -> None:
@@ -162,7 +162,7 @@ class World(Running):
 
     @staticmethod
     def tick(name: str, *, at: datetime | None = None) -> int:
-        work: Callable[..., int] = instances_hand_out if name == "instances_hand_out" else getattr(timing, name)
+        work: Callable[..., int] = instances_dispatch if name == "instances_dispatch" else getattr(timing, name)
         with every_tenant():
             return work(at=at or timezone.now(), region=REGION)
 

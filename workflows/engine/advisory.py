@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workflows.definitions.rules.document import TERMINAL, Definition, Step
+from workflows.definitions.rules.document import TERMINAL, Definition, StepDefinition
 from workflows.definitions.states import Mode
 from workflows.engine.state import InstanceState, StepState
 from workflows.kinds.base import ROOT, Json, StepKind
@@ -61,7 +61,7 @@ def inputs(definition: Definition, kinds: Kinds, state: InstanceState) -> list[J
     return found
 
 
-def never_visited(definition: Definition, visited: Iterable[str]) -> list[Step]:
+def never_visited(definition: Definition, visited: Iterable[str]) -> list[StepDefinition]:
     been = set(visited)
     return [step for step in definition.steps.values() if step.id not in been]
 
@@ -88,7 +88,7 @@ def _halts(definition: Definition, kinds: Kinds, step_id: str) -> bool:
     return kind is not None and kind.is_terminal
 
 
-def _described(step: Step, kind: StepKind | None, context: Json) -> Json:
+def _described(step: StepDefinition, kind: StepKind | None, context: Json) -> Json:
     return {
         "id": step.id,
         "kind": step.kind,
@@ -98,7 +98,7 @@ def _described(step: Step, kind: StepKind | None, context: Json) -> Json:
     }
 
 
-def _action(step: Step | None, kind: StepKind | None, state: InstanceState) -> Json | None:
+def _action(step: StepDefinition | None, kind: StepKind | None, state: InstanceState) -> Json | None:
     """`call_module` is for the caller to do; the others say what is being waited for, or that a person must act."""
     if state.status in ENDED:
         return None
@@ -125,7 +125,7 @@ def _of_our_people(kind: StepKind, params: Json) -> bool:
     return bool(kind.human_tier) and not params.get("module")
 
 
-def _said(type_: str, *, step: Step | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
+def _said(type_: str, *, step: StepDefinition | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
     """All five members always, so that a client need not ask which are there."""
     return {
         "type": type_,

@@ -6,7 +6,7 @@ from datetime import timedelta
 EXPONENTIAL = (1, 6, 24, 120)
 
 
-def backoff(*, kind: str, delay_seconds: int, retry: int) -> timedelta:
+def step_backoff(*, kind: str, delay_seconds: int, retry: int) -> timedelta:
     """`retry` is 1 for the first one."""
     if kind == "fixed":
         factor = 1

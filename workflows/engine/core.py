@@ -4,20 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workflows.definitions.rules.document import Definition
-from workflows.engine.effects import Ask
+from workflows.engine.effects import AskGate
 from workflows.engine.gates import gate_answered
 from workflows.engine.inputs import (
     DeadlinePassed,
     GateAnswered,
     Input,
     Intervened,
-    Reported,
     RetryDue,
     Started,
+    StepReported,
     TimedOut,
 )
 from workflows.engine.interventions import intervened
-from workflows.engine.moves import announce, enter, go_on
+from workflows.engine.moves import enter, go_on, run_announce
 from workflows.engine.reports import reported
 from workflows.engine.run import Run
 from workflows.engine.state import InstanceState
@@ -26,20 +26,20 @@ from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
 from workflows.runs.states import InstanceStatus
 
-Gate = Callable[[Ask, InstanceState], GateAnswered]
+Gate = Callable[[AskGate, InstanceState], GateAnswered]
 
 
 def started(run: Run, event: Started) -> None:
     if run.state.status != InstanceStatus.QUEUED:
         run.outcome = EventOutcome.STALE
         return
-    announce(run)
+    run_announce(run)
     enter(run, run.definition.start_step, event.at)
 
 
 HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     Started: started,
-    Reported: reported,
+    StepReported: reported,
     GateAnswered: gate_answered,
     TimedOut: timed_out,
     DeadlinePassed: deadline_passed,
@@ -68,7 +68,7 @@ def drive(
     The effects come in the order in which they are to be done, without the questions.
     """
     run = advance(definition, kinds, state, happened)
-    while (asked := next((one for one in run.effects if isinstance(one, Ask)), None)) is not None:
+    while (asked := next((one for one in run.effects if isinstance(one, AskGate)), None)) is not None:
         following = _advance(definition, kinds, run.state, gate(asked, run.state))
         place = run.effects.index(asked)
         following.effects = run.effects[:place] + following.effects + run.effects[place + 1 :]

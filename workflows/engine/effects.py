@@ -8,7 +8,7 @@ SUCCEEDED = "succeeded"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskGate:
     """May this step's request go out? The answer comes back as GateAnswered."""
 
     step: UUID
@@ -21,7 +21,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendRequest:
     """The module's request, into the outbox."""
 
     step: UUID
@@ -61,4 +61,4 @@ class Settle:
     reason_code: str = ""
 
 
-Effect = Ask | Send | Emit | OpenReview | EndReview | Settle
+Effect = AskGate | SendRequest | Emit | OpenReview | EndReview | Settle

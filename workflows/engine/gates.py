@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from workflows.engine.effects import Send
+from workflows.engine.effects import SendRequest
 from workflows.engine.inputs import GateAnswered
-from workflows.engine.moves import answer_at_once, close, halt, is_for_our_people, set_timeout, settle
+from workflows.engine.moves import answer_at_once, halt, is_for_our_people, set_timeout, settle, step_close
 from workflows.engine.run import Run
 from workflows.engine.state import StepState
 from workflows.events.states import EventOutcome
@@ -34,7 +34,7 @@ def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
     step.next_eligible_at = None
     step.started_at = step.started_at or answer.at
     run.state.status = InstanceStatus.RUNNING
-    run.effects.append(Send(step.id, kind.request.name, kind.payload(run.step(step).params, run.state.context)))
+    run.effects.append(SendRequest(step.id, kind.request.name, kind.payload(run.step(step).params, run.state.context)))
     run.note(step, "requested")
     if kind.completion is None or kind.instant is not None:  # done with being sent
         answer_at_once(run, step, answer.at)
@@ -64,6 +64,6 @@ def _later(run: Run, step: StepState, answer: GateAnswered) -> None:
 def _denied(run: Run, step: StepState, answer: GateAnswered) -> None:
     """Also at a later try: an attempt that waited for it must not wait for ever."""
     settle(run, step, "withdrawn", reason_code=answer.reason_code)
-    close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
+    step_close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
     run.note(step, "denied", answer.reason_code)
     halt(run, answer.at, reason_code=answer.reason_code, step_id=step.step_id)

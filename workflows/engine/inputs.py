@@ -14,7 +14,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class StepReported:
     """A module's completion or failure, or a person's answer to a human-review step. `payload` None: it did not fit its
     schema and was not kept."""
 
@@ -63,4 +63,4 @@ class Intervened:
     reason_code: str
 
 
-Input = Started | Reported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Intervened
+Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Intervened

@@ -2,7 +2,7 @@
 
 from workflows.engine.effects import Emit
 from workflows.engine.inputs import Intervened
-from workflows.engine.moves import announce, enter, halt, request, stop_current
+from workflows.engine.moves import enter, halt, request, run_announce, stop_current
 from workflows.engine.run import Run
 from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
 
@@ -58,7 +58,7 @@ def _go_on(run: Run, event: Intervened) -> None:
     if halted is not None and run.kind(halted.step_id).is_terminal:
         halted.status = StepStatus.SKIPPED
     if not state.steps:  # it was halted while it was queued
-        announce(run)
+        run_announce(run)
     step_id = state.resume_step_id or run.definition.start_step
     state.halt_reason = state.halt_step_id = state.resume_step_id = ""
     state.status = InstanceStatus.RUNNING

@@ -5,10 +5,10 @@ from typing import Any
 
 from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.states import Mode
-from workflows.engine.effects import SUCCEEDED, Ask, Emit, EndReview, OpenReview, Settle
+from workflows.engine.effects import SUCCEEDED, AskGate, Emit, EndReview, OpenReview, Settle
 from workflows.engine.run import CannotDecide, Run
 from workflows.engine.state import StepState, correlation
-from workflows.kinds.base import Answer
+from workflows.kinds.base import StepAnswer
 from workflows.kinds.checking import output_problems
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
@@ -16,7 +16,7 @@ DRIFTED = "output_contract_drift"
 UNDECIDED = "condition_failed"
 
 
-def announce(run: Run) -> None:
+def run_announce(run: Run) -> None:
     """That the run has begun."""
     payload = {"instance_id": str(run.state.id), "definition_id": run.definition.id, "mode": run.state.mode}
     run.effects.append(Emit("workflow.started", payload))
@@ -66,7 +66,7 @@ def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> 
     else:
         payload = kind.payload(params, run.state.context)
         run.effects.append(
-            Ask(step.id, step.step_id, kind.name, kind.is_governed, kind.request.name, payload, again=again)
+            AskGate(step.id, step.step_id, kind.name, kind.is_governed, kind.request.name, payload, again=again)
         )
 
 
@@ -101,7 +101,7 @@ def set_timeout(run: Run, step: StepState, at: datetime) -> None:
     step.timeout_at = min(at + timedelta(seconds=seconds), run.state.deadline_at)
 
 
-def finish(run: Run, step: StepState, answer: Answer, at: datetime) -> None:
+def finish(run: Run, step: StepState, answer: StepAnswer, at: datetime) -> None:
     """The step is done: its output, if it fits, is merged under its name, and the outcome says where to go."""
     if output_problems(run.kind(step.step_id), answer.output):
         drifted(run, step, at)
@@ -115,7 +115,7 @@ def finish(run: Run, step: StepState, answer: Answer, at: datetime) -> None:
 def drifted(run: Run, step: StepState, at: datetime) -> None:
     """Its contract was broken. No definition can have foreseen that: it halts, whatever `on_failure` says."""
     settle(run, step, "failed", reason_code=DRIFTED)
-    close(step, StepStatus.FAILED, at, error={"reason_code": DRIFTED})
+    step_close(step, StepStatus.FAILED, at, error={"reason_code": DRIFTED})
     run.note(step, "failed", DRIFTED)
     halt(run, at, reason_code=DRIFTED, step_id=step.step_id)
 
@@ -127,16 +127,16 @@ def settle(run: Run, step: StepState, result: str, *, reason_code: str = "") -> 
 
 
 def leave(run: Run, step: StepState, outcome: str, at: datetime) -> None:
-    close(step, StepStatus.COMPLETED, at, outcome=outcome)
+    step_close(step, StepStatus.COMPLETED, at, outcome=outcome)
     run.note(step, "completed", outcome)
     target = run.step(step).transitions[outcome]
     if target == TERMINAL:
-        complete(run, at)
+        run_complete(run, at)
     else:
         enter(run, target, at)
 
 
-def close(step: StepState, status: StepStatus, at: datetime, *, outcome: str = "", error: Any = None) -> None:
+def step_close(step: StepState, status: StepStatus, at: datetime, *, outcome: str = "", error: Any = None) -> None:
     step.status = status
     step.outcome = outcome
     step.error = error
@@ -151,11 +151,11 @@ def fail_for_good(run: Run, step: StepState, at: datetime, *, reason_code: str, 
     outcome = run.kind(step.step_id).failure_outcome
     target = run.step(step).transitions.get(outcome) if outcome else None
     if target is None:
-        close(step, StepStatus.FAILED, at, error=detail)
+        step_close(step, StepStatus.FAILED, at, error=detail)
         run.note(step, "failed", reason_code)
         halt(run, at, reason_code=halts_with, step_id=step.step_id)
     elif target != TERMINAL and run.kind(target).is_terminal:
-        close(step, StepStatus.FAILED, at, outcome=outcome, error=detail)
+        step_close(step, StepStatus.FAILED, at, outcome=outcome, error=detail)
         run.note(step, "failed", reason_code)
         enter(run, target, at)
     else:  # a failure that the definition has an answer to is an outcome like any other
@@ -167,7 +167,7 @@ def _halt_step(run: Run, step: StepState, at: datetime) -> None:
     """A step of kind halt; a person who resumes goes on with the step that led here."""
     earlier = [one.step_id for one in run.state.steps[:-1] if one.step_id != step.step_id]
     led_here = earlier[-1] if earlier else step.step_id
-    close(step, StepStatus.COMPLETED, at)
+    step_close(step, StepStatus.COMPLETED, at)
     halt(run, at, reason_code=run.step(step).params["reason_code"], step_id=step.step_id, resume=led_here)
 
 
@@ -181,7 +181,7 @@ def halt(run: Run, at: datetime, *, reason_code: str, step_id: str, resume: str 
     run.effects.append(Emit("workflow.halted", payload))
 
 
-def complete(run: Run, at: datetime) -> None:
+def run_complete(run: Run, at: datetime) -> None:
     run.state.status = InstanceStatus.COMPLETED
     run.state.completed_at = at
     payload = {"instance_id": str(run.state.id), "completed_at": at.isoformat()}
@@ -197,7 +197,7 @@ def stop_current(run: Run, at: datetime, *, status: StepStatus, reason_code: str
         settle(run, step, "unknown" if step.status == StepStatus.IN_PROGRESS else "withdrawn", reason_code=reason_code)
     elif step.status == StepStatus.WAITING_APPROVAL:
         run.effects.append(EndReview(step.id, reason_code))
-    close(step, status, at, error={"reason_code": reason_code})
+    step_close(step, status, at, error={"reason_code": reason_code})
     run.note(step, status.value, reason_code)
     return step
 

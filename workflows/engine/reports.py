@@ -4,9 +4,9 @@ from typing import Any
 
 from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.states import Mode
-from workflows.engine.backoff import backoff
-from workflows.engine.inputs import Reported
-from workflows.engine.moves import close, drifted, fail_for_good, finish, settle
+from workflows.engine.backoff import step_backoff
+from workflows.engine.inputs import StepReported
+from workflows.engine.moves import drifted, fail_for_good, finish, settle, step_close
 from workflows.engine.run import Run
 from workflows.engine.state import StepState, correlation
 from workflows.events.states import EventOutcome
@@ -15,7 +15,7 @@ from workflows.runs.states import Drift, InstanceStatus, StepStatus
 GATE_OUTCOME = "on_pass"  # kinds with this outcome are gates
 
 
-def reported(run: Run, event: Reported) -> None:
+def reported(run: Run, event: StepReported) -> None:
     state = run.state
     if state.status in {InstanceStatus.HALTED, InstanceStatus.COMPLETED, InstanceStatus.CANCELLED}:
         run.outcome = EventOutcome.LATE
@@ -29,7 +29,7 @@ def reported(run: Run, event: Reported) -> None:
         _completed(run, step, event)
 
 
-def _is_current(run: Run, step: StepState, event: Reported) -> bool:
+def _is_current(run: Run, step: StepState, event: StepReported) -> bool:
     kind = run.kind(step.step_id)
     if event.event_type not in {one.name for one in (kind.completion, kind.failure) if one}:
         return False
@@ -45,7 +45,7 @@ def _failure_name(run: Run, step: StepState) -> str:
     return failure.name if failure else ""
 
 
-def _completed(run: Run, step: StepState, event: Reported) -> None:
+def _completed(run: Run, step: StepState, event: StepReported) -> None:
     kind = run.kind(step.step_id)
     if event.payload is None or kind.answer is None:
         drifted(run, step, event.at)
@@ -53,13 +53,13 @@ def _completed(run: Run, step: StepState, event: Reported) -> None:
     finish(run, step, kind.answer(run.step(step).params, event.payload), event.at)
 
 
-def _failed(run: Run, step: StepState, event: Reported) -> None:
+def _failed(run: Run, step: StepState, event: StepReported) -> None:
     if event.payload is None:
         drifted(run, step, event.at)
         return
     payload, code = event.payload, event.payload["reason_code"]
     if payload.get("retryable") is True and event.retries_allowed and _may_retry(run, step):
-        due = event.at + backoff(
+        due = event.at + step_backoff(
             kind=run.step(step).retry_backoff,
             delay_seconds=run.step(step).retry_delay_seconds,
             retry=step.retries + 1,
@@ -77,8 +77,8 @@ def _may_retry(run: Run, step: StepState) -> bool:
     return not once and run.state.mode == Mode.ACTIVE and step.retries < run.step(step).max_retries
 
 
-def _retry(run: Run, step: StepState, event: Reported, code: str, due: Any) -> None:
-    close(step, StepStatus.FAILED, event.at, error={"reason_code": code, "retryable": True})
+def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) -> None:
+    step_close(step, StepStatus.FAILED, event.at, error={"reason_code": code, "retryable": True})
     run.note(step, "failed", code)
     attempt = step.attempt + 1
     run.state.steps.append(
@@ -95,7 +95,7 @@ def _retry(run: Run, step: StepState, event: Reported, code: str, due: Any) -> N
     settle(run, step, "retry", reason_code=code)
 
 
-def _elsewhere(run: Run, current: StepState | None, event: Reported) -> None:
+def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None:
     """Not the current step's. Active: stale, or never asked for. Client-driven: drift, kept if its turn may come."""
     run.outcome = EventOutcome.STALE
     if run.state.mode == Mode.ACTIVE:

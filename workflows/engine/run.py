@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from governance.conditions import ConditionError, EvaluationScope, compile_condition
-from workflows.definitions.rules.document import Definition, Step
+from workflows.definitions.rules.document import Definition, StepDefinition
 from workflows.engine.effects import Effect
 from workflows.engine.state import InstanceState, StepState
 from workflows.events.states import EventOutcome
@@ -28,7 +28,7 @@ class Run:
     path: list[str] = field(default_factory=list)  # what happened, for the ledger: "ai_review completed on_complete"
     following: tuple[str, datetime] | None = None  # the step to enter next
 
-    def step(self, current: StepState) -> Step:
+    def step(self, current: StepState) -> StepDefinition:
         return self.definition.step(current.step_id)
 
     def kind(self, step_id: str) -> StepKind:

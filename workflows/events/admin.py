@@ -46,7 +46,9 @@ class WhichFilter(admin.SimpleListFilter):
         return queryset
 
 
-def event_redrive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowEvent, data: dict[str, Any]) -> Any:
+def kept_event_redrive_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowEvent, data: dict[str, Any]
+) -> Any:
     made = event_redrive(
         event_id=obj.id, actor=console_actor(request), at=timezone.now(), region=settings.DEPLOYMENT_REGION
     )
@@ -89,7 +91,7 @@ class KeptEventAdmin(ConsoleAdmin):
             "Process again",
             "Holdpoint processes the event as if it arrived now. You can do this once: if no run accepts it, "
             "Holdpoint keeps it as a new event.",
-            event_redrive_act,
+            kept_event_redrive_act,
             available=lambda obj: obj.outcome == EventOutcome.UNMATCHED and not event_was_redriven(event_id=obj.id),
         )
     ]
@@ -249,7 +251,9 @@ def parked_redrive_act(
     return "It had already arrived." if received.duplicate else f"Accepted: {received.event.outcome}."
 
 
-def dismiss(model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage, data: dict[str, Any]) -> str:
+def parked_dismiss_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage, data: dict[str, Any]
+) -> str:
     message_dismiss(
         message_id=obj.id,
         reason_code=data["reason_code"],
@@ -306,7 +310,7 @@ class ParkedMessageAdmin(ConsoleAdmin):
             "dismiss",
             "Dismiss",
             "Holdpoint will not process the message. Its stream removes it when it expires; this row stays.",
-            dismiss,
+            parked_dismiss_act,
             ReasonForm,
             available=is_parked,
             danger=True,

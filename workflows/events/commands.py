@@ -13,7 +13,7 @@ import structlog
 from django.db import Error, InterfaceError, OperationalError, connection
 from redis.exceptions import RedisError
 
-from workflows.events.adapters.streams import Inbox, Message
+from workflows.events.adapters.streams import Inbox, StreamMessage
 from workflows.events.services.messages import Fate, message_take
 from workflows.runs.services.metrics import MESSAGE_SECONDS, MESSAGES
 
@@ -22,7 +22,7 @@ BATCH, BLOCK_MS = 20, 500
 FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
 
 
-def backoff(tries: int) -> float:
+def consumer_backoff(tries: int) -> float:
     return float(min(FIRST_WAIT * 2 ** min(tries, 10), LONGEST_WAIT))
 
 
@@ -47,7 +47,7 @@ class EventConsumer:
             except RedisError as error:
                 if self._failures == 0:
                     log.warning("streams_away", error=type(error).__name__)
-                self.stop.wait(backoff(self._failures))
+                self.stop.wait(consumer_backoff(self._failures))
                 self._failures += 1
 
     def round(self, *, block_ms: int = BLOCK_MS) -> None:
@@ -67,7 +67,7 @@ class EventConsumer:
                 return
         self._claim_at = time.monotonic() + self.inbox.claim_after_ms / 2000
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: StreamMessage) -> None:
         """With the database away it stays in hand. With an error of its own it stays with the group, is claimed later,
         and is parked when that has happened too often; a lost connection or a deadlock gets one more try at once."""
         tries, again = 0, True
@@ -82,7 +82,7 @@ class EventConsumer:
                     continue
                 if tries == 0:
                     log.warning("database_away", error=type(error).__name__)
-                if self.stop.wait(backoff(tries)):
+                if self.stop.wait(consumer_backoff(tries)):
                     return self.inbox.give_back([message])
                 tries += 1
             except Exception as error:
@@ -90,7 +90,7 @@ class EventConsumer:
             else:
                 return self._done(message, fate)
 
-    def _done(self, message: Message, fate: Fate) -> None:
+    def _done(self, message: StreamMessage, fate: Fate) -> None:
         self.inbox.acknowledge(message)
         self.taken += 1
         MESSAGES.labels(message.event_type, fate.value).inc()
@@ -99,7 +99,7 @@ class EventConsumer:
             log.warning("message_parked", event_type=message.event_type, entry_id=message.entry_id)
 
     @staticmethod
-    def _left(message: Message, error: Exception) -> None:
+    def _left(message: StreamMessage, error: Exception) -> None:
         MESSAGES.labels(message.event_type, "failed").inc()
         log.error("message_failed", event_type=message.event_type, entry_id=message.entry_id, exc_info=error)
 

@@ -10,11 +10,11 @@ from workflows.events.services import outbox
 
 
 @shared_task(name="workflows.tasks.outbox_relay")
-def outbox_relay() -> None:
+def outbox_relay_task() -> None:
     with every_tenant():
         outbox.outbox_relay(at=timezone.now())
 
 
 @shared_task(name="workflows.tasks.streams_tidy")
-def streams_tidy() -> None:
+def streams_tidy_task() -> None:
     streams.streams_tidy(max_age_ms=settings.STREAM_DAYS * 24 * 3600 * 1000)

@@ -29,7 +29,7 @@ class EventType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StepAnswer:
     """What a completion says: the outcome it leads to, and what is merged into the context."""
 
     outcome: str
@@ -62,9 +62,9 @@ class StepKind:
     # (params, context) -> payload of the request event. Must satisfy `request.schema`.
     payload: Callable[[Json, Json], Json] = lambda params, context: {}
     # (params, completion payload) -> Answer. Called only after the payload satisfied `completion.schema`.
-    answer: Callable[[Json, Json], Answer] | None = None
+    answer: Callable[[Json, Json], StepAnswer] | None = None
     # For kinds that Holdpoint answers itself: (params, context, decide) -> Answer; `decide` evaluates a condition.
-    instant: Callable[[Json, Json, Callable[[str], bool]], Answer] | None = None
+    instant: Callable[[Json, Json, Callable[[str], bool]], StepAnswer] | None = None
 
     @property
     def is_terminal(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from governance.boundary.rules.pointers import pointer_to
+from governance.boundary.rules.pointers import boundary_pointer
 from governance.boundary.rules.schema import compile_schema, property_names
 from workflows.kinds.base import Json, StepKind
 
@@ -20,7 +20,7 @@ _KINDS = jsonschema_rs.ValidationErrorKind
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class ShapeProblem:
     pointer: str
     message: str
     rule: str
@@ -36,7 +36,7 @@ class Checker:
         self._validator = compile_schema(schema)
         self._known = frozenset(property_names(schema))
 
-    def problems(self, value: Any, *, base: str = "", known: frozenset[str] = frozenset()) -> list[Problem]:
+    def problems(self, value: Any, *, base: str = "", known: frozenset[str] = frozenset()) -> list[ShapeProblem]:
         """Sorted, so that the order of keys changes nothing; `known` are more names that a pointer may show.
         Never raises, whatever the value is."""
         try:
@@ -46,17 +46,17 @@ class Checker:
             errors = self._validator.iter_errors(value)
             found = {one for error in errors for one in self._of(error, value, base, shown)}
         except (ValueError, TypeError, RecursionError, OverflowError):
-            return [Problem(base, _NOT_JSON, "json")]
+            return [ShapeProblem(base, _NOT_JSON, "json")]
         return sorted(found)[:MAX_PROBLEMS]
 
     def _of(
         self, error: jsonschema_rs.ValidationError, value: Any, base: str, shown: frozenset[str]
-    ) -> Iterator[Problem]:
+    ) -> Iterator[ShapeProblem]:
         path = tuple(error.instance_path)
         rule, message = _words(error, self._schema)
         for tail in _tails(error.kind):
-            pointer = pointer_to((*path, *tail), root=value, base=base, known=shown)
-            yield Problem(pointer, message, rule)
+            pointer = boundary_pointer((*path, *tail), root=value, base=base, known=shown)
+            yield ShapeProblem(pointer, message, rule)
 
 
 _CHECKERS: dict[int, tuple[Json, Checker]] = {}
@@ -64,17 +64,17 @@ _CHECKERS: dict[int, tuple[Json, Checker]] = {}
 
 def checker(schema: Json) -> Checker:
     """Compiled once per schema object. Schemas of kinds and events live as long as the process."""
-    held = _CHECKERS.get(id(schema))
-    if held is None or held[0] is not schema:
-        held = _CHECKERS[id(schema)] = (schema, Checker(schema))
-    return held[1]
+    cached = _CHECKERS.get(id(schema))
+    if cached is None or cached[0] is not schema:
+        cached = _CHECKERS[id(schema)] = (schema, Checker(schema))
+    return cached[1]
 
 
-def params_problems(kind: StepKind, params: Any, *, base: str = "") -> list[Problem]:
+def params_problems(kind: StepKind, params: Any, *, base: str = "") -> list[ShapeProblem]:
     return checker(kind.params_schema).problems(params, base=base)
 
 
-def output_problems(kind: StepKind, output: Any, *, base: str = "") -> list[Problem]:
+def output_problems(kind: StepKind, output: Any, *, base: str = "") -> list[ShapeProblem]:
     """Empty: the output may be merged into the context. Else the module's contract drifted."""
     return checker(kind.output_schema).problems(output, base=base)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from workflows.kinds.base import Answer, Json, StepKind
+from workflows.kinds.base import Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, closed
 
 
-def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> Answer:
+def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> StepAnswer:
     result = decide(params["expr"])
-    return Answer(outcome="on_true" if result else "on_false", output={"result": result})
+    return StepAnswer(outcome="on_true" if result else "on_false", output={"result": result})
 
 
 KIND = StepKind(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CONTEXT, SOURCED_DIAGNOSES, UUID, closed, diagnoses, snapshot
 
 
@@ -17,8 +17,8 @@ def _without_diagnoses(value: str | Json) -> str | Json:
     return {key: part for key, part in value.items() if key != "diagnoses"} if isinstance(value, dict) else value
 
 
-def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> Answer:
-    return Answer(outcome="on_complete", output={})
+def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> StepAnswer:
+    return StepAnswer(outcome="on_complete", output={})
 
 
 KIND = StepKind(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import METADATA, REFERENCE, RESERVED_EVENTS, RESERVED_PREFIXES, closed
 from workflows.kinds.template import TEMPLATE, fill
 
@@ -22,8 +22,8 @@ def _payload(params: Json, context: Json) -> Json:
     return {"event_name": params["event_name"], "payload": fill(params.get("payload_template", {}), context)}
 
 
-def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> Answer:
-    return Answer(outcome="on_complete", output={})
+def _instant(params: Json, context: Json, decide: Callable[[str], bool]) -> StepAnswer:
+    return StepAnswer(outcome="on_complete", output={})
 
 
 KIND = StepKind(

@@ -1,19 +1,19 @@
 """Does the consent service know the consents that this workflow needs?"""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
-from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, array, closed
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
+from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, array_shape, closed
 
-_TYPES = array(CODE, at_least=1, at_most=20, unique=True)
-_RESULT = closed({"granted": BOOLEAN, "missing_types": array(CODE, at_most=20)})
+_TYPES = array_shape(CODE, at_least=1, at_most=20, unique=True)
+_RESULT = closed({"granted": BOOLEAN, "missing_types": array_shape(CODE, at_most=20)})
 
 
 def _payload(params: Json, context: Json) -> Json:
     return {"types": list(params["types"]), "patient_id": context.get("patient_id")}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
+def _answer(params: Json, payload: Json) -> StepAnswer:
     output = {"granted": payload["granted"], "missing_types": payload["missing_types"]}
-    return Answer(outcome="on_pass" if payload["granted"] else "on_fail", output=output)
+    return StepAnswer(outcome="on_pass" if payload["granted"] else "on_fail", output=output)
 
 
 KIND = StepKind(

@@ -21,16 +21,16 @@ class UnsoundKind(Exception):
 
 
 def kind(name: str) -> StepKind | None:
-    return table().get(name)
+    return kind_table().get(name)
 
 
 def kinds() -> dict[str, StepKind]:
     """By name, in order of names."""
-    return dict(table())
+    return dict(kind_table())
 
 
 @cache
-def table() -> Mapping[str, StepKind]:
+def kind_table() -> Mapping[str, StepKind]:
     """The same object until a kind is added: what is derived from it can be kept beside it."""
     return MappingProxyType(dict(sorted({**shipped(), **_ADDED}.items())))
 
@@ -44,13 +44,13 @@ def register(new: StepKind) -> None:
         raise UnsoundKind(f"there is a step kind {new.name} already")
     _check(new, others=kinds())
     _ADDED[new.name] = new
-    table.cache_clear()
+    kind_table.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Takes an added kind out again. For tests: running instances would no longer find it."""
     _ADDED.pop(name, None)
-    table.cache_clear()
+    kind_table.cache_clear()
 
 
 def discover(module: ModuleType) -> None:

@@ -1,6 +1,6 @@
 """A person of a tier confirms or overrides. Declining puts the review back into the queue; it is no outcome."""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, CONTEXT, DIAGNOSES, REFERENCE, closed, snapshot
 
 _RESULT = closed(
@@ -14,8 +14,8 @@ def _payload(params: Json, context: Json) -> Json:
     return {"tier": params["tier"], "context_snapshot": snapshot(context)}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
-    return Answer(outcome="on_complete", output={name: payload[name] for name in _FIELDS if name in payload})
+def _answer(params: Json, payload: Json) -> StepAnswer:
+    return StepAnswer(outcome="on_complete", output={name: payload[name] for name in _FIELDS if name in payload})
 
 
 KIND = StepKind(

@@ -1,25 +1,25 @@
 """Are there enough images? Only counted: whether they are good enough is the AI review's question."""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
-from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID, array, closed
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
+from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID, array_shape, closed
 
 _ASKED = closed(
     {
         "min_count": {"type": "integer", "minimum": 1, "maximum": 200},
-        "image_types": array(TERM, at_least=1, at_most=20, unique=True),
+        "image_types": array_shape(TERM, at_least=1, at_most=20, unique=True),
     },
     optional=("image_types",),
 )
-_RESULT = closed({"count": COUNT, "passed": BOOLEAN, "image_ids": array(UUID)})
+_RESULT = closed({"count": COUNT, "passed": BOOLEAN, "image_ids": array_shape(UUID)})
 
 
 def _payload(params: Json, context: Json) -> Json:
     return {name: params[name] for name in ("min_count", "image_types") if name in params}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
+def _answer(params: Json, payload: Json) -> StepAnswer:
     output = {name: payload[name] for name in ("count", "passed", "image_ids")}
-    return Answer(outcome="on_pass" if payload["passed"] else "on_fail", output=output)
+    return StepAnswer(outcome="on_pass" if payload["passed"] else "on_fail", output=output)
 
 
 KIND = StepKind(

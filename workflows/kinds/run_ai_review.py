@@ -1,7 +1,7 @@
 """Lets the AI module look at the images. Failure means that it could not run; low confidence is a completion."""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
-from workflows.kinds.shapes import BOOLEAN, CODE, DIAGNOSES, REFERENCE, SHARE, UUID, array, closed, image_ids
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
+from workflows.kinds.shapes import BOOLEAN, CODE, DIAGNOSES, REFERENCE, SHARE, UUID, array_shape, closed, image_ids
 
 _RESULT = closed({"confidence": SHARE, "diagnoses": DIAGNOSES, "raw_response_id": REFERENCE})
 
@@ -10,9 +10,9 @@ def _payload(params: Json, context: Json) -> Json:
     return {"images": image_ids(context), "product_id": context.get("product_id")}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
+def _answer(params: Json, payload: Json) -> StepAnswer:
     output = {name: payload[name] for name in ("confidence", "diagnoses", "raw_response_id")}
-    return Answer(outcome="on_complete", output=output)
+    return StepAnswer(outcome="on_complete", output=output)
 
 
 KIND = StepKind(
@@ -29,7 +29,7 @@ KIND = StepKind(
         name="ai_review.requested",
         direction="out",
         description="Asks the AI module to review these images.",
-        schema=closed({"images": array(UUID), "product_id": UUID}),
+        schema=closed({"images": array_shape(UUID), "product_id": UUID}),
     ),
     completion=EventType(
         name="ai_review.completed",

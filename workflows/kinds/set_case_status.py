@@ -1,6 +1,6 @@
 """Overrides the case's status in the system of record."""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import TERM, closed
 
 _RESULT = closed({"previous_status": TERM, "new_status": TERM})
@@ -10,9 +10,9 @@ def _payload(params: Json, context: Json) -> Json:
     return {"status": params["status"]}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
+def _answer(params: Json, payload: Json) -> StepAnswer:
     output = {name: payload[name] for name in ("previous_status", "new_status")}
-    return Answer(outcome="on_complete", output=output)
+    return StepAnswer(outcome="on_complete", output=output)
 
 
 KIND = StepKind(

@@ -62,7 +62,7 @@ def closed(properties: Json, *, optional: tuple[str, ...] = ()) -> Json:
     return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
 
 
-def array(items: Json, *, at_least: int = 0, at_most: int = MAX_ITEMS, unique: bool = False) -> Json:
+def array_shape(items: Json, *, at_least: int = 0, at_most: int = MAX_ITEMS, unique: bool = False) -> Json:
     limits: Json = {"minItems": at_least, "maxItems": at_most}
     return {"type": "array", "items": items, **limits, **({"uniqueItems": True} if unique else {})}
 
@@ -74,9 +74,9 @@ _DIAGNOSIS: Json = {
     "rank": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
 _OPTIONAL = ("probability", "confidence", "rank")
-DIAGNOSES = array(closed(_DIAGNOSIS, optional=_OPTIONAL))
+DIAGNOSES = array_shape(closed(_DIAGNOSIS, optional=_OPTIONAL))
 # `source` is the step that said so. Which one counts is for the receiver: Holdpoint makes no clinical decision.
-SOURCED_DIAGNOSES = array(closed({"source": CODE, **_DIAGNOSIS}, optional=_OPTIONAL), at_most=MAX_ITEMS * 10)
+SOURCED_DIAGNOSES = array_shape(closed({"source": CODE, **_DIAGNOSIS}, optional=_OPTIONAL), at_most=MAX_ITEMS * 10)
 
 
 def _bounded(depth: int) -> Json:

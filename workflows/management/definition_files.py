@@ -6,14 +6,14 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from governance.console.admin.forms import JsonTextError, parse
+from governance.console.admin.forms import JsonTextError, json_parse
 from governance.tenancy.models import Organization, Product
 from reasoncodes.base.errors import DomainError
 
 
 def document_read(name: str) -> Any:
     try:
-        return parse(Path(name).read_text("utf-8"))
+        return json_parse(Path(name).read_text("utf-8"))
     except OSError as error:
         raise CommandError(f"Cannot read {name}: {error.strerror}.") from error
     except (JsonTextError, UnicodeDecodeError) as error:
@@ -41,5 +41,5 @@ def findings_print(out: OutputWrapper, findings: Iterable[Any]) -> None:
         out.write(f"{finding.pointer or '/'}  [{finding.rule}]  {finding.message}")
 
 
-def refused(refusal: DomainError) -> CommandError:
+def command_error(refusal: DomainError) -> CommandError:
     return CommandError(refusal.detail)

@@ -310,9 +310,9 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         [
-                            workflows.webhooks.states.DeliveryState["PENDING"],
-                            workflows.webhooks.states.DeliveryState["DELIVERED"],
-                            workflows.webhooks.states.DeliveryState["FAILED"],
+                            workflows.webhooks.states.WebhookDeliveryState["PENDING"],
+                            workflows.webhooks.states.WebhookDeliveryState["DELIVERED"],
+                            workflows.webhooks.states.WebhookDeliveryState["FAILED"],
                         ],
                     )
                 ),

@@ -29,7 +29,7 @@ class OutcomeUnresolved(DomainError):
     default_reason_code = "outcome_unknown"
 
 
-class NoPlaceFree(DomainError):
+class NoSlotFree(DomainError):
     """The organization has reached its limit of concurrent runs, so this run stays halted.
 
     Try again when one of them has ended, or ask an administrator to raise the limit. Runs that have not started yet

@@ -52,9 +52,9 @@ class WorkflowInstance(models.Model):
     erased_at = models.DateTimeField(null=True)
 
     # Its steps as they were read with its lock, for the advance that follows.
-    held_steps: "list[WorkflowStep] | None" = None
-    # Its contract's door as it was read with the lock, behind the gate: open or not until the transaction ends.
-    held_arrival: "OwnArrival | None" = None
+    locked_steps: "list[WorkflowStep] | None" = None
+    # Its contract's door as it was read with the lock, under the send lock: open or not until the transaction ends.
+    locked_arrival: "OwnArrival | None" = None
     objects = TenantManager()
 
     class Meta:
@@ -236,7 +236,9 @@ class Nudge(models.Model):
     """Something below has decided on a step's attempt or review. Written with that decision, taken off by the engine.
 
     The engine locks the instance first and reviews lock the review first: with a row in between neither waits for the
-    other, and nothing is lost when the doorbell is.
+    other, and nothing is lost when the wake-up is.
+
+    In the glossary this is a signal; the model keeps the name of its table.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

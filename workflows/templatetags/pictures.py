@@ -13,16 +13,16 @@ from workflows.runs.selectors import pictures
 register = template.Library()
 
 
-@register.simple_tag
-def workflow_picture(document: Any, title: str, prefix: str = "wf") -> SafeString:
+@register.simple_tag(name="workflow_picture")
+def workflow_picture_tag(document: Any, title: str, prefix: str = "wf") -> SafeString:
     return pictures.workflow_picture(document, title=title, prefix=prefix)
 
 
-@register.simple_tag
-def run_picture(instance: WorkflowInstance, prefix: str = "wf") -> SafeString:
+@register.simple_tag(name="run_picture")
+def run_picture_tag(instance: WorkflowInstance, prefix: str = "wf") -> SafeString:
     return pictures.run_picture(instance, prefix=prefix)
 
 
-@register.simple_tag
-def step_picture(step_id: UUID | None, prefix: str = "wf") -> SafeString:
+@register.simple_tag(name="step_picture")
+def step_picture_tag(step_id: UUID | None, prefix: str = "wf") -> SafeString:
     return pictures.step_picture(step_id, prefix=prefix)

@@ -8,7 +8,7 @@ from hashlib import sha256
 import httpx
 import structlog
 
-from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 
 SECONDS = 15.0
 READ_LIMIT_BYTES = 64 * 1024
@@ -22,7 +22,7 @@ log = structlog.get_logger("holdpoint.webhooks")
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class WebhookRequest:
     """What one try needs. Nothing of the database: it may run in a thread."""
 
     url: str
@@ -33,7 +33,7 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class WebhookResult:
     outcome: str
     status: int | None = None
     duration_ms: int = 0
@@ -43,30 +43,30 @@ class Sent:
     retry_after: float | None = None
 
 
-def send(sending: Sending) -> Sent:
+def webhook_send(sending: WebhookRequest) -> WebhookResult:
     """Never raises for what a receiver, a name or a URL can be."""
     began = time.monotonic()
-    wire = Wire(private_hosts=sending.private_hosts, seconds=sending.seconds)
+    backend = GuardedBackend(private_hosts=sending.private_hosts, seconds=sending.seconds)
     try:
         url_check(sending.url, private_hosts=sending.private_hosts)
-        with guarded_client(wire) as client:
+        with guarded_client(backend) as client:
             return _exchange(client, sending, began)
     except AddressRefused:
-        return Sent(ADDRESS_REFUSED, duration_ms=_since(began))
+        return WebhookResult(ADDRESS_REFUSED, duration_ms=_since(began))
     except httpx.TimeoutException:
-        return Sent(TIMEOUT, duration_ms=_since(began))
+        return WebhookResult(TIMEOUT, duration_ms=_since(began))
     except (httpx.HTTPError, OSError):
-        return Sent(ANSWER_LOST if wire.sent else NO_CONNECTION, duration_ms=_since(began))
+        return WebhookResult(ANSWER_LOST if backend.sent else NO_CONNECTION, duration_ms=_since(began))
     except Exception as error:  # a fault of ours must not stop the deliveries behind it
         log.error("webhook_fault", error=type(error).__name__)
-        return Sent(FAULT, duration_ms=_since(began))
+        return WebhookResult(FAULT, duration_ms=_since(began))
 
 
-def _exchange(client: httpx.Client, sending: Sending, began: float) -> Sent:
+def _exchange(client: httpx.Client, sending: WebhookRequest, began: float) -> WebhookResult:
     with client.stream("POST", sending.url, content=sending.body, headers=dict(sending.headers)) as response:
         read, whole = _read(response)
-        return Sent(
-            outcome=judged(response.status_code),
+        return WebhookResult(
+            outcome=webhook_outcome(response.status_code),
             status=response.status_code,
             duration_ms=_since(began),
             response_bytes=len(read),
@@ -89,7 +89,7 @@ def _read(response: httpx.Response) -> tuple[bytes, bool]:
     return read, True
 
 
-def judged(status: int) -> str:
+def webhook_outcome(status: int) -> str:
     if 200 <= status < 300:
         return DELIVERED
     if 300 <= status < 400:

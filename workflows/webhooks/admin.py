@@ -26,7 +26,7 @@ from workflows.webhooks.models import WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.selectors import attempts_of, delivery_counts, delivery_list, endpoint_list, secrets_live
 from workflows.webhooks.services import endpoints
 from workflows.webhooks.services.redeliver import delivery_redeliver, failed_redeliver
-from workflows.webhooks.states import DeliveryState
+from workflows.webhooks.states import WebhookDeliveryState
 
 
 class Patterns(forms.CharField):
@@ -75,7 +75,7 @@ class EndpointChangeForm(ConsoleForm):
     description = _description()
 
 
-class RotateForm(forms.Form):
+class SecretRotateForm(forms.Form):
     hours = forms.IntegerField(
         label="Hours during which the old secret also signs",
         initial=24,
@@ -88,7 +88,7 @@ class RotateForm(forms.Form):
 Data = dict[str, Any]
 
 
-def show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endpoints.IssuedEndpoint) -> HttpResponse:
+def secret_show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endpoints.IssuedEndpoint) -> HttpResponse:
     context = {
         **model_admin.admin_site.each_context(request),
         "title": "The secret",
@@ -101,7 +101,7 @@ def show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endpoints.I
     return response
 
 
-def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: Data) -> HttpResponse:
+def endpoint_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: Data) -> HttpResponse:
     organization = data.pop("organization")
     made = endpoints.endpoint_create(
         actor=model_admin.require_operator(request, organization.id),
@@ -110,10 +110,10 @@ def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: Data) 
         private_hosts=webhook_private_hosts(),
         **data,
     )
-    return show_once(model_admin, request, made)
+    return secret_show_once(model_admin, request, made)
 
 
-def change(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def endpoint_change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_change(
         actor=console_actor(request),
         at=timezone.now(),
@@ -124,45 +124,51 @@ def change(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint
     return "Changed. Waiting deliveries go to the current address."
 
 
-def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
+def secret_rotate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
+) -> HttpResponse:
     made = endpoints.endpoint_secret_rotate(
         actor=console_actor(request),
         at=timezone.now(),
         endpoint_id=obj.id,
         overlap=timedelta(hours=data["hours"]),
     )
-    return show_once(model_admin, request, made)
+    return secret_show_once(model_admin, request, made)
 
 
-def test(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
+def endpoint_test_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
+) -> HttpResponse:
     made = endpoints.endpoint_test(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     page = model_admin.admin_site.get_model_admin(WebhookDelivery)
     shown: HttpResponse = page.done(request, made, "The test is being sent. Reload this page to see the result.")
     return shown
 
 
-def enable(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def endpoint_enable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_enable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id)
     return "Enabled. You can now send failed deliveries again from here."
 
 
-def disable(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def endpoint_disable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_disable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     return "Disabled. Waiting deliveries have failed. You can send them again after you enable the endpoint."
 
 
-def redeliver_failed(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def failed_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     count = failed_redeliver(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     return f"{count:,} will be sent again."
 
 
-def remove(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> HttpResponse:
+def endpoint_remove_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
+) -> HttpResponse:
     endpoints.endpoint_remove(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     messages.success(request, "Removed. Nothing more is sent to it.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def redeliver(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookDelivery, data: Data) -> str:
+def delivery_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookDelivery, data: Data) -> str:
     delivery_redeliver(actor=console_actor(request), at=timezone.now(), delivery_id=obj.id, **data)
     return "It will be sent again, with the same id and the same body."
 
@@ -172,7 +178,7 @@ ADD = Act(
     "Add a webhook endpoint",
     "Holdpoint sends signed events of the organization to this address from now on. The next page shows the secret "
     "once.",
-    add,
+    endpoint_add_act,
     EndpointForm,
 )
 ENDPOINT_ACTS = [
@@ -180,7 +186,7 @@ ENDPOINT_ACTS = [
         "change",
         "Change",
         "Change the address, the events or the description.",
-        change,
+        endpoint_change_act,
         EndpointChangeForm,
         initial=lambda obj: {"url": obj.url, "events": obj.events, "description": obj.description},
     ),
@@ -188,7 +194,7 @@ ENDPOINT_ACTS = [
         "test",
         "Send a test",
         "Sends a test event of type webhook.test. It describes no real change.",
-        test,
+        endpoint_test_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
     ),
@@ -197,15 +203,15 @@ ENDPOINT_ACTS = [
         "Rotate the secret",
         "Creates a new secret and shows it once. During the overlap both secrets sign, so that the receiver has "
         "time to switch.",
-        rotate,
-        RotateForm,
+        secret_rotate_act,
+        SecretRotateForm,
     ),
     Act(
         "redeliver",
         "Send failed ones again",
         "Sends the failed deliveries of this endpoint again, with the same ids and the same bodies. At most the "
         "oldest ten thousand.",
-        redeliver_failed,
+        failed_redeliver_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
     ),
@@ -213,14 +219,14 @@ ENDPOINT_ACTS = [
         "enable",
         "Enable",
         "Holdpoint sends events that happen from now on.",
-        enable,
+        endpoint_enable_act,
         available=lambda obj: not obj.enabled,
     ),
     Act(
         "disable",
         "Disable",
         "Nothing more is sent. Events that happen while the endpoint is disabled are not kept for it.",
-        disable,
+        endpoint_disable_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
         danger=True,
@@ -229,7 +235,7 @@ ENDPOINT_ACTS = [
         "remove",
         "Remove",
         "Removes the endpoint for good. You can still read its deliveries for a while.",
-        remove,
+        endpoint_remove_act,
         ReasonForm,
         danger=True,
     ),
@@ -239,15 +245,15 @@ DELIVERY_ACTS = [
         "redeliver",
         "Send again",
         "Sends it again from the start of the retry schedule, with the same id and the same body.",
-        redeliver,
+        delivery_redeliver_act,
         ReasonForm,
-        available=lambda obj: obj.state != DeliveryState.PENDING and bool(obj.body),
+        available=lambda obj: obj.state != WebhookDeliveryState.PENDING and bool(obj.body),
     )
 ]
 
 PER_PAGE = 25
 WHY = {"person": "disabled", "gone": "disabled: gone (410)", "failing": "disabled: failing for days"}
-STATES = {state.value: state.value for state in DeliveryState}
+STATES = {state.value: state.value for state in WebhookDeliveryState}
 LABELS = {"pending": "info", "delivered": "success", "failed": "danger"}
 
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
-from workflows.webhooks.states import DeliveryState, DisabledWhy
+from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
 
 class WebhookEndpoint(models.Model):
@@ -92,7 +92,7 @@ class WebhookDelivery(models.Model):
     number = models.BigIntegerField(help_text="Order within the subject.")
     body = models.BinaryField(help_text="The exact bytes that are signed and sent; empty once they were erased.")
     body_sha256 = models.CharField(max_length=64)
-    state = models.CharField(max_length=12, default=DeliveryState.PENDING.value)
+    state = models.CharField(max_length=12, default=WebhookDeliveryState.PENDING.value)
     tries = models.PositiveIntegerField(default=0, help_text="Begun so far; only the newest one's failure counts.")
     failures = models.PositiveIntegerField(default=0, help_text="Of the schedule; a redelivery begins it anew.")
     next_try_at = models.DateTimeField()
@@ -107,7 +107,7 @@ class WebhookDelivery(models.Model):
         verbose_name_plural = "webhook deliveries"
         constraints = [
             models.UniqueConstraint(fields=["endpoint", "event_id"], name="delivery_once_per_event"),
-            models.CheckConstraint(condition=Q(state__in=list(DeliveryState)), name="delivery_known_state"),
+            models.CheckConstraint(condition=Q(state__in=list(WebhookDeliveryState)), name="delivery_known_state"),
             models.CheckConstraint(
                 condition=Q(state="pending", ended_at=None) | (~Q(state="pending") & Q(ended_at__isnull=False)),
                 name="delivery_end_has_time",

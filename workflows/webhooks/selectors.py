@@ -15,7 +15,7 @@ from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
 from workflows.webhooks.rules.delivery import PATIENCE
-from workflows.webhooks.states import DeliveryState, DisabledWhy
+from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
 EMITTED = """
 SELECT DISTINCT step.value -> 'params' ->> 'event_name' FROM workflows_workflowdefinition d
@@ -52,20 +52,20 @@ ORDER BY due.next_try_at, due.id LIMIT %(most)s
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueDelivery:
     delivery_id: UUID
     endpoint_id: UUID
     failures: int
 
 
-def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[Due]:
+def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[DueDelivery]:
     """Which may be sent now, of all organizations; nothing is locked yet. `each` is how many at once to one endpoint,
     `under_way` how many of these the asker has already."""
     busy = json.dumps({str(endpoint_id): count for endpoint_id, count in under_way.items()})
     given: dict[str, Any] = {"at": at, "each": each, "most": most, "under_way": busy, "patient": PATIENCE}
     with connection.cursor() as cursor:
         cursor.execute(DUE, given)
-        return [Due(*row) for row in cursor.fetchall()]
+        return [DueDelivery(*row) for row in cursor.fetchall()]
 
 
 def endpoint_list(*, enabled: bool | None = None) -> QuerySet[WebhookEndpoint]:
@@ -132,7 +132,7 @@ def attempts_of(*, delivery_id: UUID, limit: int = 100) -> list[WebhookAttempt]:
 def delivery_counts(*, endpoint_id: UUID) -> dict[str, int]:
     """Pending and failed ones, each counted up to the limit."""
     rows = WebhookDelivery.objects.filter(endpoint_id=endpoint_id).order_by()
-    states = (DeliveryState.PENDING, DeliveryState.FAILED)
+    states = (WebhookDeliveryState.PENDING, WebhookDeliveryState.FAILED)
     return {state.value: rows.filter(state=state)[:COUNT_LIMIT].count() for state in states}
 
 

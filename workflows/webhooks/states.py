@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class DeliveryState(StrEnum):
+class WebhookDeliveryState(StrEnum):
     """Of a webhook. An ended one goes back to `pending` when a person asks for it again."""
 
     PENDING = "pending"

@@ -13,13 +13,13 @@ from workflows.webhooks.services.gather import deliveries_trim, ledger_gather
 
 
 @shared_task(name="workflows.tasks.webhooks_gather")
-def webhooks_gather() -> None:
+def webhooks_gather_task() -> None:
     with every_tenant():
         ledger_gather(at=timezone.now())
 
 
 @shared_task(name="workflows.tasks.webhooks_deliver")
-def webhooks_deliver() -> None:
+def webhooks_deliver_task() -> None:
     with every_tenant():
         deliveries_send(
             now=timezone.now, private_hosts=webhook_private_hosts(), senders=settings.HOLDPOINT_WEBHOOK_SENDERS
@@ -27,6 +27,6 @@ def webhooks_deliver() -> None:
 
 
 @shared_task(name="workflows.tasks.webhooks_trim")
-def webhooks_trim() -> None:
+def webhooks_trim_task() -> None:
     with every_tenant():
         deliveries_trim(at=timezone.now(), keep=timedelta(days=settings.HOLDPOINT_WEBHOOK_KEEP_DAYS))

@@ -14,7 +14,7 @@ class OutcomeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AdapterCall:
     """One execution, by reference: there is no payload in it, only where it is and its hash."""
 
     attempt_id: UUID
@@ -86,4 +86,4 @@ class Adapter(Protocol):
     retryable: tuple[str, ...]
     """In words, for people: which failures it reports as retryable."""
 
-    def call(self, call: Call) -> Outcome: ...
+    def call(self, call: AdapterCall) -> Outcome: ...

@@ -4,7 +4,7 @@ import smtplib
 
 from django.core.mail import EmailMessage, get_connection
 
-from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
 from attempts.execution.configured import email_target
 
 
@@ -13,7 +13,7 @@ class EmailAdapter:
     effect = "once"
     retryable: tuple[str, ...] = ()
 
-    def call(self, call: Call) -> Outcome:
+    def call(self, call: AdapterCall) -> Outcome:
         recipient = email_target(call.route)
         if not recipient:
             return failure("target_not_configured")
@@ -31,11 +31,11 @@ class EmailAdapter:
         except (OSError, smtplib.SMTPException):
             return unknown("connection")
         finally:
-            close(connection)
+            connection_close(connection)
         return success(messages=sent) if sent else failure("not_sent")
 
 
-def close(connection: object) -> None:
+def connection_close(connection: object) -> None:
     """The server's word was given before; a failing goodbye changes nothing."""
     try:
         connection.close()  # type: ignore[attr-defined]
@@ -43,7 +43,7 @@ def close(connection: object) -> None:
         return
 
 
-def message(call: Call, recipient: str) -> EmailMessage:
+def message(call: AdapterCall, recipient: str) -> EmailMessage:
     lines = [f"{name}: {value}" for name, value in call.document().items() if name != "metadata" and value]
     return EmailMessage(
         subject=f"{call.operation}: {call.target_ref}".replace("\n", " ")[:200],

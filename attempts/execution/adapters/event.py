@@ -8,7 +8,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
-from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
 from governance.outside.configured import valkey_url
 
 STREAM = "holdpoint:events:"
@@ -20,7 +20,7 @@ class EventAdapter:
     effect = "idempotent"
     retryable: tuple[str, ...] = ("server not reachable", *RETRYABLE_ANSWERS)
 
-    def call(self, call: Call) -> Outcome:
+    def call(self, call: AdapterCall) -> Outcome:
         client = stream_client()
         try:
             client.ping()

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 
-from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
 from attempts.execution.adapters.signature import signature_headers
 from attempts.execution.configured import http_private_hosts, http_target
-from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 from reasoncodes.base.trace import trace_or_new
 
 READ_LIMIT_BYTES = 64 * 1024
@@ -23,23 +23,23 @@ class HttpAdapter:
     effect = "idempotent"
     retryable: tuple[str, ...] = ("429", "5xx", "no connection")
 
-    def call(self, call: Call) -> Outcome:
+    def call(self, call: AdapterCall) -> Outcome:
         url, private = http_target(call.route), http_private_hosts()
         if not url:
             return failure("target_not_configured")
-        wire = Wire(private_hosts=private, seconds=call.seconds)
+        backend = GuardedBackend(private_hosts=private, seconds=call.seconds)
         try:
             url_check(url, private_hosts=private)
-            with guarded_client(wire) as client:
+            with guarded_client(backend) as client:
                 return exchange(client, url, call)
         except AddressRefused:
             return failure("address_refused")
         except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
             why = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
-            return unknown(why) if wire.sent else failure("no_connection", retryable=True)
+            return unknown(why) if backend.sent else failure("no_connection", retryable=True)
 
 
-def exchange(client: httpx.Client, url: str, call: Call) -> Outcome:
+def exchange(client: httpx.Client, url: str, call: AdapterCall) -> Outcome:
     body = json.dumps(call.document(), separators=(",", ":")).encode()
     signed = signature_headers(
         organization_id=call.organization_id, message_id=str(call.attempt_id), at=datetime.now(UTC), body=body
@@ -52,7 +52,7 @@ def exchange(client: httpx.Client, url: str, call: Call) -> Outcome:
         **signed,
     }
     with client.stream("POST", url, content=body, headers=headers) as response:
-        return judged(response.status_code, read_facts(response))
+        return status_outcome(response.status_code, read_facts(response))
 
 
 def read_facts(response: httpx.Response) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def read_facts(response: httpx.Response) -> dict[str, Any]:
     return {"response_bytes": size, "response_sha256": digest.hexdigest()}
 
 
-def judged(status: int, facts: dict[str, Any]) -> Outcome:
+def status_outcome(status: int, facts: dict[str, Any]) -> Outcome:
     """The status line is the receiver's word. A redirect is not followed, so nothing was done."""
     if 200 <= status < 300:
         return success(status=status, **facts)

@@ -7,7 +7,7 @@ from urllib.error import URLError
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 
-from attempts.execution.adapters.base import Call, Outcome, failure, success, unknown
+from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
 from attempts.execution.configured import slack_channel, slack_connection
 
 NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
@@ -18,7 +18,7 @@ class SlackAdapter:
     effect = "once"
     retryable: tuple[str, ...] = ()
 
-    def call(self, call: Call) -> Outcome:
+    def call(self, call: AdapterCall) -> Outcome:
         channel = slack_channel(call.route)
         base_url, token = slack_connection()
         if not channel or not token:
@@ -26,7 +26,7 @@ class SlackAdapter:
         # The library repeats a request by itself after a lost connection unless its handlers are taken away.
         client = WebClient(token=token, base_url=base_url, timeout=max(1, int(call.seconds)), retry_handlers=[])
         try:
-            answer = client.chat_postMessage(channel=channel, text=text(call))
+            answer = client.chat_postMessage(channel=channel, text=slack_text(call))
         except SlackApiError as error:
             return failure("refused", status=int(getattr(error.response, "status_code", 0) or 0))
         except URLError as error:
@@ -36,5 +36,5 @@ class SlackAdapter:
         return success(status=int(answer.status_code or 200))
 
 
-def text(call: Call) -> str:
+def slack_text(call: AdapterCall) -> str:
     return f"{call.operation} for {call.target_ref} (attempt {call.attempt_id}, payload {call.payload_ref or 'none'})"

@@ -2,21 +2,23 @@
 
 from typing import Any
 
-from governance.boundary.rules import BoundaryPolicy, Finding, inspect_metadata, inspect_reference
+from governance.boundary.rules import BoundaryFinding, BoundaryPolicy, inspect_metadata, inspect_reference
 
 # No allow-list: executors are many. Size, depth, forbidden keys and every detector apply.
 POLICY = BoundaryPolicy(schema=None, max_bytes=4096, max_depth=3)
 
 
-def outside_boundary(response_metadata: dict[str, Any]) -> tuple[Finding, ...]:
+def outside_boundary(response_metadata: dict[str, Any]) -> tuple[BoundaryFinding, ...]:
     return inspect_metadata(response_metadata, policy=POLICY)
 
 
 def report_findings(
     *, response_metadata: dict[str, Any], cost: dict[str, Any] | None = None, reversal_hint: str = ""
-) -> list[Finding]:
+) -> list[BoundaryFinding]:
     """Everything that a report must not bring, by place."""
-    found = [Finding(f"/response_metadata{_below(one)}", one.rule) for one in outside_boundary(response_metadata)]
+    found = [
+        BoundaryFinding(f"/response_metadata{_below(one)}", one.rule) for one in outside_boundary(response_metadata)
+    ]
     for name in ("provider", "model"):
         if cost and cost.get(name):
             found += inspect_reference(cost[name], pointer=f"/cost/{name}")
@@ -25,6 +27,6 @@ def report_findings(
     return found
 
 
-def _below(finding: Finding) -> str:
+def _below(finding: BoundaryFinding) -> str:
     """Metadata findings are rooted at `/metadata`; here the same object has another name."""
     return finding.pointer.removeprefix("/metadata")

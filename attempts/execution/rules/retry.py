@@ -39,7 +39,7 @@ def retry_plan(
         return RetryPlan(None, "not_retryable")
     if tries >= document["max_attempts"]:
         return RetryPlan(None, "tries_used_up")
-    wait = backoff(document["backoff_seconds"], tries)
+    wait = execution_backoff(document["backoff_seconds"], tries)
     last = first_at + timedelta(seconds=document["window_seconds"])
     if at + wait > last:
         return RetryPlan(None, "window_passed")
@@ -47,7 +47,7 @@ def retry_plan(
     return RetryPlan(min(at + wait + spread, last), "retry")
 
 
-def backoff(seconds: list[int], tries: int) -> timedelta:
+def execution_backoff(seconds: list[int], tries: int) -> timedelta:
     """The wait after the first, second, … execution; the last value repeats."""
     return timedelta(seconds=seconds[min(max(tries, 1), len(seconds)) - 1])
 

@@ -10,17 +10,17 @@ from uuid import UUID
 
 import structlog
 
-from attempts.execution.adapters.base import Call, Outcome, OutcomeKind, failure, unknown
+from attempts.execution.adapters.base import AdapterCall, Outcome, OutcomeKind, failure, unknown
 from attempts.execution.adapters.registry import adapter_for
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
 from attempts.execution.rules.response import outside_boundary
 from attempts.execution.services.lease import LEASE_SECONDS, Granted, attempt_lease, for_worker
-from attempts.execution.services.lease_check import Report
-from attempts.execution.services.outcome import Failure, Success, attempt_complete, attempt_fail
+from attempts.execution.services.lease_check import FencedReport
+from attempts.execution.services.outcome import FailureReport, SuccessReport, attempt_complete, attempt_fail
 from attempts.lifecycle.hooks import step_ready
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.selectors.attempts import documents_of, origin_of
+from attempts.lifecycle.selectors.attempts import attempt_origin, documents_of
 from attempts.quarantine.services.open import category_for
 from attempts.quarantine.states import QuarantineCategory
 from reasoncodes.base.actors import SYSTEM, Actor
@@ -38,7 +38,7 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
         began = time.monotonic()
         leases = attempt_lease(actor=SYSTEM, at=now(), owner=worker_name(), selection=for_worker(attempt_id=attempt_id))
         if not leases.granted:
-            if origin_of(attempt_id=attempt_id) is not None:
+            if attempt_origin(attempt_id=attempt_id) is not None:
                 step_ready(attempt_id, now())
             return None
         crash_point("after_intent")
@@ -69,9 +69,9 @@ def _call(granted: Granted, *, seconds: float) -> Outcome:
         return unknown("adapter_raised")
 
 
-def _describe(granted: Granted, seconds: float) -> Call:
+def _describe(granted: Granted, seconds: float) -> AdapterCall:
     attempt = granted.attempt
-    return Call(
+    return AdapterCall(
         attempt_id=attempt.id,
         organization_id=attempt.organization_id,
         organization=attempt.organization.slug,
@@ -90,7 +90,7 @@ def _describe(granted: Granted, seconds: float) -> Call:
 
 def _record(granted: Granted, outcome: Outcome, *, at: datetime) -> str | None:
     attempt = granted.attempt
-    report = Report(attempt.id, attempt.lease_token, attempt.lease_owner)
+    report = FencedReport(attempt.id, attempt.lease_token, attempt.lease_owner)
     actor = replace(SYSTEM, organization_ids=frozenset({attempt.organization_id}))
     try:
         return str(_report(attempt, outcome, report, actor, at).state)
@@ -99,14 +99,14 @@ def _record(granted: Granted, outcome: Outcome, *, at: datetime) -> str | None:
         return None
 
 
-def _report(attempt: Attempt, outcome: Outcome, report: Report, actor: Actor, at: datetime) -> Attempt:
+def _report(attempt: Attempt, outcome: Outcome, report: FencedReport, actor: Actor, at: datetime) -> Attempt:
     metadata = outcome.response_metadata
     if outside_boundary(metadata):
         metadata = {"withheld": True}
     if outcome.kind is OutcomeKind.SUCCESS:
-        return attempt_complete(actor=actor, at=at, report=report, result=Success(metadata, cost=outcome.cost))
+        return attempt_complete(actor=actor, at=at, report=report, result=SuccessReport(metadata, cost=outcome.cost))
     category = QuarantineCategory.OUTCOME_UNKNOWN
     if outcome.kind is OutcomeKind.FAILURE:
         category = category_for(documents_of(attempt), "adapter_reported_failure")
-    failed = Failure(category, retryable=outcome.retryable, response_metadata=metadata)
+    failed = FailureReport(category, retryable=outcome.retryable, response_metadata=metadata)
     return attempt_fail(actor=actor, at=at, report=report, failure=failed)

@@ -8,8 +8,8 @@ from uuid import UUID
 from attempts.execution.errors import NotLeasable
 from attempts.execution.rules.response import report_findings
 from attempts.execution.services.lease import Granted, attempt_lease, for_executor
-from attempts.execution.services.lease_check import Report, attempt_heartbeat, lease_token_read
-from attempts.execution.services.outcome import Failure, Success, attempt_complete, attempt_fail
+from attempts.execution.services.lease_check import FencedReport, attempt_heartbeat, lease_token_read
+from attempts.execution.services.outcome import FailureReport, SuccessReport, attempt_complete, attempt_fail
 from attempts.execution.services.recheck import Recheck
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
@@ -32,9 +32,9 @@ class Presented:
     attempt_id: UUID
     token: str
 
-    def report(self, actor: Actor) -> Report:
+    def report(self, actor: Actor) -> FencedReport:
         fence = lease_token_read(token=self.token, attempt_id=self.attempt_id, epoch=epoch_mark())
-        return Report(self.attempt_id, fence, executor_name(actor))
+        return FencedReport(self.attempt_id, fence, executor_name(actor))
 
 
 def executor_name(actor: Actor) -> str:
@@ -74,7 +74,7 @@ def executor_heartbeat(*, actor: Actor, at: datetime, presented: Presented) -> A
     return attempt_heartbeat(actor=actor, at=at, report=presented.report(actor))
 
 
-def executor_complete(*, actor: Actor, at: datetime, presented: Presented, result: Success) -> Attempt:
+def executor_complete(*, actor: Actor, at: datetime, presented: Presented, result: SuccessReport) -> Attempt:
     _within_boundary(response_metadata=result.response_metadata, cost=result.cost, reversal_hint=result.reversal_hint)
     return attempt_complete(actor=actor, at=at, report=presented.report(actor), result=result)
 
@@ -85,7 +85,7 @@ def executor_fail(
     attempt = tenant_get(Attempt, presented.attempt_id)
     _category_in_use(attempt, category)
     reason_code_require(organization_id=attempt.organization_id, scope=Scope.QUARANTINE, code=reason_code)
-    failure = Failure(QuarantineCategory(category), retryable=retryable, reason_code=reason_code)
+    failure = FailureReport(QuarantineCategory(category), retryable=retryable, reason_code=reason_code)
     return attempt_fail(actor=actor, at=at, report=presented.report(actor), failure=failure)
 
 

@@ -24,7 +24,7 @@ from attempts.quarantine.states import QuarantineCategory
 from governance.contracts.states import Effect
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import Pending, insert_together
-from governance.sql.send_lock import gate_pass
+from governance.sql.send_lock import send_lock_share
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7
@@ -173,7 +173,7 @@ def attempt_lease(
     do not hear of a refusal, because the caller is the one they would tell."""
     leases, rechecks = Leases(), Rechecks()
     with transaction.atomic():
-        gate_pass()
+        send_lock_share()
         attempts = _take(owner, selection, min(limit, LARGEST_BATCH), seconds)
         crash_point("after_lease")
         entries: list[LedgerEntry] = []
@@ -194,7 +194,7 @@ def attempt_lease(
 
 def lease_new(attempt: Attempt, pending: Pending, *, owner: str, actor: Actor, at: datetime) -> DispatchIntent:
     """Of an attempt that is allowed and not yet stored: it goes in with its lease, which has no end, and its intent.
-    The caller's transaction has passed the gate."""
+    The caller's transaction has the send lock."""
     attempt.lease_owner, attempt.lease_token, attempt.tries = owner, 1, 1
     attempt.next_eligible_at = attempt.lease_expires_at = None
     crash_point("after_lease")

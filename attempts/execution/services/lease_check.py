@@ -23,7 +23,7 @@ from reasoncodes.base.actors import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FencedReport:
     """Who reports under which fence. A fence of None stands for a token that is not ours."""
 
     attempt_id: UUID
@@ -32,7 +32,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LeaseCheck:
     """The locked attempt; `intent` is the one of this executor under this fence, if there is one."""
 
     attempt: Attempt
@@ -45,7 +45,7 @@ class Held:
         return self.intent is not None and self.alive
 
 
-def held_lock(*, report: Report) -> Held:
+def lease_check_lock(*, report: FencedReport) -> LeaseCheck:
     """Locks the attempt (FOR NO KEY UPDATE). Somebody else's does not exist."""
     attempt = tenant_get(Attempt, report.attempt_id, lock=True)
     now = database_now()
@@ -58,40 +58,40 @@ def held_lock(*, report: Report) -> Held:
         and attempt.lease_expires_at is not None
         and attempt.lease_expires_at > now
     )
-    return Held(attempt, intent, alive, now)
+    return LeaseCheck(attempt, intent, alive, now)
 
 
-def reported_before(*, held: Held, outcome: ReceiptOutcome) -> bool:
+def reported_before(*, check: LeaseCheck, outcome: ReceiptOutcome) -> bool:
     """The same report again, because its answer got lost on the way: it is answered again."""
     return (
-        held.intent is not None
-        and Receipt.objects.filter(intent_id=held.intent.id, outcome=outcome, late=False).exists()
+        check.intent is not None
+        and Receipt.objects.filter(intent_id=check.intent.id, outcome=outcome, late=False).exists()
     )
 
 
-def late_keep(*, held: Held, outcome: ReceiptOutcome, actor: Actor, at: datetime) -> None:
+def late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: datetime) -> None:
     """Outcome and ids only, once per intent and outcome. It changes nothing; whoever looks into the case sees it."""
-    if held.intent is None:
+    if check.intent is None:
         return
-    if Receipt.objects.filter(intent_id=held.intent.id, attempt_id=held.attempt.id, outcome=outcome).exists():
+    if Receipt.objects.filter(intent_id=check.intent.id, attempt_id=check.attempt.id, outcome=outcome).exists():
         return
     receipt = Receipt(
-        attempt=held.attempt,
-        intent=held.intent,
+        attempt=check.attempt,
+        intent=check.intent,
         outcome=outcome,
         late=True,
         reason_code="" if outcome is ReceiptOutcome.SUCCESS else "lease_lost",
         at=at,
     )
-    payload = {"receipt": str(receipt.id), "outcome": outcome.value, "fence": held.intent.fence}
+    payload = {"receipt": str(receipt.id), "outcome": outcome.value, "fence": check.intent.fence}
     insert_together(
-        [receipt], [entry_build(held.attempt, "attempt.late_evidence", actor=actor, at=at, payload=payload)]
+        [receipt], [entry_build(check.attempt, "attempt.late_evidence", actor=actor, at=at, payload=payload)]
     )
 
 
-def lease_lost(held: Held) -> LeaseLost:
+def lease_lost(check: LeaseCheck) -> LeaseLost:
     """Counted towards misuse as the attempt's contract says."""
-    attempt = held.attempt
+    attempt = check.attempt
     return LeaseLost(
         subject_type="attempt",
         subject_id=attempt.id,
@@ -117,11 +117,11 @@ def lease_token_read(*, token: str, attempt_id: UUID, epoch: str) -> int | None:
 
 
 @violations_recorded
-def attempt_heartbeat(*, actor: Actor, at: datetime, report: Report) -> Attempt:
+def attempt_heartbeat(*, actor: Actor, at: datetime, report: FencedReport) -> Attempt:
     with transaction.atomic():
-        held = held_lock(report=report)
-        if held.holds:
-            held.attempt.lease_expires_at = held.now + timedelta(seconds=LEASE_SECONDS)
-            held.attempt.save(update_fields=["lease_expires_at"])
-            return held.attempt
-    raise lease_lost(held)
+        check = lease_check_lock(report=report)
+        if check.holds:
+            check.attempt.lease_expires_at = check.now + timedelta(seconds=LEASE_SECONDS)
+            check.attempt.save(update_fields=["lease_expires_at"])
+            return check.attempt
+    raise lease_lost(check)

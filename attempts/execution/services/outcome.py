@@ -10,7 +10,14 @@ from attempts.execution.adapters.registry import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.rules.retry import RetryPlan, retry_plan
-from attempts.execution.services.lease_check import Held, Report, held_lock, late_keep, lease_lost, reported_before
+from attempts.execution.services.lease_check import (
+    FencedReport,
+    LeaseCheck,
+    late_keep,
+    lease_check_lock,
+    lease_lost,
+    reported_before,
+)
 from attempts.execution.services.retry import retry_schedule
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
@@ -25,7 +32,7 @@ from reasoncodes.base.actors import Actor
 
 
 @dataclass(frozen=True, slots=True)
-class Success:
+class SuccessReport:
     """What came back. It has passed the boundary."""
 
     response_metadata: dict[str, Any] = field(default_factory=dict)
@@ -35,14 +42,14 @@ class Success:
 
 
 @violations_recorded
-def attempt_complete(*, actor: Actor, at: datetime, report: Report, result: Success) -> Attempt:
+def attempt_complete(*, actor: Actor, at: datetime, report: FencedReport, result: SuccessReport) -> Attempt:
     """A report under a lost lease is kept as late evidence, and refused."""
     with transaction.atomic():
-        held = held_lock(report=report)
-        if held.holds:
+        check = lease_check_lock(report=report)
+        if check.holds:
             receipt = Receipt(
-                attempt=held.attempt,
-                intent=held.intent,
+                attempt=check.attempt,
+                intent=check.intent,
                 outcome=ReceiptOutcome.SUCCESS,
                 response_metadata=result.response_metadata,
                 cost=result.cost,
@@ -52,13 +59,13 @@ def attempt_complete(*, actor: Actor, at: datetime, report: Report, result: Succ
             )
             insert_together([receipt])
             payload = {"receipt": str(receipt.id), "fence": report.fence}
-            transition_apply(held.attempt, "complete", actor=actor, at=at, payload=payload)
+            transition_apply(check.attempt, "complete", actor=actor, at=at, payload=payload)
             crash_point("before_commit")
-            return held.attempt
-        if reported_before(held=held, outcome=ReceiptOutcome.SUCCESS):
-            return held.attempt
-        late_keep(held=held, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
-    raise lease_lost(held)
+            return check.attempt
+        if reported_before(check=check, outcome=ReceiptOutcome.SUCCESS):
+            return check.attempt
+        late_keep(check=check, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
+    raise lease_lost(check)
 
 
 # Whatever is called this may have taken effect: it is never tried again, and has no receipt.
@@ -67,7 +74,7 @@ RETRYABLE = frozenset({QuarantineCategory.ADAPTER_FAILURE, QuarantineCategory.IN
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureReport:
     category: QuarantineCategory
     retryable: bool = False
     reason_code: str = "adapter_failed"
@@ -79,23 +86,23 @@ class Failure:
 
 
 @violations_recorded
-def attempt_fail(*, actor: Actor, at: datetime, report: Report, failure: Failure) -> Attempt:
+def attempt_fail(*, actor: Actor, at: datetime, report: FencedReport, failure: FailureReport) -> Attempt:
     """A report under a lost lease is kept as late evidence, and refused."""
     with transaction.atomic():
-        held = held_lock(report=report)
-        if held.holds:
-            _apply(held, failure, actor=actor, at=at)
+        check = lease_check_lock(report=report)
+        if check.holds:
+            _apply(check, failure, actor=actor, at=at)
             crash_point("before_commit")
-            return held.attempt
-        if reported_before(held=held, outcome=ReceiptOutcome.FAILURE) or _agrees(held, report, failure):
-            return held.attempt
+            return check.attempt
+        if reported_before(check=check, outcome=ReceiptOutcome.FAILURE) or _agrees(check, report, failure):
+            return check.attempt
         if not failure.outcome_unknown:
-            late_keep(held=held, outcome=ReceiptOutcome.FAILURE, actor=actor, at=at)
-    raise lease_lost(held)
+            late_keep(check=check, outcome=ReceiptOutcome.FAILURE, actor=actor, at=at)
+    raise lease_lost(check)
 
 
-def _apply(held: Held, failure: Failure, *, actor: Actor, at: datetime) -> None:
-    attempt = held.attempt
+def _apply(check: LeaseCheck, failure: FailureReport, *, actor: Actor, at: datetime) -> None:
+    attempt = check.attempt
     if failure.outcome_unknown:
         quarantine_open(
             attempt,
@@ -106,7 +113,7 @@ def _apply(held: Held, failure: Failure, *, actor: Actor, at: datetime) -> None:
             payload={"trigger": "adapter_timeout", "fence": attempt.lease_token, **failure.response_metadata},
         )
         return
-    receipt = _receipt(held, failure, at)
+    receipt = _receipt(check, failure, at)
     insert_together([receipt])
     plan = _plan(attempt, failure, at)
     payload = {"receipt": str(receipt.id), "fence": attempt.lease_token, "tries": attempt.tries, "why": plan.why}
@@ -120,10 +127,10 @@ def _apply(held: Held, failure: Failure, *, actor: Actor, at: datetime) -> None:
     )
 
 
-def _receipt(held: Held, failure: Failure, at: datetime) -> Receipt:
+def _receipt(check: LeaseCheck, failure: FailureReport, at: datetime) -> Receipt:
     return Receipt(
-        attempt=held.attempt,
-        intent=held.intent,
+        attempt=check.attempt,
+        intent=check.intent,
         outcome=ReceiptOutcome.FAILURE,
         category=failure.category,
         retryable=failure.retryable,
@@ -133,7 +140,7 @@ def _receipt(held: Held, failure: Failure, at: datetime) -> Receipt:
     )
 
 
-def _plan(attempt: Attempt, failure: Failure, at: datetime) -> RetryPlan:
+def _plan(attempt: Attempt, failure: FailureReport, at: datetime) -> RetryPlan:
     first = DispatchIntent.objects.filter(attempt_id=attempt.id).order_by("number").values_list("at", flat=True).first()
     return retry_plan(
         document=documents_of(attempt)["retry_and_replay"],
@@ -146,12 +153,12 @@ def _plan(attempt: Attempt, failure: Failure, at: datetime) -> RetryPlan:
     )
 
 
-def _agrees(held: Held, report: Report, failure: Failure) -> bool:
+def _agrees(check: LeaseCheck, report: FencedReport, failure: FailureReport) -> bool:
     """ "I do not know" about what the record says nobody knows: nothing new, and no reason to refuse."""
-    attempt = held.attempt
+    attempt = check.attempt
     return (
         failure.outcome_unknown
-        and held.intent is not None
+        and check.intent is not None
         and attempt.lease_token == report.fence
         and attempt.state == AttemptState.QUARANTINED
         and attempt.reason_code == "outcome_unknown"

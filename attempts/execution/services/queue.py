@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from attempts.execution.rules.retry import FairRound, Share
-from attempts.execution.services.retry import dispatch_ring
+from attempts.execution.services.retry import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
@@ -51,7 +51,7 @@ UNDER_WAY = "SELECT subject, count(*) FROM attempts_slot WHERE scope = 'tenant' 
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueuedAttempt:
     attempt_id: UUID
     organization_id: UUID
     workflow_slug: str
@@ -65,35 +65,35 @@ class Full:
 
     found: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def covers(self, one: Waiting) -> bool:
+    def covers(self, one: QueuedAttempt) -> bool:
         return any(self._name(scope, one) in self.found for scope in SlotScope if scope is not SlotScope.KEY)
 
-    def note(self, scope: SlotScope, one: Waiting) -> None:
+    def note(self, scope: SlotScope, one: QueuedAttempt) -> None:
         self.found.add(self._name(scope, one))
 
     @staticmethod
-    def _name(scope: SlotScope, one: Waiting) -> tuple[Any, ...]:
+    def _name(scope: SlotScope, one: QueuedAttempt) -> tuple[Any, ...]:
         part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: one.workflow_slug, SlotScope.TENANT: ""}
         return scope, one.organization_id, part.get(scope, str(one.attempt_id))
 
 
-def queue_hand_out() -> int:
+def queue_dispatch() -> int:
     """Ends what waited too long, then places what there is room for. How many were placed."""
     with connection.cursor() as cursor:
         cursor.execute(TIMED_OUT, [MOST_PER_TICK])
         late = [row[0] for row in cursor.fetchall()]
     each_due(late, _time_out, tick="queue_time_out")
-    return _hand_out(_waiting())
+    return _dispatch(_waiting())
 
 
-def _waiting() -> list[Waiting]:
+def _waiting() -> list[QueuedAttempt]:
     with connection.cursor() as cursor:
         cursor.execute(WAITING, [LOOK_AHEAD])
-        return [Waiting(*row) for row in cursor.fetchall()]
+        return [QueuedAttempt(*row) for row in cursor.fetchall()]
 
 
-def _hand_out(waiting: Sequence[Waiting]) -> int:
-    lines: dict[UUID, deque[Waiting]] = defaultdict(deque)
+def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
+    lines: dict[UUID, deque[QueuedAttempt]] = defaultdict(deque)
     for one in waiting:
         lines[one.organization_id].append(one)
     turns, full, placed = FairRound(_shares(lines)), Full(), 0
@@ -111,7 +111,7 @@ def _hand_out(waiting: Sequence[Waiting]) -> int:
     return placed
 
 
-def _shares(lines: dict[UUID, deque[Waiting]]) -> dict[UUID, Share]:
+def _shares(lines: dict[UUID, deque[QueuedAttempt]]) -> dict[UUID, Share]:
     subjects = {Cap(SlotScope.TENANT, str(key), 0).digest: key for key in lines}
     with connection.cursor() as cursor:
         cursor.execute(UNDER_WAY, [list(subjects)])
@@ -119,12 +119,12 @@ def _shares(lines: dict[UUID, deque[Waiting]]) -> dict[UUID, Share]:
     return {key: Share(line[0].capacity, under_way.get(key, 0)) for key, line in lines.items()}
 
 
-def _tried(one: Waiting, full: Full) -> bool:
+def _tried(one: QueuedAttempt, full: Full) -> bool:
     """One that cannot be handled is passed by; it must not keep the others waiting."""
-    return each_due([one.attempt_id], lambda _: _place(one, full), tick="queue_hand_out") == 1
+    return each_due([one.attempt_id], lambda _: _take_slots(one, full), tick="queue_hand_out") == 1
 
 
-def _place(one: Waiting, full: Full) -> bool:
+def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     attempt = _locked(one.attempt_id, still="queued_until > statement_timestamp()")
     if attempt is None:
         return False
@@ -138,7 +138,7 @@ def _place(one: Waiting, full: Full) -> bool:
     attempt.queued_until, attempt.next_eligible_at = None, now
     attempt.save(update_fields=["queued_until", "next_eligible_at"])
     insert_together([entry_build(attempt, "attempt.placed", actor=CLOCK, at=now)])
-    dispatch_ring(attempt)
+    dispatch_wake_up(attempt)
     return True
 
 

@@ -1,4 +1,4 @@
-"""What must still hold at the moment of sending, asked again under the lock and behind the gate. A deny wins."""
+"""What must still hold at the moment of sending, asked again under the row's lock and the send lock. A deny wins."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

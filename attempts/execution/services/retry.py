@@ -11,7 +11,7 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.transition import entry_build
 from attempts.lifecycle.states import DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
 from governance.contracts.states import AdapterName
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import Actor
 
@@ -30,10 +30,10 @@ def retry_schedule(
     insert_together([entry])
 
 
-def dispatch_ring(attempt: Attempt) -> None:
+def dispatch_wake_up(attempt: Attempt) -> None:
     """After the commit, if a worker of ours may take it now. For whoever just made it eligible."""
     if is_ours_to_execute(attempt):
-        ring(DISPATCH, attempt.id)
+        wake_up(DISPATCH, attempt.id)
 
 
 def retries_due() -> int:
@@ -47,5 +47,5 @@ def retries_due() -> int:
     ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
     with transaction.atomic():
         for attempt_id in ids:
-            ring(DISPATCH, attempt_id)
+            wake_up(DISPATCH, attempt_id)
     return len(ids)

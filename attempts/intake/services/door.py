@@ -203,7 +203,7 @@ def intake_pass(*, credential: Credential, facts: IntakeFacts | None) -> IntakeF
 
 
 def intake_pass_ours(*, contract_id: UUID, arrival: OwnArrival | None = None) -> None:
-    """The same door for what the engine asks without an attempt: reads and checks. The caller has passed the gate, and
+    """The same door for what the engine asks without an attempt: reads and checks. The caller has the send lock, and
     hands over what it read behind it."""
     arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
     if arrival is None or Closed.ORGANIZATION in arrival.facts.closed_by:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from attempts.intake.services.door import Intake
 from attempts.intake.services.intake import attempt_create
-from attempts.intake.services.rows import Answer
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.errors import NotEligible
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock, attempts_chosen
@@ -25,7 +25,7 @@ from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
 
-def attempt_replay(*, attempt: Attempt, intake: Intake) -> Answer:
+def attempt_replay(*, attempt: Attempt, intake: Intake) -> IntakeAnswer:
     """Where the contract's replay policy allows it, by the service that asked first. `intake` carries the new key."""
     rules = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]["retry_and_replay"]["replay"]
     if attempt.caller_id != intake.credential.actor.id:

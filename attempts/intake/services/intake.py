@@ -20,7 +20,7 @@ from attempts.intake.models import IdempotencyRecord
 from attempts.intake.services.door import CheckedIntake, Intake, intake_check
 from attempts.intake.services.idempotency import KeyUse
 from attempts.intake.services.rows import (
-    Answer,
+    IntakeAnswer,
     answer_build,
     attempt_build,
     key_record_build,
@@ -38,7 +38,7 @@ from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed, decision_compute, decision_row
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, ledger_entry_build
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.sql.insert import Pending, insert_together
 from governance.throttles.services import ThrottleAnswer, throttle_take, throttle_take_once
 from governance.violations.services import misuse_strike
@@ -57,7 +57,7 @@ class Decided:
     transitions: list[AttemptTransition]
     entries: list[LedgerEntry]
     record: IdempotencyRecord | None
-    answer: Answer
+    answer: IntakeAnswer
     computed: Computed
 
     @property
@@ -71,7 +71,7 @@ class Admission:
     """How it came out. `new` has what was decided, `replayed` the first answer, the others a refusal on record."""
 
     use: KeyUse
-    answer: Answer | None = None
+    answer: IntakeAnswer | None = None
     refusal: DomainError | None = None
     decided: Decided | None = None
 
@@ -103,7 +103,7 @@ class WriteNow:
         parameters = claim.parameters(keeps=decided.attempt.ended_at is None)
         try:
             with transaction.atomic() if connection.in_atomic_block else nullcontext():
-                locked, went = insert_together(*decided.groups, gate=RESERVATION_GATE, parameters=parameters)
+                locked, went = insert_together(*decided.groups, condition=RESERVATION_GATE, parameters=parameters)
         except IntegrityError:  # what the statement could not see any more: another request's record or slot
             return False
         if not locked:
@@ -134,7 +134,7 @@ class LeaveToCaller:
         return True
 
 
-def attempt_create(*, intake: Intake) -> Answer:
+def attempt_create(*, intake: Intake) -> IntakeAnswer:
     """The way of a request from its parsed body to an answer that is on record."""
     with tenant_scope(intake.credential.actor.organization_ids):
         admission = admit(intake_check(intake))
@@ -247,7 +247,7 @@ def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
         return
     intake, attempt = asked.intake, admission.decided.attempt
     if is_ours_to_execute(attempt):
-        ring(DISPATCH, attempt.id)
+        wake_up(DISPATCH, attempt.id)
     if attempt.reason_code == "metadata_boundary":
         rule = asked.documents["throttles_and_misuse"]["misuse"]
         transaction.on_commit(lambda: misuse_strike(actor=intake.credential.actor, at=intake.at, rule=rule))
@@ -262,7 +262,7 @@ def _settled(asked: CheckedIntake, use: KeyUse) -> Admission:
     return Admission(use, refusal=_refuse_key(asked, use, use.record))
 
 
-def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> Answer:
+def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> IntakeAnswer:
     """The first answer again. All that is written is that it was given."""
     entry = ledger_entry_build(
         action="attempt.replayed",
@@ -277,7 +277,9 @@ def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> Answ
     headers = {"Idempotent-Replayed": "true", "Attempt-State": state}
     if record.status in {201, 202}:
         headers["Location"] = f"/api/v1/attempts/{record.attempt_id}"
-    return Answer(record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=record.attempt_id)
+    return IntakeAnswer(
+        record.status, record.body, headers, is_problem=record.status >= 400, attempt_id=record.attempt_id
+    )
 
 
 def _refuse_key(asked: CheckedIntake, use: KeyUse, record: IdempotencyRecord) -> DomainError:

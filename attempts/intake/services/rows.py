@@ -41,7 +41,7 @@ THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class IntakeAnswer:
     """Status, exact body and headers; `is_problem` says which media type."""
 
     status: int
@@ -153,7 +153,9 @@ def moves_build(
     return rows, entries
 
 
-def key_record_build(asked: CheckedIntake, attempt: Attempt, answer: Answer, use: KeyUse) -> IdempotencyRecord | None:
+def key_record_build(
+    asked: CheckedIntake, attempt: Attempt, answer: IntakeAnswer, use: KeyUse
+) -> IdempotencyRecord | None:
     """Only an answer that would come out the same uses the key up: throttled and malformed requests may come again."""
     intake = asked.intake
     if not asked.is_deduplicated or attempt.reason_code in KEEPS_KEY_FREE:
@@ -182,11 +184,11 @@ def answer_build(
     review: Review | None,
     throttle: ThrottleAnswer,
     computed: Computed,
-) -> Answer:
+) -> IntakeAnswer:
     if decision.verdict == "deny":
         refusal = _refusal(attempt, decision, computed)
         document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
-        return Answer(
+        return IntakeAnswer(
             refusal.status,
             json.dumps(document),
             refusal.headers | throttle.headers,
@@ -197,7 +199,7 @@ def answer_build(
     body = attempt_json(attempt, review)
     if review is not None:
         headers["Retry-After"] = "30"
-    return Answer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
+    return IntakeAnswer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
 
 
 def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:

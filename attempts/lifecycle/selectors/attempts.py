@@ -90,7 +90,7 @@ def attempt_timeline(*, attempt: Attempt) -> list[LedgerEntry]:
     return list(LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")[:500])
 
 
-def origin_of(*, attempt_id: UUID) -> UUID | None:
+def attempt_origin(*, attempt_id: UUID) -> UUID | None:
     """The workflow step that opened it."""
     return Attempt.objects.filter(id=attempt_id).values_list("origin_step", flat=True).first()
 

@@ -11,7 +11,7 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.selectors.attempts import attempt_get
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review, ReviewVote
-from governance.evidence.rules import Material, Subject, plain
+from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 
 ATTEMPT = [
@@ -126,7 +126,7 @@ class AttemptCollector:
         attempt = attempts[0]
         reviews = reviews_lock(attempt_ids=[subject_id])
         return Material(
-            subject=Subject(EvidenceKind.ATTEMPT, attempt.id, f"attempt under {attempt}"),
+            subject=BundleSubject(EvidenceKind.ATTEMPT, attempt.id, f"attempt under {attempt}"),
             organization_id=attempt.organization_id,
             record=attempts_record(attempts=attempts, reviews=reviews),
             decisions=(attempt.decision_id,),
@@ -165,23 +165,23 @@ def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> 
     ids = [attempt.id for attempt in attempts]
     votes = ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id")
     return {
-        "attempts": shown(attempts, ATTEMPT),
-        "transitions": shown(AttemptTransition.objects.filter(attempt_id__in=ids).order_by("id"), TRANSITION),
-        "reviews": shown(reviews, REVIEW),
+        "attempts": rows_shown(attempts, ATTEMPT),
+        "transitions": rows_shown(AttemptTransition.objects.filter(attempt_id__in=ids).order_by("id"), TRANSITION),
+        "reviews": rows_shown(reviews, REVIEW),
         "votes": [one(vote, VOTE) | {"note_sha256": vote.note.sha256 if vote.note else ""} for vote in votes],
-        "intents": shown(DispatchIntent.objects.filter(attempt_id__in=ids).order_by("id"), INTENT),
-        "receipts": shown(Receipt.objects.filter(attempt_id__in=ids).order_by("id"), RECEIPT),
-        "quarantine": shown(QuarantineCase.objects.filter(attempt_id__in=ids).order_by("id"), CASE),
+        "intents": rows_shown(DispatchIntent.objects.filter(attempt_id__in=ids).order_by("id"), INTENT),
+        "receipts": rows_shown(Receipt.objects.filter(attempt_id__in=ids).order_by("id"), RECEIPT),
+        "quarantine": rows_shown(QuarantineCase.objects.filter(attempt_id__in=ids).order_by("id"), CASE),
     }
 
 
-def shown(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+def rows_shown(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     return [one(row, names) for row in rows]
 
 
 def one(row: Model, names: Sequence[str]) -> dict[str, Any]:
     """These columns as plain JSON values."""
-    found: dict[str, Any] = plain({name: getattr(row, name) for name in names})
+    found: dict[str, Any] = canonical_plain({name: getattr(row, name) for name in names})
     return found
 
 

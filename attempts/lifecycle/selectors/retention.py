@@ -15,7 +15,7 @@ from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Delegation, Review, ReviewVote
 from governance.enforcement.models import EnforcementDecision
 from governance.retention.hooks import ExportTable, SubjectKind
-from governance.retention.rules import Subject
+from governance.retention.rules import RetentionSubject
 
 NAMES = (
     "id",
@@ -38,7 +38,7 @@ def attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
     return Attempt.objects.filter(about, organization_id=organization_id)
 
 
-def _subjects(rows: QuerySet[Attempt]) -> list[Subject]:
+def _subjects(rows: QuerySet[Attempt]) -> list[RetentionSubject]:
     return [_subject(*row) for row in rows.filter(erased_at=None).order_by("id").values_list(*NAMES)]
 
 
@@ -54,8 +54,8 @@ def _subject(
     payload: str,
     resolution: str | None,
     resolved_at: datetime | None,
-) -> Subject:
-    return Subject(
+) -> RetentionSubject:
+    return RetentionSubject(
         kind="attempt",
         id=id_,
         created_at=created_at,
@@ -68,13 +68,13 @@ def _subject(
     )
 
 
-def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     rows = Attempt.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
     ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
     return _subjects(Attempt.objects.filter(id__in=ids)) if ids else []
 
 
-def _get(organization_id: UUID, row_id: UUID) -> Subject | None:
+def _get(organization_id: UUID, row_id: UUID) -> RetentionSubject | None:
     return next(iter(_subjects(Attempt.objects.filter(organization_id=organization_id, id=row_id))), None)
 
 
@@ -94,7 +94,7 @@ ATTEMPT = SubjectKind(
 )
 
 
-class Of:
+class OfAttempt:
     """Rows that belong to an attempt about the reference."""
 
     def __init__(self, path: str) -> None:
@@ -114,7 +114,7 @@ def _votes(organization_id: UUID, reference: str) -> Q:
     return Q(review__in=reviews_about(organization_id, reference).values("id"))
 
 
-def ledger_about(organization_id: UUID, reference: str) -> Q:
+def attempt_ledger_about(organization_id: UUID, reference: str) -> Q:
     attempts = attempts_about(organization_id, reference)
     cases = QuarantineCase.objects.filter(attempt__in=attempts.values("id"))
     return (
@@ -125,15 +125,15 @@ def ledger_about(organization_id: UUID, reference: str) -> Q:
     )
 
 
-def export_tables() -> Iterable[ExportTable]:
+def attempt_export_tables() -> Iterable[ExportTable]:
     through = "attempt__organization_id"
     return [
-        ExportTable(Attempt, about=Of("id")),
-        ExportTable(AttemptTransition, through, about=Of("attempt")),
-        ExportTable(DispatchIntent, through, about=Of("attempt")),
-        ExportTable(Receipt, through, about=Of("attempt")),
-        ExportTable(IdempotencyRecord, about=Of("attempt")),
-        ExportTable(QuarantineCase, about=Of("attempt")),
+        ExportTable(Attempt, about=OfAttempt("id")),
+        ExportTable(AttemptTransition, through, about=OfAttempt("attempt")),
+        ExportTable(DispatchIntent, through, about=OfAttempt("attempt")),
+        ExportTable(Receipt, through, about=OfAttempt("attempt")),
+        ExportTable(IdempotencyRecord, about=OfAttempt("attempt")),
+        ExportTable(QuarantineCase, about=OfAttempt("attempt")),
         ExportTable(Review, about=lambda o, r: Q(id__in=reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),
         ExportTable(Delegation),

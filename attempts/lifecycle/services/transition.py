@@ -6,7 +6,7 @@ from typing import Any
 
 from django_fsm import TransitionNotAllowed
 
-from attempts.lifecycle.adapters import announce
+from attempts.lifecycle.adapters import move_announce
 from attempts.lifecycle.hooks import attempt_moved
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.selectors.attempts import documents_of
@@ -74,7 +74,7 @@ def transition_apply(
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     attempt.save(update_fields=[*STATE_FIELDS])
     insert_together([row], [entry])
-    announce(attempt.id)
+    move_announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
     if tell:
@@ -90,7 +90,7 @@ def transition_join(
     pending.change(attempt, STATE_FIELDS)
     pending.add(row, entry)
     if not is_new:  # of one that was not there before, nobody can wait for news
-        announce(attempt.id)
+        move_announce(attempt.id)
     if attempt.state in FINAL_STATES and not is_new:
         pending.remove(Slot, "attempt_id", attempt.id)
 
@@ -123,7 +123,7 @@ def queue_enter(attempt: Attempt, *, timeout_seconds: int, actor: Actor, at: dat
     return entry_build(attempt, "attempt.queued", actor=actor, at=at, payload=until)
 
 
-def queue_if_placeless(attempt: Attempt, *, actor: Actor, at: datetime) -> LedgerEntry | None:
+def queue_if_no_slot(attempt: Attempt, *, actor: Actor, at: datetime) -> LedgerEntry | None:
     """For a review that ends with approval: the attempt was taken in without a place if the caps were full then."""
     rules = documents_of(attempt)["concurrency_and_locks"]
     if attempt.runtime_mode == RuntimeMode.SHADOW or rules["when_busy"] != "queue":

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from attempts.notify.rules.delivery import Blame, Delivered, Trouble
-from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 
 READ_LIMIT_BYTES = 256 * 1024
 ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -47,11 +47,11 @@ def slack_call(
 ) -> Delivered | Trouble:
     url = f"{connection.base_url}{method}"
     headers = {"Authorization": f"Bearer {connection.token}", "Content-Type": "application/json; charset=utf-8"}
-    wire = Wire(private_hosts=connection.private_hosts, seconds=seconds)
+    backend = GuardedBackend(private_hosts=connection.private_hosts, seconds=seconds)
     try:
         url_check(url, private_hosts=connection.private_hosts)
         with (
-            guarded_client(wire) as client,
+            guarded_client(backend) as client,
             client.stream("POST", url, content=json.dumps(body), headers=headers) as got,
         ):
             return _judged(got.status_code, got.headers.get("Retry-After", ""), _read(got))
@@ -60,7 +60,7 @@ def slack_call(
     except httpx.TimeoutException:
         return Trouble("timeout", pauses=True)
     except (httpx.HTTPError, httpx.InvalidURL, OSError):
-        return Trouble("no_answer" if wire.sent else "no_connection", pauses=True)
+        return Trouble("no_answer" if backend.sent else "no_connection", pauses=True)
 
 
 def _read(response: httpx.Response) -> Any:

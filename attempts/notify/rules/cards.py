@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from attempts.notify.rules.facts import ReviewFacts, age, moment
+from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
 from attempts.reviews.states import ReviewStatus
 
 APPROVE, REJECT, OPEN = "holdpoint_approve", "holdpoint_reject", "holdpoint_open"
@@ -22,7 +22,7 @@ ENDED = {
 }
 
 
-def plain(text: str, limit: int = 150) -> dict[str, Any]:
+def plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
     flat = " ".join(text.split())
     return {"type": "plain_text", "text": flat if len(flat) <= limit else flat[: limit - 1] + "…", "emoji": False}
 
@@ -46,12 +46,12 @@ def open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any
     lines = [
         f"Tier: {' and '.join(facts.tiers)}",
         f"Risk: {facts.risk}" if facts.risk else "",
-        f"Waits for {age(facts.requested_at, now)}, until {moment(facts.expires_at)}",
+        f"Waits for {age(facts.requested_at, now)}, until {moment_in_words(facts.expires_at)}",
         f"Signed: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
     ]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": plain(facts.title.strip() or "A review")},
-        {"type": "context", "elements": [plain(line) for line in lines if line]},
+        {"type": "header", "text": plain_text_block(facts.title.strip() or "A review")},
+        {"type": "context", "elements": [plain_text_block(line) for line in lines if line]},
     ]
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
@@ -61,11 +61,25 @@ def open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any
 def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if facts.decidable_in_chat:
-        approve = {"type": "button", "action_id": APPROVE, "text": plain("Approve"), "style": "primary", "value": value}
-        reject = {"type": "button", "action_id": REJECT, "text": plain("Reject"), "style": "danger", "value": value}
+        approve = {
+            "type": "button",
+            "action_id": APPROVE,
+            "text": plain_text_block("Approve"),
+            "style": "primary",
+            "value": value,
+        }
+        reject = {
+            "type": "button",
+            "action_id": REJECT,
+            "text": plain_text_block("Reject"),
+            "style": "danger",
+            "value": value,
+        }
         found += [approve, reject]
     if facts.link:
-        found.append({"type": "button", "action_id": OPEN, "text": plain("Open the card"), "url": facts.link})
+        found.append(
+            {"type": "button", "action_id": OPEN, "text": plain_text_block("Open the card"), "url": facts.link}
+        )
     return found
 
 
@@ -79,31 +93,36 @@ def ended_card(facts: ReviewFacts) -> dict[str, Any]:
 
 def reminder(facts: ReviewFacts, *, now: datetime) -> dict[str, Any]:
     return {
-        "text": f"Still waiting, for {age(facts.requested_at, now)}. It expires at {moment(facts.expires_at)},"
+        "text": f"Still waiting, for {age(facts.requested_at, now)}. It expires at {moment_in_words(facts.expires_at)},"
         " and expiry denies."
     }
 
 
 def reject_view(*, value: str, codes: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Asks for what a rejection needs. `codes`: (code, label)."""
-    options = [{"text": plain(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
-    reason = {"type": "static_select", "action_id": REASON, "options": options, "placeholder": plain("Choose a reason")}
+    options = [{"text": plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
+    reason = {
+        "type": "static_select",
+        "action_id": REASON,
+        "options": options,
+        "placeholder": plain_text_block("Choose a reason"),
+    }
     note = {"type": "plain_text_input", "action_id": NOTE, "max_length": 280, "multiline": False}
     return {
         "type": "modal",
         "callback_id": REJECT_VIEW,
         "private_metadata": value,
-        "title": plain("Reject", 24),
-        "submit": plain("Reject", 24),
-        "close": plain("Cancel", 24),
+        "title": plain_text_block("Reject", 24),
+        "submit": plain_text_block("Reject", 24),
+        "close": plain_text_block("Cancel", 24),
         "blocks": [
-            {"type": "input", "block_id": REASON, "label": plain("Reason"), "element": reason},
+            {"type": "input", "block_id": REASON, "label": plain_text_block("Reason"), "element": reason},
             {
                 "type": "input",
                 "block_id": NOTE,
                 "optional": True,
-                "label": plain("Note, where the reason asks for one"),
-                "hint": plain("No names, no patient data, no secrets: it is checked."),
+                "label": plain_text_block("Note, where the reason asks for one"),
+                "hint": plain_text_block("No names, no patient data, no secrets: it is checked."),
                 "element": note,
             },
         ],

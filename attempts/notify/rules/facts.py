@@ -43,5 +43,5 @@ def age(since: datetime, now: datetime) -> str:
     return f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440} days"
 
 
-def moment(at: datetime | None) -> str:
+def moment_in_words(at: datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC" if at is not None else "no deadline"

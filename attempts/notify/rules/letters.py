@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from attempts.notify.rules.facts import ReviewFacts, age, moment
+from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
 from attempts.notify.states import NotifyKind
 from attempts.reviews.states import ReviewKind
 
@@ -22,7 +22,7 @@ def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, cho
         body = "\n".join(_lines(one, now=now) for one in facts)
         return f"{len(facts)} reviews wait for you", f"{len(facts)} reviews wait for a decision.\n\n{body}{foot}"
     (one,) = facts
-    until = moment(one.expires_at)
+    until = moment_in_words(one.expires_at)
     if kind is NotifyKind.MAIL:
         return (
             f"A review waits: {one_line(one.title)}",
@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 
 
 def _deadline(facts: ReviewFacts) -> str:
-    tiers, until = " and ".join(facts.tiers), moment(facts.expires_at)
+    tiers, until = " and ".join(facts.tiers), moment_in_words(facts.expires_at)
     return (
         f"A review of the tier {tiers} waits for a decision until {until}.\n"
         f"After that it expires, and {OTHERWISE[facts.kind]}.\n"
@@ -50,6 +50,6 @@ def _lines(facts: ReviewFacts, *, now: datetime) -> str:
     return (
         f"{one_line(facts.title)}\n"
         f"  Tier {' and '.join(facts.tiers)}{risk}, waits for {age(facts.requested_at, now)},"
-        f" until {moment(facts.expires_at)}\n"
+        f" until {moment_in_words(facts.expires_at)}\n"
         f"  {where}\n"
     )

@@ -10,13 +10,13 @@ from django.db.models.functions import Now
 
 from attempts.notify.models import Notification, NotificationRoute
 from attempts.notify.selectors import mail_modes, organizations_told, people_to_mail, routes_for
-from attempts.notify.states import DeliveryState, MailMode, NotifyChannel, NotifyKind
+from attempts.notify.states import MailMode, NotificationState, NotifyChannel, NotifyKind
 from attempts.reviews.models import Review
-from attempts.reviews.selectors.reviews import Held, database_now
+from attempts.reviews.selectors.reviews import LockedReview, database_now
 from attempts.reviews.selectors.standing import ReminderPeople
 from attempts.reviews.services.due import each_review_due
 from attempts.reviews.states import ReviewStatus
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from reasoncodes.base.tenancy import every_tenant
 
 OWN_DIGEST_MINUTES = 60
@@ -31,47 +31,47 @@ def reviews_announce(*, at: datetime) -> int:
         each_review_due(
             waiting.filter(organization_id=organization_id),
             "requested_at",
-            lambda held: _announce(held, at),
+            lambda locked: _announce(locked, at),
             tick="reviews_announce",
         )
         for organization_id in told
     )
 
 
-def _announce(held: Held, at: datetime) -> bool:
-    review = held.review
+def _announce(locked: LockedReview, at: datetime) -> bool:
+    review = locked.review
     if review.announced_at is not None:
         return False
-    if not held.overdue(database_now()):
-        Notification.objects.bulk_create(_rows(held, at), ignore_conflicts=True)
+    if not locked.overdue(database_now()):
+        Notification.objects.bulk_create(_rows(locked, at), ignore_conflicts=True)
     review.announced_at = at
     review.save(update_fields=["announced_at"])
     return True
 
 
-def _rows(held: Held, at: datetime) -> list[Notification]:
+def _rows(locked: LockedReview, at: datetime) -> list[Notification]:
     """One card per channel and one mail per person, however many routes lead there."""
     rows: list[Notification] = []
     channels: set[tuple[UUID | None, str]] = set()
     people: set[UUID] = set()
-    for route in routes_for(review=held.review, attempt=held.attempt):
+    for route in routes_for(review=locked.review, attempt=locked.attempt):
         if route.channel == NotifyChannel.SLACK:
             if (route.workspace_id, route.chat_channel) not in channels:
                 channels.add((route.workspace_id, route.chat_channel))
-                rows.append(_row(held.review, NotifyKind.CARD, at, route=route))
+                rows.append(_row(locked.review, NotifyKind.CARD, at, route=route))
             continue
-        for row in _mails(held, route, at):
+        for row in _mails(locked, route, at):
             if row.recipient_id is not None and row.recipient_id not in people:
                 people.add(row.recipient_id)
                 rows.append(row)
     return rows
 
 
-def _mails(held: Held, route: NotificationRoute, at: datetime) -> list[Notification]:
-    people = people_to_mail(review=held.review, attempt=held.attempt, tier=route.tier)
+def _mails(locked: LockedReview, route: NotificationRoute, at: datetime) -> list[Notification]:
+    people = people_to_mail(review=locked.review, attempt=locked.attempt, tier=route.tier)
     rows = []
     for user_id, mode in mail_modes(people=people).items():
-        row = _row(held.review, NotifyKind.MAIL, at, route=route, user_id=user_id)
+        row = _row(locked.review, NotifyKind.MAIL, at, route=route, user_id=user_id)
         minutes = digest_minutes(route=route, mode=mode)
         if minutes:
             row.digest, row.next_try_at = True, digest_moment(at=at, minutes=minutes)
@@ -99,7 +99,7 @@ def reminder_rows(review: Review, people: ReminderPeople, *, at: datetime) -> No
     rows = [_row(review, NotifyKind.REMINDER, at, user_id=one) for one in reachable if one in reviewers]
     operators = [person.id for person in people.operators if person.id in reachable]
     rows += [_row(review, NotifyKind.ESCALATION, at, user_id=one) for one in operators]
-    cards = Notification.objects.filter(review=review, kind=NotifyKind.CARD).exclude(state=DeliveryState.DROPPED)
+    cards = Notification.objects.filter(review=review, kind=NotifyKind.CARD).exclude(state=NotificationState.DROPPED)
     rows += [_row(review, NotifyKind.REMINDER, at, route=card.route) for card in cards.select_related("route")]
     Notification.objects.bulk_create(rows, ignore_conflicts=True)
 
@@ -129,7 +129,7 @@ REFRESH = "attempts.tasks.notify.cards_refresh"
 def cards_touch(review: Review) -> None:
     """One statement by an index; without a card nothing else happens."""
     shown = Notification.objects.filter(
-        review=review, kind=NotifyKind.CARD, state__in=[DeliveryState.PENDING, DeliveryState.SENT]
+        review=review, kind=NotifyKind.CARD, state__in=[NotificationState.PENDING, NotificationState.SENT]
     )
     if shown.update(refresh_at=Now(), refresh_tries=0):
-        ring_once(REFRESH)
+        wake_up_once(REFRESH)

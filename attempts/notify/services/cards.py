@@ -15,7 +15,7 @@ from attempts.notify.rules.facts import ReviewFacts
 from attempts.notify.selectors import review_facts, signatures
 from attempts.notify.services.chat_workspace import connection_of, workspace_refused
 from attempts.notify.services.send import SECONDS, card_words
-from attempts.notify.states import DeliveryState, RouteState
+from attempts.notify.states import NotificationState, RouteState
 from attempts.reviews.selectors.reviews import database_now
 from reasoncodes.base.actors import CLOCK
 from reasoncodes.base.tenancy import every_tenant
@@ -64,7 +64,7 @@ def _take() -> list[Notification]:
     """Leased by moving the moment on; whoever changes the review meanwhile moves it again, and that is seen."""
     with transaction.atomic():
         at = database_now()
-        due = Notification.objects.filter(refresh_at__lte=at, state=DeliveryState.SENT).order_by("refresh_at", "id")
+        due = Notification.objects.filter(refresh_at__lte=at, state=NotificationState.SENT).order_by("refresh_at", "id")
         locked = due.select_for_update(no_key=True, of=("self",), skip_locked=True)[:BATCH]
         ids = [row.id for row in locked]
         Notification.objects.filter(id__in=ids).update(refresh_at=at + LEASE, refresh_tries=F("refresh_tries") + 1)

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from attempts.notify.errors import ChatAccountTaken, LinkCodeRefused
 from attempts.notify.models import ChatCallback, ChatIdentity, ChatLinkCode, ChatWorkspace, MailChoice
 from attempts.notify.selectors import workspace_get
-from attempts.notify.services.routes import said
+from attempts.notify.services.routes import reason_facts
 from attempts.notify.states import MailMode
 from governance.ledger.services import ledger_append
 from governance.people.models import User
@@ -84,7 +84,7 @@ def chat_identity_unlink(*, actor: Actor, at: datetime, identity_id: UUID, reaso
         organization_id = identity.workspace.organization_id
         if not actor.may_act_in(organization_id):
             raise NotFound
-        facts = said(organization_id=organization_id, reason_code=reason_code, note=note)
+        facts = reason_facts(organization_id=organization_id, reason_code=reason_code, note=note)
         _unlink(identity, actor=actor, at=at, reason_code=reason_code, **facts)
 
 

@@ -10,7 +10,7 @@ from attempts.notify.adapters.slack import SlackConnection
 from attempts.notify.configured import slack_base
 from attempts.notify.models import ChatWorkspace
 from attempts.notify.rules.delivery import Blame, Trouble
-from attempts.notify.services.routes import rows_resume, rows_stop, said
+from attempts.notify.services.routes import reason_facts, rows_resume, rows_stop
 from attempts.notify.states import RouteState
 from governance.boundary.services import text_check
 from governance.ledger.services import ledger_append
@@ -73,7 +73,7 @@ def workspace_disable(
         workspace = _lock(actor, workspace_id)
         if workspace.state != RouteState.ACTIVE:
             raise WrongState("This workspace is disabled already.")
-        facts = said(organization_id=workspace.organization_id, reason_code=reason_code, note=note)
+        facts = reason_facts(organization_id=workspace.organization_id, reason_code=reason_code, note=note)
         _disable(workspace, reason_code, actor=actor, at=at, reason_code=reason_code, **facts)
     return workspace
 

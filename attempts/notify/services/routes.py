@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 
 from attempts.notify.models import ChatWorkspace, Notification, NotificationRoute
 from attempts.notify.selectors import workspace_get
-from attempts.notify.states import DeliveryState, NotifyChannel, RouteState
+from attempts.notify.states import NotificationState, NotifyChannel, RouteState
 from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from governance.policies.selectors import reviewer_tiers
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
@@ -101,7 +101,7 @@ def route_disable(*, actor: Actor, at: datetime, route_id: UUID, reason_code: st
         route = _lock(actor, route_id)
         if route.state != RouteState.ACTIVE:
             raise WrongState("This route is disabled already.")
-        facts = said(organization_id=route.organization_id, reason_code=reason_code, note=note)
+        facts = reason_facts(organization_id=route.organization_id, reason_code=reason_code, note=note)
         _disable(route, reason_code, actor=actor, at=at, reason_code=reason_code, **facts)
     return route
 
@@ -139,18 +139,18 @@ def rows_change(rows: QuerySet[Notification], **changes: Any) -> None:
 
 def rows_stop(*, route_ids: list[UUID]) -> None:
     """One that is passed over stops when it is about to be sent."""
-    waiting = Notification.objects.filter(route__in=route_ids, state=DeliveryState.PENDING)
-    rows_change(waiting, state=DeliveryState.STOPPED, leased_until=None)
+    waiting = Notification.objects.filter(route__in=route_ids, state=NotificationState.PENDING)
+    rows_change(waiting, state=NotificationState.STOPPED, leased_until=None)
 
 
 def rows_resume(*, route_ids: list[UUID], at: datetime) -> None:
-    Notification.objects.filter(route__in=route_ids, state=DeliveryState.STOPPED).update(
-        state=DeliveryState.PENDING, next_try_at=at, tries=0
+    Notification.objects.filter(route__in=route_ids, state=NotificationState.STOPPED).update(
+        state=NotificationState.PENDING, next_try_at=at, tries=0
     )
-    ring_once(SEND)
+    wake_up_once(SEND)
 
 
-def said(*, organization_id: UUID, reason_code: str, note: str) -> dict[str, str]:
+def reason_facts(*, organization_id: UUID, reason_code: str, note: str) -> dict[str, str]:
     """An operator's reason, checked; the note lives outside the ledger, its hash inside."""
     reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
     stored = note_create(organization_id=organization_id, text=note)

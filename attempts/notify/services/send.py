@@ -25,9 +25,9 @@ from attempts.notify.selectors import may_get_mail, review_facts, signatures
 from attempts.notify.services.chat_accounts import address_refused
 from attempts.notify.services.chat_workspace import connection_of, workspace_refused
 from attempts.notify.services.routes import SEND, route_refused, rows_change
-from attempts.notify.states import DeliveryState, NotifyChannel, NotifyKind, RouteState
+from attempts.notify.states import NotificationState, NotifyChannel, NotifyKind, RouteState
 from attempts.reviews.selectors.reviews import database_now
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import CLOCK, Actor
 from reasoncodes.base.errors import NotFound, WrongState
@@ -50,7 +50,7 @@ def notifications_send(*, now: Now, base_url: str, review_id: UUID | None = None
     ends_at, sent = now() + BUDGET, 0
     with every_tenant():
         while now() < ends_at and (batch := _take(review_id)):
-            sent += Sending(batch, now=now, ends_at=ends_at, base_url=base_url).run()
+            sent += NotificationBatch(batch, now=now, ends_at=ends_at, base_url=base_url).run()
     return sent
 
 
@@ -62,7 +62,7 @@ def _take(review_id: UUID | None) -> list[Notification]:
         due = Notification.objects.filter(
             ~Exists(busy),
             Q(leased_until=None) | Q(leased_until__lte=at),
-            state=DeliveryState.PENDING,
+            state=NotificationState.PENDING,
             next_try_at__lte=at,
         ).order_by("next_try_at", "id")
         mine = _locked(due if review_id is None else due.filter(review_id=review_id))[:BATCH]
@@ -78,7 +78,7 @@ def _locked(rows: QuerySet[Notification]) -> QuerySet[Notification]:
     return rows.select_for_update(no_key=True, of=("self",), skip_locked=True)
 
 
-class Sending:
+class NotificationBatch:
     """One batch: what is known about its reviews, one connection to the mail server, and who asked us to wait."""
 
     def __init__(self, batch: Sequence[Notification], *, now: Now, ends_at: datetime, base_url: str) -> None:
@@ -123,7 +123,7 @@ class Sending:
             if outcome.pauses:
                 self._pause(target, outcome)
             return 0
-        done = {"state": DeliveryState.SENT, "sent_at": self.now(), "message_ref": outcome.message_ref}
+        done = {"state": NotificationState.SENT, "sent_at": self.now(), "message_ref": outcome.message_ref}
         return _counted(group, "sent", sum(_settle(row, last_error="", **done) for row in group))
 
     def _needed(self, row: Notification) -> bool:
@@ -134,11 +134,11 @@ class Sending:
         if route is not None and (route.id in self.closed or route.workspace_id in self.closed):
             return False
         if over:
-            _settle(row, state=DeliveryState.DROPPED, last_error="review_ended", refresh_at=None)
+            _settle(row, state=NotificationState.DROPPED, last_error="review_ended", refresh_at=None)
         elif route is not None and not _active(route.state, route.workspace):
-            _settle(row, state=DeliveryState.STOPPED, last_error="route_disabled")
+            _settle(row, state=NotificationState.STOPPED, last_error="route_disabled")
         elif row.recipient_id and not may_get_mail(row=row):
-            _settle(row, state=DeliveryState.DROPPED, last_error="not_wanted")
+            _settle(row, state=NotificationState.DROPPED, last_error="not_wanted")
         else:
             return True
         return False
@@ -194,7 +194,7 @@ class Sending:
         for every row."""
         self.paused[target] = trouble
         until = self.now() + wait_before(tries=1, after=trouble.after)
-        rows = Notification.objects.filter(state=DeliveryState.PENDING, leased_until=None, next_try_at__lt=until)
+        rows = Notification.objects.filter(state=NotificationState.PENDING, leased_until=None, next_try_at__lt=until)
         there = Q(recipient__isnull=False) if target == MAIL else Q(route__workspace_id=target)
         rows_change(rows.filter(there), next_try_at=until)
 
@@ -214,15 +214,15 @@ def card_words(row: Notification, facts: ReviewFacts, *, now: datetime) -> dict[
 
 def _after(row: Notification, trouble: Trouble, at: datetime) -> dict[str, Any]:
     if trouble.blame in {Blame.ROUTE, Blame.WORKSPACE}:
-        return {"state": DeliveryState.STOPPED}
+        return {"state": NotificationState.STOPPED}
     if trouble.blame in {Blame.MESSAGE, Blame.ADDRESS} or row.tries >= MOST_TRIES:
-        return {"state": DeliveryState.FAILED}
+        return {"state": NotificationState.FAILED}
     return {"next_try_at": at + wait_before(tries=row.tries, after=trouble.after)}
 
 
 def _settle(row: Notification, **changes: Any) -> int:
     """Only while the lease is ours: who came after us has counted another try."""
-    mine = Notification.objects.filter(id=row.id, tries=row.tries, state=DeliveryState.PENDING)
+    mine = Notification.objects.filter(id=row.id, tries=row.tries, state=NotificationState.PENDING)
     return mine.update(leased_until=None, **changes)
 
 
@@ -248,7 +248,7 @@ def _active(state: str, workspace: ChatWorkspace | None) -> bool:
     return state == RouteState.ACTIVE and (workspace is None or workspace.state == RouteState.ACTIVE)
 
 
-AGAIN = frozenset({DeliveryState.FAILED, DeliveryState.PENDING})
+AGAIN = frozenset({NotificationState.FAILED, NotificationState.PENDING})
 
 
 def notification_resend(*, actor: Actor, at: datetime, notification_id: UUID) -> Notification:
@@ -259,7 +259,7 @@ def notification_resend(*, actor: Actor, at: datetime, notification_id: UUID) ->
             raise NotFound
         if row.state not in AGAIN:
             raise WrongState(f"This message is {row.state}.")
-        row.state, row.tries, row.next_try_at, row.last_error = DeliveryState.PENDING.value, 0, at, ""
+        row.state, row.tries, row.next_try_at, row.last_error = NotificationState.PENDING.value, 0, at, ""
         row.save(update_fields=["state", "tries", "next_try_at", "last_error"])
-        ring_once(SEND)
+        wake_up_once(SEND)
     return row

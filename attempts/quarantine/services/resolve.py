@@ -11,12 +11,12 @@ from django.db import transaction
 from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.follow_up import body_of
 from attempts.intake.services.intake import attempt_create
-from attempts.intake.services.rows import Answer
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock
 from attempts.quarantine.errors import FindingNeeded, IncidentNeeded
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.states import Finding, Resolution
+from attempts.quarantine.states import InvestigatedOutcome, Resolution
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.models import ApiKey
@@ -30,7 +30,7 @@ from reasoncodes.base.trace import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ResolutionOrder:
     """What every resolution carries: the finding, where it is written down, and the door's facts."""
 
     finding: str = ""
@@ -40,7 +40,7 @@ class Order:
     base_url: str = ""
 
 
-def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> QuarantineCase:
+def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> QuarantineCase:
     """The outcome stands as it is."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
@@ -60,11 +60,11 @@ def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incid
     return case
 
 
-def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> Answer:
+def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
     """Only when a person found that it did not happen. The new attempt passes the same gates; the old one stays."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
-        _find(case, order, actor=actor, at=at, needed=Finding.DID_NOT_HAPPEN)
+        _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.DID_NOT_HAPPEN)
         _require_incident(attempt, case)
         slug, version = attempt.workflow_slug, attempt.contract_version
         intake = _intake(attempt, order, slug, str(version), key=f"retry-{case.id}", at=at)
@@ -74,11 +74,11 @@ def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, ord
     return answer
 
 
-def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: Order) -> Answer:
+def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
     """Only when a person found that it happened: a new attempt under the contract that the policy names."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
-        _find(case, order, actor=actor, at=at, needed=Finding.HAPPENED)
+        _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.HAPPENED)
         _require_incident(attempt, case)
         named = _rules(attempt)["compensation_contract"]
         if not named:
@@ -107,7 +107,9 @@ def _lock(actor: Actor, case_id: UUID) -> tuple[Attempt, QuarantineCase]:
     return attempt, case
 
 
-def _find(case: QuarantineCase, order: Order, *, actor: Actor, at: datetime, needed: Finding | None) -> None:
+def _find(
+    case: QuarantineCase, order: ResolutionOrder, *, actor: Actor, at: datetime, needed: InvestigatedOutcome | None
+) -> None:
     if order.finding and order.finding != case.finding:
         case.finding, case.evidence_ref = order.finding, order.evidence_ref
         case.found_by_ref = actor_reference(actor)
@@ -127,7 +129,7 @@ def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
         raise IncidentNeeded
 
 
-def _intake(attempt: Attempt, order: Order, slug: str, version: str, *, key: str, at: datetime) -> Intake:
+def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:
     """In the name of the service that asked first: the gates decide about it as they did then."""
     account = attempt.caller
     actor = Actor(
@@ -148,7 +150,7 @@ def _intake(attempt: Attempt, order: Order, slug: str, version: str, *, key: str
 
 
 def _follow(
-    case: QuarantineCase, answer: Answer, resolution: Resolution, action: str, *, actor: Actor, at: datetime
+    case: QuarantineCase, answer: IntakeAnswer, resolution: Resolution, action: str, *, actor: Actor, at: datetime
 ) -> None:
     """Resolved only when the gates let the new attempt in; a denied one is on record and leaves the case open."""
     if answer.attempt_id is None or answer.status >= 400:

@@ -72,7 +72,7 @@ DECLINE = OpenApiExample(
 DELEGATE = OpenApiExample("A week off", value={"to_username": "rita", "hours": 168}, request_only=True)
 
 
-class ReadView(ApiView):
+class ReviewReadView(ApiView):
     """Keys that serve reviewers may read the queue; so may everybody who may see the organization."""
 
     required_scopes = {"GET": ApiScope.REVIEWS_DECIDE}
@@ -101,7 +101,7 @@ class DecidingView(ApiView):
         return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
 
 
-class ReviewListApi(ReadView):
+class ReviewListApi(ReviewReadView):
     @extend_schema(operation_id="reviews_list", parameters=[ReviewFilter], responses=ReviewOut(many=True))
     def get(self, request: Request) -> Response:
         now = database_now()
@@ -109,7 +109,7 @@ class ReviewListApi(ReadView):
         return self.page(request, rows, ReviewOut, now=now)
 
 
-class ReviewApi(ReadView):
+class ReviewApi(ReviewReadView):
     @extend_schema(operation_id="reviews_read", parameters=[PURPOSE], responses=CardOut)
     def get(self, request: Request, review_id: UUID) -> Response:
         self.query(request)

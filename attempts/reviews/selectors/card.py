@@ -12,7 +12,7 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
-from attempts.reviews.selectors.standing import Standing, members, progress_of, refusal_of, standing_of
+from attempts.reviews.selectors.standing import ReviewStanding, members, progress_of, refusal_of, standing_of
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
 from governance.contracts.selectors import contract_documents
@@ -81,7 +81,7 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     }
 
 
-def _quorum(review: Review, standing: Standing, now: datetime) -> dict[str, Any]:
+def _quorum(review: Review, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
     quorum = standing.quorum
     return {
         "approvals_required": quorum.required,
@@ -91,7 +91,7 @@ def _quorum(review: Review, standing: Standing, now: datetime) -> dict[str, Any]
     }
 
 
-def _excluded(review: Review, standing: Standing) -> list[dict[str, Any]]:
+def _excluded(review: Review, standing: ReviewStanding) -> list[dict[str, Any]]:
     """By name where the person is in this organization, otherwise without one."""
     reasons = excluded_people(standing.facts)
     names = members(organization_id=review.organization_id, people=reasons)
@@ -107,7 +107,7 @@ def _claim(review: Review, now: datetime) -> dict[str, Any] | None:
     return {"username": review.claimed_by.username, "until": review.claimed_until}
 
 
-def _may_decide(review: Review, attempt: Attempt | None, standing: Standing, now: datetime) -> dict[str, Any]:
+def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
     """The answer that a vote would get now, short of the digest that it carries."""
     if standing.person is None:
         return _may_not("not_a_person", "Only people decide.")
@@ -125,7 +125,7 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: Standing, now
     }
 
 
-def _verdicts(review: Review, standing: Standing) -> list[str]:
+def _verdicts(review: Review, standing: ReviewStanding) -> list[str]:
     known = [verdict.value for verdict in VERDICTS_OF[ReviewKind(review.kind)]]
     return [verdict for verdict in known if verdict != VoteVerdict.APPROVE or standing.approval_helps]
 
@@ -134,7 +134,7 @@ def _may_not(reason: str, detail: str) -> dict[str, Any]:
     return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
 
 
-def _represented(review: Review, standing: Standing) -> str | None:
+def _represented(review: Review, standing: ReviewStanding) -> str | None:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
         return None

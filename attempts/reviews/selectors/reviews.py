@@ -23,7 +23,7 @@ ME, UNCLAIMED = "me", "unclaimed"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedReview:
     """A review and, where it holds one, its attempt; both locked."""
 
     attempt: Attempt | None
@@ -78,20 +78,20 @@ def review_get(*, review_id: UUID) -> Review:
     return tenant_get(Review, review_id)
 
 
-def review_lock(*, review_id: UUID) -> Held:
+def review_lock(*, review_id: UUID) -> LockedReview:
     """Attempt first, then review: the lock order everywhere. A human review holds no attempt."""
     attempt_id = review_get(review_id=review_id).attempt_id
     attempt = tenant_get(Attempt, attempt_id, lock=True) if attempt_id is not None else None
-    return Held(attempt, tenant_get(Review, review_id, lock=True))
+    return LockedReview(attempt, tenant_get(Review, review_id, lock=True))
 
 
-def review_lock_if_free(*, review_id: UUID) -> Held | None:
+def review_lock_if_free(*, review_id: UUID) -> LockedReview | None:
     """For ticks: what somebody is busy with is left to them, or to the next tick."""
     attempts = Attempt.objects.filter(review__id=review_id)
     attempt = attempts.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
     reviews = Review.objects.filter(id=review_id, attempt=attempt)
     review = reviews.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
-    return Held(attempt, review) if review is not None else None
+    return LockedReview(attempt, review) if review is not None else None
 
 
 def actor_at(*, actor: Actor, review_id: UUID) -> Actor:

@@ -13,12 +13,12 @@ from attempts.lifecycle.states import AttemptState
 from attempts.reviews.errors import AlreadyVoted, NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
 from attempts.reviews.models import Delegation, Review, ReviewVote
 from attempts.reviews.rules import (
-    Bucket,
     Delegated,
     Exclusion,
     Facts,
     Mandate,
     Quorum,
+    QuorumBucket,
     Voice,
     excluded_people,
     helps,
@@ -37,7 +37,7 @@ ROLE = "reviewer:"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReviewStanding:
     """One person's place in one review. `mandate`: whose role counts, or why there is none."""
 
     facts: Facts
@@ -71,15 +71,15 @@ def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterabl
     return {tier: frozenset(holders) for tier, holders in found.items()}
 
 
-def buckets_of(review: Review) -> tuple[Bucket, ...]:
-    return tuple(Bucket(part["tier"], part["approvals_required"]) for part in review.parts)
+def buckets_of(review: Review) -> tuple[QuorumBucket, ...]:
+    return tuple(QuorumBucket(part["tier"], part["approvals_required"]) for part in review.parts)
 
 
-def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Standing:
+def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> ReviewStanding:
     """To be read under the review's lock by whoever decides: a role taken away a moment ago decides nothing."""
     facts = facts_of(review=review, attempt=attempt, person=person, now=now)
     mandate = mandate_for(person, facts) if person is not None else Exclusion.NOT_A_REVIEWER
-    return Standing(facts, person, mandate, quorum_for(facts))
+    return ReviewStanding(facts, person, mandate, quorum_for(facts))
 
 
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
@@ -104,7 +104,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
 
 
 def refusal_of(
-    *, review: Review, attempt: Attempt | None, standing: Standing, now: datetime, expired: bool = False
+    *, review: Review, attempt: Attempt | None, standing: ReviewStanding, now: datetime, expired: bool = False
 ) -> DomainError | None:
     """What the person would be told if they decided now; None when their word would count. `expired`: just now."""
     if isinstance(standing.mandate, Exclusion):

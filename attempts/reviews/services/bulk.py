@@ -15,7 +15,7 @@ from reasoncodes.base.errors import DomainError
 
 
 @dataclass(frozen=True, slots=True)
-class BulkItem:
+class ReviewBulkItem:
     review_id: UUID
     action_digest: str
 
@@ -33,7 +33,7 @@ def review_bulk(
     actor: Actor,
     at: datetime,
     verdict: VoteVerdict,
-    items: Sequence[BulkItem],
+    items: Sequence[ReviewBulkItem],
     reason_code: str = "",
     note: str = "",
 ) -> list[BulkResult]:

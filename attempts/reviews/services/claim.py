@@ -11,7 +11,7 @@ from django.db import transaction
 
 from attempts.reviews.errors import NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
 from attempts.reviews.models import Delegation, Review
-from attempts.reviews.selectors.reviews import Held, actor_at, claimed_by_other, database_now, review_lock
+from attempts.reviews.selectors.reviews import LockedReview, actor_at, claimed_by_other, database_now, review_lock
 from attempts.reviews.selectors.standing import delegate_find, refusal_of, role_holders, standing_of
 from attempts.reviews.services.end import record_review
 from governance.ledger.services import person_commitment
@@ -31,11 +31,11 @@ def review_claim(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
 @violations_recorded
 def _claim(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
     with transaction.atomic():
-        held = review_lock(review_id=review_id)
+        locked = review_lock(review_id=review_id)
         now = database_now()
-        review, person = held.review, actor.id if actor.kind is ActorKind.PERSON else None
-        standing = standing_of(review=review, attempt=held.attempt, person=person, now=now)
-        refusal = refusal_of(review=review, attempt=held.attempt, standing=standing, now=now)
+        review, person = locked.review, actor.id if actor.kind is ActorKind.PERSON else None
+        standing = standing_of(review=review, attempt=locked.attempt, person=person, now=now)
+        refusal = refusal_of(review=review, attempt=locked.attempt, standing=standing, now=now)
         if isinstance(refusal, ReviewOver | ReviewExpired):
             raise WrongState("This review has ended.")  # to come too late for a claim breaks no rule
         if refusal is not None:
@@ -53,9 +53,9 @@ def review_release(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
     """Gives one's own claim back. Nobody gives back somebody else's."""
     actor = actor_at(actor=actor, review_id=review_id)
     with transaction.atomic():
-        held = review_lock(review_id=review_id)
-        now, review = database_now(), held.review
-        _require_open(held, now)
+        locked = review_lock(review_id=review_id)
+        now, review = database_now(), locked.review
+        _require_open(locked, now)
         if review.claimed_by_id is None or review.claimed_by_id != actor.id:
             if claimed_by_other(review, person=actor.id, now=now):
                 raise ReviewClaimed
@@ -66,8 +66,8 @@ def review_release(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
     return review
 
 
-def _require_open(held: Held, now: datetime) -> None:
-    if not held.is_open or held.overdue(now):
+def _require_open(locked: LockedReview, now: datetime) -> None:
+    if not locked.is_open or locked.overdue(now):
         raise WrongState("This review has ended.")
 
 
@@ -91,10 +91,10 @@ def review_delegate(
 @violations_recorded
 def _delegate(*, actor: Actor, at: datetime, review_id: UUID, to_username: str, hours: int, tier: str) -> Delegation:
     with transaction.atomic():
-        held = review_lock(review_id=review_id)
-        now, review = database_now(), held.review
+        locked = review_lock(review_id=review_id)
+        now, review = database_now(), locked.review
         giver, tier = _giver(actor, review, tier)
-        if not held.is_open or held.overdue(now):
+        if not locked.is_open or locked.overdue(now):
             raise WrongState("This review has ended.")
         receiver = _receiver(review.organization_id, giver, to_username)
         delegation = Delegation(
@@ -120,9 +120,9 @@ def _giver(actor: Actor, review: Review, tier: str) -> tuple[UUID, str]:
     """Only who has the role: what was delegated to somebody, they cannot hand on. Unnamed, their first tier here."""
     if actor.kind is ActorKind.PERSON and actor.id is not None:
         tiers = [tier] if tier else [part["tier"] for part in review.parts]
-        held = role_holders(organization_id=review.organization_id, tiers=tiers, people=[actor.id])
-        if held:
-            return actor.id, next(name for name in tiers if name in held)
+        locked = role_holders(organization_id=review.organization_id, tiers=tiers, people=[actor.id])
+        if locked:
+            return actor.id, next(name for name in tiers if name in locked)
     raise NotAReviewer("Only a reviewer of the tier can delegate it.", subject_type="review", subject_id=review.id)
 
 

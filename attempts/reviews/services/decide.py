@@ -11,15 +11,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.execution.services.retry import dispatch_ring
+from attempts.execution.services.retry import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.services.transition import queue_if_placeless, transition_apply
+from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
 from attempts.notify.services.announce import cards_touch
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
-from attempts.reviews.selectors.reviews import Held, actor_at, database_now, release_blocked, review_lock
-from attempts.reviews.selectors.standing import Standing, refusal_of, standing_of
+from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
+from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
 from attempts.reviews.services.end import attempt_deny, record_review, review_end, review_end_expired
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
@@ -62,7 +62,7 @@ class Word:
 class CastVote:
     """A vote that was cast, under the locks of what it is about."""
 
-    held: Held
+    locked: LockedReview
     vote: ReviewVote
     quorum: Quorum
     actor: Actor
@@ -73,7 +73,7 @@ class CastVote:
 class Rules:
     """Of one kind of review: what makes a word impossible now, and what follows from a vote."""
 
-    unfit: Callable[[Held, Standing, Word], DomainError | None]
+    unfit: Callable[[LockedReview, ReviewStanding, Word], DomainError | None]
     settle: Callable[[CastVote], None]
 
 
@@ -85,37 +85,37 @@ def review_decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, ru
 def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: Rules) -> Review:
     """A refusal is raised after the commit, because an expiry that was found on the way must stay."""
     with transaction.atomic():
-        held = review_lock(review_id=review_id)
+        locked = review_lock(review_id=review_id)
         now = database_now()
-        expired = held.overdue(now)
+        expired = locked.overdue(now)
         if expired:
-            review_end_expired(held)
+            review_end_expired(locked)
         person = actor.id if actor.kind is ActorKind.PERSON else None
         if person is not None:
             person_stays(user_id=person)
-        standing = standing_of(review=held.review, attempt=held.attempt, person=person, now=now)
+        standing = standing_of(review=locked.review, attempt=locked.attempt, person=person, now=now)
         refusal = (
-            refusal_of(review=held.review, attempt=held.attempt, standing=standing, now=now, expired=expired)
-            or _unfit(held, word)
-            or rules.unfit(held, standing, word)
+            refusal_of(review=locked.review, attempt=locked.attempt, standing=standing, now=now, expired=expired)
+            or _unfit(locked, word)
+            or rules.unfit(locked, standing, word)
         )
         if refusal is None:
-            rules.settle(_cast(held, standing, word, actor=actor, at=at))
+            rules.settle(_cast(locked, standing, word, actor=actor, at=at))
     if refusal is not None:
         raise refusal
-    return held.review
+    return locked.review
 
 
-def _unfit(held: Held, word: Word) -> DomainError | None:
+def _unfit(locked: LockedReview, word: Word) -> DomainError | None:
     """The word itself: one that this kind of review knows, about what is proposed now."""
-    known = VERDICTS_OF[ReviewKind(held.review.kind)]
+    known = VERDICTS_OF[ReviewKind(locked.review.kind)]
     if word.verdict not in known:
         return WrongState(f"This review is decided by: {', '.join(known)}.")
-    return DigestChanged() if word.action_digest != held.review.action_digest else None
+    return DigestChanged() if word.action_digest != locked.review.action_digest else None
 
 
-def _cast(held: Held, standing: Standing, word: Word, *, actor: Actor, at: datetime) -> CastVote:
-    review = held.review
+def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: Actor, at: datetime) -> CastVote:
+    review = locked.review
     note = _reason(review, word)
     voice = _voice(standing, word)
     vote = ReviewVote(
@@ -134,7 +134,7 @@ def _cast(held: Held, standing: Standing, word: Word, *, actor: Actor, at: datet
     vote.save()
     quorum = quorum_for(standing.facts, voice)
     _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via)
-    return CastVote(held, vote, quorum, actor, at)
+    return CastVote(locked, vote, quorum, actor, at)
 
 
 def claim_drop(review: Review) -> None:
@@ -158,7 +158,7 @@ def _reason(review: Review, word: Word) -> Note | None:
     return note_create(organization_id=review.organization_id, text=word.note)
 
 
-def _voice(standing: Standing, word: Word) -> Voice:
+def _voice(standing: ReviewStanding, word: Word) -> Voice:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion):
         raise ValueError("an excluded person cannot vote")
@@ -203,9 +203,9 @@ def review_vote(
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=RELEASE)
 
 
-def _unfit_release(held: Held, standing: Standing, word: Word) -> DomainError | None:
+def _unfit_release(locked: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
     """About what would be done now, and, for a release, possible now and of use."""
-    attempt = held.attempt
+    attempt = locked.attempt
     if attempt is None or word.action_digest != attempt.action_digest:
         return DigestChanged()
     if word.verdict is not VoteVerdict.APPROVE:
@@ -217,7 +217,7 @@ def _unfit_release(held: Held, standing: Standing, word: Word) -> DomainError | 
 
 
 def _settle(cast: CastVote) -> None:
-    review, attempt, vote = cast.held.review, cast.held.attempt, cast.vote
+    review, attempt, vote = cast.locked.review, cast.locked.attempt, cast.vote
     if attempt is None:
         raise ValueError("a release is about an attempt")
     if vote.verdict == VoteVerdict.REJECT:
@@ -244,11 +244,11 @@ def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
     payload = {"action_digest": review.action_digest, "approvals": cast.quorum.approvals}
     review_end(review, ReviewStatus.APPROVED, actor=actor, at=at, payload=payload)
     moved = {"review": str(review.id), "action_digest": review.action_digest}
-    queued = queue_if_placeless(attempt, actor=actor, at=at)
+    queued = queue_if_no_slot(attempt, actor=actor, at=at)
     transition_apply(attempt, "approve", actor=actor, at=at, payload=moved)
     if queued is not None:
         insert_together([queued])
-    dispatch_ring(attempt)
+    dispatch_wake_up(attempt)
 
 
 RELEASE = Rules(_unfit_release, _settle)

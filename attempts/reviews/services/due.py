@@ -8,13 +8,13 @@ from django.db.models import Q, QuerySet
 
 from attempts.lifecycle.services.due import each_due
 from attempts.reviews.models import Review
-from attempts.reviews.selectors.reviews import Held, review_lock_if_free
+from attempts.reviews.selectors.reviews import LockedReview, review_lock_if_free
 from reasoncodes.base.tenancy import every_tenant
 
 BATCH = 200
 
 
-def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[Held], bool], *, tick: str) -> int:
+def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[LockedReview], bool], *, tick: str) -> int:
     def handle(review_id: UUID) -> bool:
         held = review_lock_if_free(review_id=review_id)
         return held is not None and held.is_open and act(held)

@@ -9,7 +9,7 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.transition import transition_apply
 from attempts.notify.services.announce import cards_touch
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.selectors.reviews import Held
+from attempts.reviews.selectors.reviews import LockedReview
 from attempts.reviews.states import ReviewStatus
 from governance.ledger.services import ledger_append
 from reasoncodes.base.actors import CLOCK, Actor
@@ -50,14 +50,14 @@ def review_end(
         review_ended(review, old=old, vote=vote, actor=actor, at=at)
 
 
-def review_end_expired(held: Held) -> None:
+def review_end_expired(locked: LockedReview) -> None:
     """By the clock, at the deadline, whenever that is noticed. It denies."""
-    review, at = held.review, held.review.expires_at
+    review, at = locked.review, locked.review.expires_at
     if at is None:
         raise ValueError("a review without a deadline does not expire")
     review_end(review, ReviewStatus.EXPIRED, actor=CLOCK, at=at, reason_code="review_expired")
-    if held.attempt is not None:
-        attempt_deny(held.attempt, review, actor=CLOCK, at=at, reason_code="review_expired")
+    if locked.attempt is not None:
+        attempt_deny(locked.attempt, review, actor=CLOCK, at=at, reason_code="review_expired")
 
 
 def attempt_deny(attempt: Attempt, review: Review, *, actor: Actor, at: datetime, reason_code: str) -> None:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from attempts.reviews.models import Review
 from attempts.reviews.rules import Exclusion
-from attempts.reviews.selectors.reviews import Held
-from attempts.reviews.selectors.standing import Standing
+from attempts.reviews.selectors.reviews import LockedReview
+from attempts.reviews.selectors.standing import ReviewStanding
 from attempts.reviews.services.decide import CastVote, Rules, Word, claim_drop, review_decide
 from attempts.reviews.services.end import record_review, review_end
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
@@ -80,12 +80,12 @@ def human_review_decide(
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_REVIEW)
 
 
-def _unfit(held: Held, standing: Standing, word: Word) -> DomainError | None:
+def _unfit(held: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
     return None  # it releases nothing: the digest and the person's standing are all there is to check
 
 
 def _settle(cast: CastVote) -> None:
-    review, vote = cast.held.review, cast.vote
+    review, vote = cast.locked.review, cast.vote
     if vote.verdict == VoteVerdict.DECLINE:
         _requeue(cast)
         return
@@ -103,7 +103,7 @@ def _settle(cast: CastVote) -> None:
 
 def _requeue(cast: CastVote) -> None:
     """It stays open, for the others."""
-    review = cast.held.review
+    review = cast.locked.review
     review.requeues += 1
     review.save(update_fields=["requeues"])
     claim_drop(review)

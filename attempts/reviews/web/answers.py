@@ -39,7 +39,7 @@ from reasoncodes.base.errors import DomainError, NotFound
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewAnswer:
     """`done`: what the person is told; `decides`: whether the next item opens."""
 
     service: Callable[..., Any]
@@ -48,17 +48,19 @@ class Answer:
     decides: bool = True
 
 
-ANSWERS: dict[str, Answer] = {
-    "approve": Answer(partial(review_vote, verdict=VoteVerdict.APPROVE)),
-    "reject": Answer(partial(review_vote, verdict=VoteVerdict.REJECT)),
-    "confirm": Answer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
-    "override": Answer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
-    "decline": Answer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
-    "claim": Answer(
+ANSWERS: dict[str, ReviewAnswer] = {
+    "approve": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.APPROVE)),
+    "reject": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.REJECT)),
+    "confirm": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
+    "override": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
+    "decline": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
+    "claim": ReviewAnswer(
         review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
     ),
-    "release": Answer(review_release, NothingForm, "Given back to the queue.", decides=False),
-    "delegate": Answer(review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False),
+    "release": ReviewAnswer(review_release, NothingForm, "Given back to the queue.", decides=False),
+    "delegate": ReviewAnswer(
+        review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False
+    ),
 }
 OUTCOMES = {
     ReviewStatus.APPROVED: "Released",

@@ -23,7 +23,7 @@ from attempts.reviews.selectors.queue import (
     reader_of,
 )
 from attempts.reviews.selectors.reviews import MOST, bulk_rows, bulk_widths, database_now
-from attempts.reviews.services.bulk import BulkItem, review_bulk
+from attempts.reviews.services.bulk import ReviewBulkItem, review_bulk
 from attempts.reviews.states import ReviewKind, VoteVerdict
 from attempts.reviews.web.base import ReviewPage, WordForm, etag_of, live, read, unless_known
 from reasoncodes.base.errors import FieldError, InvalidInput
@@ -186,11 +186,11 @@ def _ids(texts: list[str]) -> list[UUID]:
         raise InvalidInput(errors=[FieldError("/id", "is not an id")]) from error
 
 
-def _items(texts: list[str]) -> list[BulkItem]:
+def _items(texts: list[str]) -> list[ReviewBulkItem]:
     """`<id>:<digest>` each."""
     pairs = [text.partition(":") for text in texts[: MOST + 1]]
     ids = _ids([id_ for id_, _, _ in pairs])
-    return [BulkItem(id_, digest[:64]) for id_, (_, _, digest) in zip(ids, pairs, strict=True)]
+    return [ReviewBulkItem(id_, digest[:64]) for id_, (_, _, digest) in zip(ids, pairs, strict=True)]
 
 
 def _without_digest(posted: QueryDict) -> QueryDict:

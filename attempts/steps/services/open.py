@@ -66,9 +66,9 @@ def attempt_open(
     arrival: OwnArrival | None = None,
 ) -> Opened:
     """Decides like an intake over HTTP, in the name of the organization's engine account, and sends what is allowed:
-    with lease and intent. Its rows are left in `pending`. The caller's transaction has passed the gate.
+    with lease and intent. Its rows are left in `pending`. The caller's transaction has the send lock.
 
-    `arrival`: what the caller has read behind the gate already. `keeps` false: the caller completes it in the same
+    `arrival`: what the caller has read under the send lock already. `keeps` false: the caller completes it in the same
     transaction. A denial is an answer, not an exception; KeyInProgress is raised when another transaction is opening
     the same key right now."""
     if not connection.in_atomic_block:
@@ -112,7 +112,7 @@ def _credential(arrival: OwnArrival, *, at: datetime) -> Credential:
 
 def _sent(opened: Opened, pending: Pending, *, actor: Actor, at: datetime) -> Opened:
     """What nobody holds goes out at once. Contract, shutdowns and action were read and decided on in this transaction,
-    behind the gate: there is nothing that a second look could find changed."""
+    under the send lock: there is nothing that a second look could find changed."""
     attempt = opened.attempt
     if attempt is None or opened.existed or opened.verdict != "allow" or attempt.queued_until is not None:
         return opened

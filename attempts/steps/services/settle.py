@@ -55,7 +55,7 @@ class Result(StrEnum):
 
 
 def step_dispatch(*, attempt_id: UUID, actor: Actor, at: datetime, hasten: bool = False) -> Leases:
-    """Lease and intent, behind the gate and after every re-check. Whoever gets it granted writes the outbox row.
+    """Lease and intent, under the send lock and after every re-check. Whoever gets it granted writes the outbox row.
 
     `hasten`: a due time that is still ahead does not count. A person wants the retry now, or the clock that set it runs
     ahead of the database's."""

@@ -2,15 +2,15 @@
 Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
-from governance.boundary.rules.findings import Finding
+from governance.boundary.rules.findings import BoundaryFinding
 from governance.boundary.rules.inspection import inspect_metadata, inspect_note, inspect_reference
 from governance.boundary.rules.policy import BoundaryDocumentError, BoundaryPolicy
 
 __all__ = [
     "DEFAULT_DOCUMENT",
     "BoundaryDocumentError",
+    "BoundaryFinding",
     "BoundaryPolicy",
-    "Finding",
     "inspect_metadata",
     "inspect_note",
     "inspect_reference",

@@ -37,7 +37,7 @@ MESSAGES = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class BoundaryFinding:
     """One refusal: an RFC 6901 pointer and the stable name of the rule."""
 
     pointer: str
@@ -48,6 +48,6 @@ class Finding:
         return MESSAGES[self.rule]
 
 
-def ordered(found: Iterable[Finding]) -> tuple[Finding, ...]:
+def ordered(found: Iterable[BoundaryFinding]) -> tuple[BoundaryFinding, ...]:
     """Sorted and unique, so that key order in the request cannot change a recorded decision (law 3)."""
     return tuple(sorted(set(found))[:MAX_FINDINGS])

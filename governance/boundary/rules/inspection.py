@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from governance.boundary.rules.detectors import DETECTOR_NAMES, Form, Subject, is_ordinary, tripped
-from governance.boundary.rules.findings import Finding, ordered
+from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, is_ordinary, tripped
+from governance.boundary.rules.findings import BoundaryFinding, ordered
 from governance.boundary.rules.keys import KeyFacts, ends_with, key_facts
 from governance.boundary.rules.limits import broken_limit
-from governance.boundary.rules.pointers import Path, pointer_to
+from governance.boundary.rules.pointers import Path, boundary_pointer
 from governance.boundary.rules.policy import BoundaryPolicy
 from governance.boundary.rules.schema import schema_errors
 from governance.boundary.rules.text import has_broken_characters, normalise
@@ -25,42 +25,44 @@ _PLAIN_HINTS: Final = frozenset(["role", "quantity"])
 _CONTAINERS: Final = (dict, list, tuple)
 
 
-def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[Finding, ...]:
+def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[BoundaryFinding, ...]:
     """Everything wrong with a metadata object, sorted; empty means it may be recorded."""
     if not isinstance(metadata, Mapping):
-        return (Finding(ROOT, "schema_type"),)
+        return (BoundaryFinding(ROOT, "schema_type"),)
     root = metadata if type(metadata) is dict else dict(metadata)
     limit = broken_limit(root, max_bytes=policy.max_bytes, max_depth=policy.max_depth)
     if limit is not None:
-        return (Finding(ROOT, limit),)
+        return (BoundaryFinding(ROOT, limit),)
     found = _Walk(policy).run(root)
     if policy.validator is not None and not any(rule == "not_json" for _, rule in found):
         found.extend(schema_errors(policy.validator, root))
     if not found:
         return ()
     known = policy.known_keys
-    return ordered(Finding(pointer_to(path, root=root, base=ROOT, known=known), rule) for path, rule in found)
+    return ordered(
+        BoundaryFinding(boundary_pointer(path, root=root, base=ROOT, known=known), rule) for path, rule in found
+    )
 
 
-def inspect_reference(value: str, *, pointer: str) -> tuple[Finding, ...]:
+def inspect_reference(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
     """An opaque identifier: one or two words at most, and nothing personal or secret inside."""
-    return _inspect_text(value, pointer=pointer, form=Form.REFERENCE, longest=MAX_REFERENCE)
+    return _inspect_text(value, pointer=pointer, form=TextForm.REFERENCE, longest=MAX_REFERENCE)
 
 
-def inspect_note(text: str, *, pointer: str = "/note") -> tuple[Finding, ...]:
+def inspect_note(text: str, *, pointer: str = "/note") -> tuple[BoundaryFinding, ...]:
     """A person's short note: prose is fine up to 280 characters, everything else is looked for."""
-    return _inspect_text(text, pointer=pointer, form=Form.NOTE, longest=MAX_NOTE)
+    return _inspect_text(text, pointer=pointer, form=TextForm.NOTE, longest=MAX_NOTE)
 
 
-def _inspect_text(text: str, *, pointer: str, form: Form, longest: int) -> tuple[Finding, ...]:
+def _inspect_text(text: str, *, pointer: str, form: TextForm, longest: int) -> tuple[BoundaryFinding, ...]:
     if not isinstance(text, str):
-        return (Finding(pointer, "schema_type"),)
+        return (BoundaryFinding(pointer, "schema_type"),)
     if len(text) > longest:
-        return (Finding(pointer, "too_large"),)
-    rules = list(tripped(Subject(normalise(text), _NO_HINTS, form), _ALL))
+        return (BoundaryFinding(pointer, "too_large"),)
+    rules = list(tripped(InspectedText(normalise(text), _NO_HINTS, form), _ALL))
     if has_broken_characters(text):
         rules.append("control_character")
-    return ordered(Finding(pointer, rule) for rule in rules)
+    return ordered(BoundaryFinding(pointer, rule) for rule in rules)
 
 
 class _Walk:
@@ -121,7 +123,7 @@ class _Walk:
             return
         if has_broken_characters(raw):
             self.found.append(((*path, step), "control_character"))
-        for rule in tripped(Subject(normalise(raw), hints), self.active):
+        for rule in tripped(InspectedText(normalise(raw), hints), self.active):
             self.found.append(((*path, step), rule))
 
     def _number(self, value: float, path: Path, step: str | int, hints: frozenset[str]) -> None:
@@ -134,7 +136,7 @@ class _Walk:
             self.found.append(((*path, step), "number_range"))
         if size < _LARGEST_CHECKED and (size >= _SMALLEST_CHECKED or not hints <= _PLAIN_HINTS):
             text = str(int(size)) if size == int(size) else repr(size)
-            for rule in tripped(Subject(text, hints), self.active & _NUMERIC):
+            for rule in tripped(InspectedText(text, hints), self.active & _NUMERIC):
                 self.found.append(((*path, step), rule))
 
 

@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from governance.boundary.rules.detectors import DETECTOR_NAMES, Form, Subject, tripped
+from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, tripped
 from governance.boundary.rules.text import fold, has_broken_characters, normalise
 from governance.boundary.rules.vocabulary import (
     ABOUT_ENDINGS,
@@ -61,7 +61,7 @@ def _split(key: str) -> tuple[str, ...]:
 
 def _facts(key: str) -> KeyFacts:
     words = _split(key[:_INSPECTED])
-    subject = Subject(normalise(key[:_INSPECTED]), form=Form.KEY)
+    subject = InspectedText(normalise(key[:_INSPECTED]), form=TextForm.KEY)
     rules = tuple(tripped(subject, _ALL)) if len(key) <= _INSPECTED else ("free_text",)
     broken = has_broken_characters(key)
     return KeyFacts(words, _forbidden(words), _hints(words), _showable(key, words), rules, broken)

@@ -8,7 +8,7 @@ from governance.boundary.rules.keys import key_facts
 Path = tuple[Any, ...]
 
 
-def pointer_to(path: Path, *, root: Any, base: str, known: frozenset[str]) -> str:
+def boundary_pointer(path: Path, *, root: Any, base: str, known: frozenset[str]) -> str:
     parts, container = [base], root
     for step in path:
         parts.append(_step(step, container, known))

@@ -27,7 +27,7 @@ class JsonTextError(ValueError):
     """The text is no JSON, or says a name twice; the message says where."""
 
 
-def parse(text: str) -> Any:
+def json_parse(text: str) -> Any:
     """The value, or JsonTextError. A name that appears twice is refused: only one of them would count."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
@@ -51,19 +51,19 @@ def pretty(value: Any, *, sort: bool = True) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     text: str
     changed: bool
 
 
-def marked_lines(default: Any, value: Any) -> list[Line]:
+def marked_lines(default: Any, value: Any) -> list[TextLine]:
     """The printed value; lines that the default does not have are marked."""
     before, after = pretty(default).splitlines(), pretty(value).splitlines()
     changed: set[int] = set()
     for tag, _, _, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
             changed.update(range(start, end))
-    return [Line(text, index in changed) for index, text in enumerate(after)]
+    return [TextLine(text, index in changed) for index, text in enumerate(after)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Difference:
     after: str
 
 
-def differences(default: Any, value: Any) -> list[Difference]:
+def document_differences(default: Any, value: Any) -> list[Difference]:
     """Where the value is not what the default says, in order. Lists count as one value."""
     return list(_differences(default, value, ""))
 
@@ -180,6 +180,6 @@ class JsonTextField(forms.CharField):
 
     def clean(self, value: Any) -> Any:
         try:
-            return parse(super().clean(value))
+            return json_parse(super().clean(value))
         except JsonTextError as error:
             raise ValidationError(str(error), code="json") from error

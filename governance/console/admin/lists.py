@@ -32,7 +32,7 @@ NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 CUT = "This file has only the newest {:,} rows. Narrow the filter to export the others."
 
 
-class Line:
+class CsvLine:
     """csv wants something to write to; it gets back what it wrote."""
 
     def write(self, text: str) -> str:
@@ -64,7 +64,7 @@ def export(*, model_admin: Any, names: Sequence[str], rows: QuerySet[Any], filen
 
 
 def _lines(head: list[str], batches: Iterator[list[list[str]]]) -> Iterator[str]:
-    writer = csv.writer(Line())
+    writer = csv.writer(CsvLine())
     yield "\ufeff" + str(writer.writerow(head))
     written = 0
     for batch in batches:

@@ -21,7 +21,14 @@ from django.utils import timezone
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from governance.console.admin.base import ConsoleAdmin, console_actor
-from governance.console.admin.forms import NOTE_LENGTH, JsonTextError, JsonTextField, differences, marked_lines, parse
+from governance.console.admin.forms import (
+    NOTE_LENGTH,
+    JsonTextError,
+    JsonTextField,
+    document_differences,
+    json_parse,
+    marked_lines,
+)
 from governance.console.selectors.pages import contract_document, readiness_history, roles_of
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import AREAS, Area, validate_documents
@@ -123,7 +130,7 @@ def _shown(row: AreaStatus) -> dict[str, Any]:
         "row": row,
         "area": area,
         "lines": marked_lines(area.default, row.document),
-        "differences": differences(area.default, row.document),
+        "differences": document_differences(area.default, row.document),
     }
 
 
@@ -231,7 +238,7 @@ class ReadinessPages(MineAtOnce):
         contract = self._contract(request, object_id, area)
         self.require_operator(request, contract.organization_id)
         try:
-            document = parse(request.POST.get("document", ""))
+            document = json_parse(request.POST.get("document", ""))
         except JsonTextError as error:
             return JsonResponse({"problems": [{"pointer": "", "rule": "json", "message": str(error)}]})
         documents = contract_documents(contract=contract) | {area: document}
@@ -288,7 +295,7 @@ class ReadinessPages(MineAtOnce):
             "area": area,
             "stored": contract_document(contract=contract, area=area.name),
             "lines": marked_lines(area.default, chosen.document),
-            "differences": differences(area.default, chosen.document),
+            "differences": document_differences(area.default, chosen.document),
         }
 
     def _decide_context(self, request: HttpRequest, contract: Contract, chosen: AreaStatus) -> dict[str, Any]:

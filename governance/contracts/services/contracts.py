@@ -19,7 +19,7 @@ from governance.contracts.states import ADAPTER_EFFECT, STRICTNESS, ContractStat
 from governance.enforcement.services import contract_snapshot, snapshot_store
 from governance.ledger.services import ledger_append
 from governance.people.selectors import author_of
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.violations.errors import RecordImmutable
 from governance.violations.services import violations_recorded
@@ -214,7 +214,7 @@ def _close(
     verb: str, action: str, *, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str
 ) -> Contract:
     with transaction.atomic():
-        gate_shut()
+        send_lock_exclude()
         contract = contract_lock(actor=actor, contract_id=contract_id)
         reason_code_require(
             organization_id=contract.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note

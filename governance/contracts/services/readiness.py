@@ -18,7 +18,7 @@ from governance.contracts.services.contracts import record_contract
 from governance.contracts.states import ContractState, ReadinessVerdict
 from governance.ledger.services import actor_reference
 from governance.people.selectors import has_role
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from governance.violations.errors import OwnWork
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
@@ -49,7 +49,7 @@ def readiness_decide(
     reference_check(reference=evidence_ref, pointer="/evidence_ref")
     with transaction.atomic():
         if verdict is not ReadinessVerdict.APPROVE:
-            gate_shut()
+            send_lock_exclude()
         contract = contract_lock(actor=actor, contract_id=contract_id)
         document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)
         owner_group = area_of(area).owner_group

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from governance.boundary.rules import DEFAULT_DOCUMENT, BoundaryPolicy, Finding, inspect_metadata, inspect_reference
+from governance.boundary.rules import (
+    DEFAULT_DOCUMENT,
+    BoundaryFinding,
+    BoundaryPolicy,
+    inspect_metadata,
+    inspect_reference,
+)
 from governance.boundary.rules.detectors import is_ordinary
 from governance.enforcement.rules.names import FIELDS_POINTER, REPEATED_REFERENCES, UNIQUE_REFERENCES
 
@@ -26,7 +32,7 @@ _REFERENCES: Final = frozenset(pointer for _, _, pointer in (*_REPEATED, *_UNIQU
 class Inspection:
     """The findings, or the fact that there are none to be had because the inspection failed."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[BoundaryFinding, ...] = ()
     failed: bool = False
     refused: frozenset[str] = field(init=False)
     clean: bool = field(init=False)
@@ -46,11 +52,11 @@ NOT_INSPECTED: Final = Inspection(failed=True)
 
 def inspect_request(
     request: Mapping[str, Any], *, metadata: Mapping[str, Any], policy: BoundaryPolicy | None
-) -> tuple[Finding, ...]:
+) -> tuple[BoundaryFinding, ...]:
     """Everything the boundary refuses, sorted. Without a contract, metadata has no allow-list to be on."""
     withheld = request.get("withheld")
     if withheld:
-        return tuple(sorted({Finding(place["pointer"], place["rule"]) for place in withheld}))
+        return tuple(sorted({BoundaryFinding(place["pointer"], place["rule"]) for place in withheld}))
     found = inspect_metadata(metadata, policy=policy or _without_contract())
     for part, name, pointer in _REPEATED:
         value = request[part].get(name)
@@ -64,11 +70,11 @@ def inspect_request(
     return tuple(sorted(set(found))) if found else ()
 
 
-def _field_findings(names: Sequence[str]) -> tuple[Finding, ...]:
-    found: list[Finding] = []
+def _field_findings(names: Sequence[str]) -> tuple[BoundaryFinding, ...]:
+    found: list[BoundaryFinding] = []
     for index, name in enumerate(names):
         if refused := _remembered(name, FIELDS_POINTER):
-            found.extend(Finding(f"{FIELDS_POINTER}/{index}", finding.rule) for finding in refused)
+            found.extend(BoundaryFinding(f"{FIELDS_POINTER}/{index}", finding.rule) for finding in refused)
     return tuple(found[:MAX_FIELD_FINDINGS])
 
 
@@ -78,7 +84,7 @@ def _plainly_harmless(value: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _remembered(value: str, pointer: str) -> tuple[Finding, ...]:
+def _remembered(value: str, pointer: str) -> tuple[BoundaryFinding, ...]:
     return inspect_reference(value, pointer=pointer)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from governance.enforcement.rules.schemas import TEXT, Schema
 from governance.enforcement.rules.shape import validator
 from governance.enforcement.rules.snapshots import SnapshotMalformed
-from governance.regions.rules import EffectiveProfile, Profile, Terms
+from governance.regions.rules import EffectiveProfile, Profile, RegionRequirements
 
 _TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
 REGION_SCHEMA: Final[Schema] = {
@@ -65,9 +65,9 @@ def compile_region(snapshot: dict[str, Any]) -> RegionTerms:
     return RegionTerms(frozenset(member.code for member in members), EffectiveProfile(members=members, terms=terms))
 
 
-def _placement_terms(terms: dict[str, Any]) -> Terms:
+def _placement_terms(terms: dict[str, Any]) -> RegionRequirements:
     """Only the three values that decide on a place are read; the others have their strictest meaning."""
-    return Terms(
+    return RegionRequirements(
         retention_years=100,
         auto_purge=False,
         residency=terms["residency"],

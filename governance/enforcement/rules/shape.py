@@ -63,10 +63,10 @@ def facts_problems(facts: Any) -> list[Problem]:
     if not isinstance(facts, Mapping):
         return [{"pointer": "", "rule": "type"}]
     found = _problems(_FACTS, facts if type(facts) is dict else dict(facts))
-    return found if found or moment(facts["at"]) is not None else [{"pointer": "/at", "rule": "pattern"}]
+    return found if found or parse_moment(facts["at"]) is not None else [{"pointer": "/at", "rule": "pattern"}]
 
 
-def moment(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:

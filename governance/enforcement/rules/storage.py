@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from governance.enforcement.rules.names import DECISION_FORMAT
-from governance.enforcement.rules.verdict import Approval, Bucket, Decision, EvaluatorResult, Verdict
+from governance.enforcement.rules.verdict import Approval, ApprovalBucket, Decision, EvaluatorResult, Verdict
 from governance.ledger.rules.entry import canonical_sha256
 
 
@@ -34,7 +34,7 @@ def approval_document(approval: Approval | None) -> dict[str, Any] | None:
     return document | ({"buckets": buckets_document(approval.buckets)} if approval.buckets else {})
 
 
-def buckets_document(buckets: Iterable[Bucket]) -> list[dict[str, Any]]:
+def buckets_document(buckets: Iterable[ApprovalBucket]) -> list[dict[str, Any]]:
     return [{"tier": bucket.tier, "approvals_required": bucket.approvals_required} for bucket in buckets]
 
 

@@ -30,7 +30,7 @@ class EvaluatorResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class ApprovalBucket:
     """So many different people of one tier."""
 
     tier: str
@@ -45,7 +45,7 @@ class Approval:
     tier: str
     approvals_required: int
     expires_in_seconds: int
-    buckets: tuple[Bucket, ...] = ()
+    buckets: tuple[ApprovalBucket, ...] = ()
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class Approval:
         buckets: Iterable[Mapping[str, Any]] = (),
     ) -> "Approval":
         """From a rule, an evaluator's inputs or a stored decision: with buckets, or with a tier and a number."""
-        parts = tuple(Bucket(part["tier"], part["approvals_required"]) for part in buckets)
+        parts = tuple(ApprovalBucket(part["tier"], part["approvals_required"]) for part in buckets)
         if parts:
             return cls(parts[0].tier, sum(part.approvals_required for part in parts), expires_in_seconds, parts)
         if tier is None or approvals_required is None:

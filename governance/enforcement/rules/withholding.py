@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from governance.boundary.rules import Finding
+from governance.boundary.rules import BoundaryFinding
 from governance.enforcement.rules.names import (
     FIELDS_POINTER,
     REPEATED_REFERENCES,
@@ -16,7 +16,7 @@ from governance.enforcement.rules.verdict import Decision
 _BOUNDARY: Final = "metadata_boundary"
 _PARTS: Final = ("envelope", "action")
 _UNSEEN: Final = tuple(
-    Finding(pointer, "not_inspected")
+    BoundaryFinding(pointer, "not_inspected")
     for pointer in (
         *(f"/{part}/{name}" for part, name in (*REPEATED_REFERENCES, *UNIQUE_REFERENCES)),
         FIELDS_POINTER,
@@ -25,7 +25,7 @@ _UNSEEN: Final = tuple(
 )
 
 
-def withhold(request: Mapping[str, Any], findings: Iterable[Finding]) -> dict[str, Any]:
+def withhold(request: Mapping[str, Any], findings: Iterable[BoundaryFinding]) -> dict[str, Any]:
     """A copy without metadata and without the refused references. It is decided like the original, findings and all.
     Without findings there is nothing to withhold."""
     found = sorted(set(findings))
@@ -52,10 +52,10 @@ def storable_request(request: Any, decision: Decision) -> dict[str, Any]:
     return withhold(request, findings) if findings else dict(request)
 
 
-def boundary_findings(decision: Decision) -> tuple[Finding, ...]:
+def boundary_findings(decision: Decision) -> tuple[BoundaryFinding, ...]:
     """Where the boundary refused something and by which rule, for the answer to the caller."""
     return tuple(
-        Finding(place["pointer"], place["rule"])
+        BoundaryFinding(place["pointer"], place["rule"])
         for result in decision.results
         if result.evaluator == _BOUNDARY
         for place in result.inputs.get("findings", ())

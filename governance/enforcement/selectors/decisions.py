@@ -53,7 +53,7 @@ HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class IntakeHours:
     """`hours` are (beginning, {verdict: decisions}), oldest first; `capped` when the newest were too many to count."""
 
     hours: list[tuple[datetime, dict[str, int]]]
@@ -64,7 +64,7 @@ class Intake:
         return {verdict: sum(counts[verdict] for _, counts in self.hours) for verdict in VERDICTS}
 
 
-def intake_by_verdict(*, at: datetime, hours: int = HOURS) -> Intake:
+def intake_by_verdict(*, at: datetime, hours: int = HOURS) -> IntakeHours:
     """Counted minutes by the hour, and what came after the last of them straight from the decisions."""
     this_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     first = this_hour - timedelta(hours=hours - 1)
@@ -78,7 +78,7 @@ def intake_by_verdict(*, at: datetime, hours: int = HOURS) -> Intake:
     tail = list(rows.values_list("id", "verdict")[:COUNT_LIMIT])
     found.update((id_moment(id_).replace(minute=0, second=0, microsecond=0), verdict) for id_, verdict in tail)
     shown = [first + timedelta(hours=number) for number in range(hours)]
-    return Intake(
+    return IntakeHours(
         [(hour, {verdict: found[hour, verdict] for verdict in VERDICTS}) for hour in shown],
         capped=len(tail) == COUNT_LIMIT,
     )

@@ -5,7 +5,16 @@ that a third party runs; bundles are written with it.
 """
 
 from governance.evidence.rules.content import Collected, CollectedEntry, content_files
-from governance.evidence.rules.material import Material, Person, Subject, plain
+from governance.evidence.rules.material import BundleSubject, Material, Person, canonical_plain
 from governance.evidence.rules.recompute import recompute
 
-__all__ = ["Collected", "CollectedEntry", "Material", "Person", "Subject", "content_files", "plain", "recompute"]
+__all__ = [
+    "BundleSubject",
+    "Collected",
+    "CollectedEntry",
+    "Material",
+    "Person",
+    "canonical_plain",
+    "content_files",
+    "recompute",
+]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from governance.evidence.rules.material import Material, Person, Row, plain
-from governance.evidence.rules.report import Told, report_html
+from governance.evidence.rules.material import Material, Person, Row, canonical_plain
+from governance.evidence.rules.report import ReportFacts, report_html
 from governance.ledger.rules.entry import canonical_bytes
 from sdk import holdpoint_verify as verifier
 
@@ -51,8 +51,8 @@ def content_files(collected: Collected) -> dict[str, bytes]:
         "transitions": material.transitions,
         "votes": material.votes,
     }
-    files = {f"{name}.json": canonical_bytes(plain(list(found))) for name, found in rows.items()}
-    told = Told(
+    files = {f"{name}.json": canonical_bytes(canonical_plain(list(found))) for name, found in rows.items()}
+    told = ReportFacts(
         material=material,
         organization=collected.organization,
         decisions=collected.decisions,

@@ -10,7 +10,7 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class BundleSubject:
     """What the bundle is about: an attempt or a workflow instance."""
 
     kind: str
@@ -41,7 +41,7 @@ class Person:
 class Material:
     """Rows by the file they go into. `record` are the ids whose ledger entries belong to the subject."""
 
-    subject: Subject
+    subject: BundleSubject
     organization_id: UUID
     record: frozenset[UUID]
     decisions: tuple[UUID, ...]
@@ -63,14 +63,14 @@ class Material:
     picture_style: str = ""
 
 
-def plain(value: Any) -> Any:
+def canonical_plain(value: Any) -> Any:
     """As it can stand in canonical JSON: moments in UTC with microseconds, ids and overlong integers as text."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): canonical_plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [canonical_plain(one) for one in value]
     if isinstance(value, bool) or value is None or isinstance(value, float):
         return value
     if isinstance(value, int):

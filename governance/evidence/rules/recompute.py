@@ -11,9 +11,9 @@ COMPARED = ("verdict", "reason_code", "rule_id", "results", "approval")
 
 def recompute(files: Mapping[str, bytes]) -> list[str]:
     """What comes out differently; nothing when the bundle's rules and decisions still agree."""
-    snapshots = {row["sha256"]: row["document"] for row in verifier.read_json(files["snapshots.json"])}
+    snapshots = {row["sha256"]: row["document"] for row in verifier.read_canonical_json(files["snapshots.json"])}
     differing = []
-    for row in verifier.read_json(files["decisions.json"]):
+    for row in verifier.read_canonical_json(files["decisions.json"]):
         if row["request"] is None:  # erased by order
             continue
         facts = row["environment"]

@@ -24,7 +24,7 @@ from governance.evidence.selectors import built_sha256
 from governance.evidence.services.build import alone_with, file_name
 from governance.evidence.services.request import PATIENCE, evidence_record
 from governance.evidence.states import EvidenceState
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.retention.models import ErasureItem
 from reasoncodes.base.actors import SYSTEM, Actor
 from sdk import holdpoint_verify as verifier
@@ -109,7 +109,7 @@ def evidence_erase(item: ErasureItem, actor: Actor, at: datetime) -> None:
         bundle.erased_at, bundle.resume_at = at, at + PATIENCE
         bundle.save(update_fields=["state", "progress", "draft", "erased_at", "resume_at"])
         evidence_record(bundle, "evidence.erased", actor=actor, at=at)
-        ring(REMOVE_TASK, bundle.id)
+        wake_up(REMOVE_TASK, bundle.id)
 
 
 def evidence_remove(*, bundle_id: UUID, storage: Storage, at: datetime) -> bool:

@@ -10,7 +10,7 @@ from governance.evidence.models import EvidenceBundle
 from governance.evidence.selectors import bundle_newest, entries_about
 from governance.evidence.states import EvidenceKind, EvidenceState
 from governance.ledger.services import actor_reference, ledger_append
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound
 
@@ -42,7 +42,7 @@ def evidence_request(
         )
         bundle.save(force_insert=True)
         evidence_record(bundle, "evidence.requested", actor=actor, at=at)
-        ring(BUILD_TASK, bundle.id)
+        wake_up(BUILD_TASK, bundle.id)
     return bundle, True
 
 

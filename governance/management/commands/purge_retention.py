@@ -12,7 +12,7 @@ from governance.people.rules.roles import OPERATE
 from governance.people.selectors import organization_by_slug, organizations_where, user_by_name
 from governance.retention.models import ErasureOrder
 from governance.retention.selectors.retention import erasure_progress
-from governance.retention.services.erasure import Preview, erasure_work, purge_order, purge_preview
+from governance.retention.services.erasure import PurgePreview, erasure_work, purge_order, purge_preview
 from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
@@ -70,7 +70,7 @@ class Command(BaseCommand):
             raise CommandError("There is no such active person.")
         return Actor(ActorKind.PERSON, user.id, organizations_where(user=user, permission=OPERATE))
 
-    def _say(self, preview: Preview) -> None:
+    def _say(self, preview: PurgePreview) -> None:
         over = ", ".join(f"{count} {kind}s" for kind, count in sorted(preview.over.items())) or "nothing"
         self.stdout.write(f"{preview.organization.slug} ({preview.regions}): {over} over and free.")
         for code, count in preview.blocked.items():
@@ -80,13 +80,13 @@ class Command(BaseCommand):
         if preview.more:
             self.stdout.write("  and more: order again when this one is done")
 
-    def _say_regions(self, previews: list[Preview]) -> None:
+    def _say_regions(self, previews: list[PurgePreview]) -> None:
         for regions in sorted({preview.regions for preview in previews}):
             found = [preview for preview in previews if preview.regions == regions]
             over, blocked = sum(one.total for one in found), sum(sum(one.blocked.values()) for one in found)
             self.stdout.write(f"Region {regions}: {over} over and free, {blocked} blocked.")
 
-    def _order(self, actor: Actor, preview: Preview, options: dict[str, Any]) -> None:
+    def _order(self, actor: Actor, preview: PurgePreview, options: dict[str, Any]) -> None:
         try:
             order = purge_order(
                 actor=actor,

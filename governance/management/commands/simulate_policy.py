@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.progress import Progress
 
 from governance.policies.selectors import policy_get
-from governance.policies.services import Change, Tally, policy_simulate
+from governance.policies.services import DecisionChange, DecisionTally, policy_simulate
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
 
@@ -24,12 +24,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object per change, the tally last")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tally = Tally()
+        tally = DecisionTally()
         with every_tenant(), Progress(disable=not self.stderr.isatty()) as progress:
             task = progress.add_task("Re-deciding", total=options["last"])
             try:
                 for item in policy_simulate(policy=policy_get(policy_id=options["policy"]), limit=options["last"]):
-                    if isinstance(item, Tally):
+                    if isinstance(item, DecisionTally):
                         tally = item
                         progress.update(task, completed=item.decided)
                     else:
@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 raise CommandError("\n".join(lines)) from refusal
         self.stdout.write(json.dumps(tally.as_json(), indent=None if options["json"] else 2))
 
-    def _show(self, change: Change, *, as_json: bool) -> None:
+    def _show(self, change: DecisionChange, *, as_json: bool) -> None:
         if as_json:
             self.stdout.write(json.dumps({key: str(value) for key, value in asdict(change).items()}))
         else:

@@ -71,14 +71,14 @@ class RoleForm(forms.Form):
         choose_role(self.fields["role"])
 
 
-def give(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def role_give_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     row: RoleGroup = data["role"]
     actor = model_admin.require_operator(request, row.organization_id)
     person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
     return f"Given: {row.role} in {row.organization.slug}."
 
 
-def take(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def role_take_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     row: RoleGroup = data["role"]
     actor = model_admin.require_operator(request, row.organization_id)
     person_role_take(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
@@ -92,13 +92,15 @@ class PersonReasonForm(ReasonForm):
         super().__init__(*args, **kwargs | {"obj": None})
 
 
-def deactivate(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
+def person_deactivate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse:
     person_deactivate(actor=console_actor(request), at=timezone.now(), user_id=obj.id, **data)
     messages.success(request, "Access ended. They are signed out, and actions that they approved are not sent.")
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def reset_sign_in(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
     return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
 
@@ -111,14 +113,14 @@ class UserAdmin(ConsoleAdmin):
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
     acts = [
-        Act("give-role", "Give a role", "Takes effect with their next request.", give, RoleForm),
-        Act("take-role", "Take a role", "Takes effect with their next request.", take, RoleForm, danger=True),
+        Act("give-role", "Give a role", "Takes effect with their next request.", role_give_act, RoleForm),
+        Act("take-role", "Take a role", "Takes effect with their next request.", role_take_act, RoleForm, danger=True),
         Act(
             "deactivate",
             "End access",
             "Use this when a person leaves. They are signed out and lose every role. Actions that they approved are "
             "no longer sent.",
-            deactivate,
+            person_deactivate_act,
             PersonReasonForm,
             available=lambda obj: obj.is_active,
             danger=True,
@@ -129,7 +131,7 @@ class UserAdmin(ConsoleAdmin):
             "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
             "passkeys, and unlocks the account. The password stays. First make sure that the request really comes "
             "from this person.",
-            reset_sign_in,
+            sign_in_reset_act,
             PersonReasonForm,
             danger=True,
         ),

@@ -49,7 +49,7 @@ class IssueForm(forms.Form):
     )
 
 
-class RotateForm(forms.Form):
+class KeyRotateForm(forms.Form):
     hours = forms.IntegerField(
         label="Old key stays valid for hours",
         initial=24,
@@ -59,7 +59,7 @@ class RotateForm(forms.Form):
     )
 
 
-class ReasonForm(forms.Form):
+class ServiceAccountReasonForm(forms.Form):
     reason_code = forms.CharField(
         widget=UnfoldAdminTextInputWidget,
         help_text="A reason code of scope intervention, such as incident_response.",
@@ -67,7 +67,7 @@ class ReasonForm(forms.Form):
     note = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
 
 
-def show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
+def key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
     response = render(
         request,
         "admin/holdpoint/key_once.html",
@@ -83,7 +83,9 @@ def show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey
     return response
 
 
-def issue(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> HttpResponse:
+def key_issue_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> HttpResponse:
     now = timezone.now()
     issued = api_key_issue(
         actor=console_actor(request),
@@ -92,10 +94,12 @@ def issue(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, 
         scopes=data["scopes"],
         expires_at=now + timedelta(days=data["days"]) if data["days"] else None,
     )
-    return show_once(model_admin, request, issued)
+    return key_show_once(model_admin, request, issued)
 
 
-def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
+def service_account_suspend_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> str:
     code = reason_code_require(
         organization_id=obj.organization_id,
         scope=Scope.INTERVENTION,
@@ -108,7 +112,9 @@ def suspend(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount
     return "Suspended. Its keys are refused from the next request on."
 
 
-def reinstate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
+def service_account_reinstate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> str:
     service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
     return "Reinstated. Its live keys work again."
 
@@ -127,15 +133,15 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "issue-key",
             "Issue a key",
             "Creates a key for this account. The next page shows it once.",
-            issue,
+            key_issue_act,
             IssueForm,
         ),
         Act(
             "suspend",
             "Suspend",
             "All keys of this account are refused from the next request on.",
-            suspend,
-            ReasonForm,
+            service_account_suspend_act,
+            ServiceAccountReasonForm,
             available=lambda obj: obj.status == "active",
             danger=True,
         ),
@@ -143,7 +149,7 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "reinstate",
             "Reinstate",
             "The account's live keys work again.",
-            reinstate,
+            service_account_reinstate_act,
             available=lambda obj: obj.status == "suspended",
         ),
     ]
@@ -166,14 +172,14 @@ class ServiceAccountAdmin(ConsoleAdmin):
         adopt(obj, made)
 
 
-def rotate(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
+def key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
     issued = api_key_rotate(
         actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
     )
-    return show_once(model_admin, request, issued)
+    return key_show_once(model_admin, request, issued)
 
 
-def revoke(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> str:
+def key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> str:
     api_key_revoke(actor=console_actor(request), at=timezone.now(), key_id=obj.id)
     return "Revoked. The key is refused from the next request on."
 
@@ -191,15 +197,15 @@ class ApiKeyAdmin(ConsoleAdmin):
             "Rotate",
             "Creates a new key with the same scopes and shows it once. The old key stays valid during the overlap "
             "and then ends.",
-            rotate,
-            RotateForm,
+            key_rotate_act,
+            KeyRotateForm,
             available=lambda obj: obj.revoked_at is None,
         ),
         Act(
             "revoke",
             "Revoke",
             "The key is refused from the next request on. This cannot be undone.",
-            revoke,
+            key_revoke_act,
             available=lambda obj: obj.revoked_at is None,
             danger=True,
         ),

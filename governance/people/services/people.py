@@ -17,7 +17,7 @@ from governance.people.models import User
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from governance.people.selectors import session_of, sessions_of
 from governance.retention.selectors.subjects import person_organizations
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, NotFound, ScopeMissing, WrongState
@@ -63,11 +63,11 @@ def person_create(
 
 
 def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code: str, note: str = "") -> User:
-    """Their sessions and keys to the console end with the commit; roles go. Behind the gate and under their row's lock:
+    """Their sessions and keys to the console end with the commit; roles go. Under the send lock and their row's lock:
     what they released is not sent afterwards, and no vote of theirs commits later."""
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
-        gate_shut()
+        send_lock_exclude()
         user = User.objects.select_for_update().filter(id=user_id).first()
         places = person_organizations(user=user) if user else set()
         if user is None or not places or not all(actor.may_act_in(place) for place in places):
@@ -132,10 +132,10 @@ def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Or
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
-    """Behind the gate: what this person released is not sent once the role is gone."""
+    """Under the send lock: what this person released is not sent once the role is gone."""
     _require_standing(actor, organization)
     with transaction.atomic():
-        gate_shut()
+        send_lock_exclude()
         group = role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return

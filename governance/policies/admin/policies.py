@@ -16,7 +16,14 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
-from governance.console.admin.forms import ConsoleForm, Difference, JsonTextError, JsonTextField, differences, parse
+from governance.console.admin.forms import (
+    ConsoleForm,
+    Difference,
+    JsonTextError,
+    JsonTextField,
+    document_differences,
+    json_parse,
+)
 from governance.console.selectors.pages import organization_choices
 from governance.policies.admin.simulation import SimulationPages
 from governance.policies.models import Policy
@@ -45,7 +52,7 @@ def rules_diff(before: Sequence[Any], after: Sequence[Any]) -> list[RuleChange]:
         if rule_id not in old:
             found.append(RuleChange("added", rule_id, rule))
         elif rule != old[rule_id]:
-            found.append(RuleChange("changed", rule_id, rule, tuple(differences(old[rule_id], rule))))
+            found.append(RuleChange("changed", rule_id, rule, tuple(document_differences(old[rule_id], rule))))
         elif stay_before.index(rule_id) != stay_after.index(rule_id):
             found.append(RuleChange("moved", rule_id, rule))
     return found
@@ -72,7 +79,7 @@ STARTER = [
 ]
 
 
-def as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def rules_as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The database does not keep the order of names; people read the id first and the condition before the verdict."""
     return [
         {name: rule[name] for name in (*READING_ORDER, *sorted(set(rule) - set(READING_ORDER))) if name in rule}
@@ -121,28 +128,30 @@ class NewPolicyForm(PolicyForm):
         organization.queryset = organization_choices(ids=ids)
 
 
-def create(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def policy_create_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     actor = model_admin.require_operator(request, data["organization"].id)
     policy = policy_create(actor=actor, at=timezone.now(), **data)
     return model_admin.done(request, policy, "Draft created. It decides nothing until you publish it.")
 
 
-def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def policy_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_change(actor=console_actor(request), at=timezone.now(), policy_id=obj.id, changes=data)
     return "Saved."
 
 
-def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def policy_publish_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_publish(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
     return "Published. It decides from the next request on."
 
 
-def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def policy_archive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_archive(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
     return "Archived."
 
 
-def new_version(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> HttpResponse:
+def policy_new_version_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]
+) -> HttpResponse:
     made = policy_create(
         actor=console_actor(request),
         at=timezone.now(),
@@ -158,7 +167,7 @@ def problems_of(policy: Policy) -> tuple[PolicyProblem, ...]:
     return policy_problems(organization_id=policy.organization_id, rules=policy.rules)
 
 
-def publish_context(request: HttpRequest, obj: Policy) -> dict[str, Any]:
+def policy_publish_context(request: HttpRequest, obj: Policy) -> dict[str, Any]:
     active = policy_list(slug=obj.slug, state="active").filter(organization_id=obj.organization_id).first()
     problems = problems_of(obj)
     return {
@@ -174,35 +183,35 @@ ACTS = [
         "edit",
         "Edit rules",
         "You can save a draft with errors, but you cannot publish it.",
-        edit,
+        policy_edit_act,
         PolicyForm,
         button="Save",
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/editor.html",
-        initial=lambda obj: {"title": obj.title, "rules": as_written(obj.rules)},
+        initial=lambda obj: {"title": obj.title, "rules": rules_as_written(obj.rules)},
     ),
     Act(
         "publish",
         "Publish",
         "This version decides from the next request on. The version that is active now is archived. A published "
         "version never changes.",
-        publish,
+        policy_publish_act,
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/policy_publish.html",
-        context=publish_context,
+        context=policy_publish_context,
     ),
     Act(
         "new-version",
         "New version",
         "Creates a draft with the same rules. This version does not change.",
-        new_version,
+        policy_new_version_act,
         available=lambda obj: obj.state != "draft",
     ),
     Act(
         "archive",
         "Archive",
         "This version no longer decides. If no version is active, every attempt under this policy is denied.",
-        archive,
+        policy_archive_act,
         available=lambda obj: obj.state != "archived",
         danger=True,
     ),
@@ -223,7 +232,7 @@ class PolicyAdmin(SimulationPages):
         "Draft a policy",
         "A policy is a list of rules. The first rule that matches decides. The draft decides nothing until you "
         "publish it.",
-        create,
+        policy_create_act,
         NewPolicyForm,
         template="admin/holdpoint/editor.html",
         initial=lambda _: {"rules": STARTER},
@@ -258,7 +267,7 @@ class PolicyAdmin(SimulationPages):
             raise PermissionDenied from None
         self.require_operator(request, organization_id)
         try:
-            rules = parse(request.POST.get("rules", ""))
+            rules = json_parse(request.POST.get("rules", ""))
         except JsonTextError as error:
             return JsonResponse({"problems": [{"pointer": "", "rule": "json", "message": str(error)}]})
         found = policy_problems(organization_id=organization_id, rules=rules)

@@ -22,7 +22,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from governance.console.admin.base import ConsoleAdmin
 from governance.policies.models import Policy
-from governance.policies.services import Change, Tally, policy_simulate
+from governance.policies.services import DecisionChange, DecisionTally, policy_simulate
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import tenant_scope
 
@@ -66,7 +66,7 @@ class SimulationPages(ConsoleAdmin):
                 form.add_error("last", f"Without JavaScript, choose at most {AT_ONCE:,}.")
             else:
                 try:
-                    result = collect(policy, form.cleaned_data["last"])
+                    result = simulation_collect(policy, form.cleaned_data["last"])
                 except DomainError as error:
                     refusal = error
         context = {
@@ -96,7 +96,7 @@ class SimulationPages(ConsoleAdmin):
         except DomainError as error:
             problems = [problem.as_json() for problem in error.errors]
             return JsonResponse({"detail": error.detail, "problems": problems}, status=error.status)
-        response = StreamingHttpResponse(lines(policy, items), content_type="application/x-ndjson")
+        response = StreamingHttpResponse(simulation_rows(policy, items), content_type="application/x-ndjson")
         response["X-Accel-Buffering"] = "no"
         response["Cache-Control"] = "no-store"
         return response
@@ -108,27 +108,27 @@ class SimulationPages(ConsoleAdmin):
         return policy
 
 
-def collect(policy: Policy, limit: int) -> dict[str, Any]:
+def simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
     """The whole answer at once. In the policy's own organization: another one may have a policy of the same name."""
-    changes: list[Change] = []
-    tally = Tally()
+    changes: list[DecisionChange] = []
+    tally = DecisionTally()
     with tenant_scope([policy.organization_id]):
         for item in policy_simulate(policy=policy, limit=limit):
-            if isinstance(item, Tally):
+            if isinstance(item, DecisionTally):
                 tally = item
             elif len(changes) < LISTED:
                 changes.append(item)
     return {"tally": tally.as_json(), "changes": changes}
 
 
-def lines(policy: Policy, items: Iterator[Change | Tally]) -> Iterator[bytes]:
+def simulation_rows(policy: Policy, items: Iterator[DecisionChange | DecisionTally]) -> Iterator[bytes]:
     """Sent after the view has returned, so the tenant scope is entered again. Only the first changes are listed: the
     page could not show more, and the counts have all of them."""
     listed = 0
-    tally = Tally()
+    tally = DecisionTally()
     with tenant_scope([policy.organization_id]):
         for item in items:
-            if isinstance(item, Tally):
+            if isinstance(item, DecisionTally):
                 tally = item
                 yield _line({"type": "progress"} | item.as_json())
             elif listed < LISTED:

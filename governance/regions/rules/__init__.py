@@ -7,7 +7,7 @@ from governance.regions.rules.merge import EffectiveProfile, merge, tighten
 from governance.regions.rules.placement import residency_allows
 from governance.regions.rules.profile import Profile, ProfileSet
 from governance.regions.rules.retention import retention_until, years_later
-from governance.regions.rules.terms import Terms
+from governance.regions.rules.terms import RegionRequirements
 
 __all__ = [
     "EffectiveProfile",
@@ -15,8 +15,8 @@ __all__ = [
     "ProfileSet",
     "ProfilesInvalidError",
     "RegionError",
+    "RegionRequirements",
     "RegionUnsetError",
-    "Terms",
     "UnknownRegionError",
     "load_profiles",
     "merge",

@@ -12,7 +12,7 @@ import rfc8785
 
 from governance.regions.rules.errors import RegionUnsetError
 from governance.regions.rules.profile import Profile
-from governance.regions.rules.terms import RESIDENCY_LEVELS, Terms, combine, terms_document
+from governance.regions.rules.terms import RESIDENCY_LEVELS, RegionRequirements, combine, terms_document
 
 _SOONER_DAYS = 7
 
@@ -22,7 +22,7 @@ class EffectiveProfile:
     """The profiles in force together and the terms that result. `members` is sorted and without repeats."""
 
     members: tuple[Profile, ...]
-    terms: Terms
+    terms: RegionRequirements
     hold_release_needs_compliance: bool = False
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import rfc8785
 
 from governance.regions.rules.errors import RegionUnsetError, UnknownRegionError
-from governance.regions.rules.terms import Terms, terms_of
+from governance.regions.rules.terms import RegionRequirements, region_requirements_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Profile:
     seed_region: bool = field(compare=False)
     version: str
     sha256: str
-    terms: Terms = field(compare=False, repr=False)
+    terms: RegionRequirements = field(compare=False, repr=False)
     canonical: bytes = field(compare=False, repr=False)
 
     @property
@@ -42,7 +42,7 @@ def profile_from(region: dict[str, Any], *, schema_version: str) -> Profile:
         seed_region=region["seed_region"],
         version=f"{schema_version}+{region['last_reviewed']}",
         sha256=hashlib.sha256(canonical).hexdigest(),
-        terms=terms_of(region),
+        terms=region_requirements_of(region),
         canonical=canonical,
     )
 

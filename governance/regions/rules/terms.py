@@ -12,7 +12,7 @@ DURING_RETENTION = ("restrict", "refuse_with_reason")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RegionRequirements:
     """What one region, or several together, ask for. Whole numbers, names and sets of names only."""
 
     retention_years: int
@@ -29,10 +29,10 @@ class Terms:
     hold_release_needs_two_people: bool
 
 
-def terms_of(region: dict[str, Any]) -> Terms:
+def region_requirements_of(region: dict[str, Any]) -> RegionRequirements:
     """The terms in one checked region entry of the profile file."""
     hold = region["legal_hold"]
-    return Terms(
+    return RegionRequirements(
         retention_years=region["retention"]["default_years"],
         auto_purge=region["retention"]["auto_purge"],
         residency=region["residency"]["default"],
@@ -48,10 +48,10 @@ def terms_of(region: dict[str, Any]) -> Terms:
     )
 
 
-def combine(left: Terms, right: Terms) -> Terms:
+def combine(left: RegionRequirements, right: RegionRequirements) -> RegionRequirements:
     """The merge rule of the profile file, value by value: whichever keeps more, moves less and answers
     sooner."""
-    return Terms(
+    return RegionRequirements(
         retention_years=max(left.retention_years, right.retention_years),
         auto_purge=left.auto_purge and right.auto_purge,
         residency=min(left.residency, right.residency, key=RESIDENCY_LEVELS.index),
@@ -67,7 +67,7 @@ def combine(left: Terms, right: Terms) -> Terms:
     )
 
 
-def terms_document(terms: Terms) -> dict[str, Any]:
+def terms_document(terms: RegionRequirements) -> dict[str, Any]:
     """The terms as plain JSON with sorted lists, for decisions and evidence bundles."""
-    plain = {name: getattr(terms, name) for name in Terms.__slots__}
+    plain = {name: getattr(terms, name) for name in RegionRequirements.__slots__}
     return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in plain.items()}

@@ -133,7 +133,9 @@ class ErasureOrderAdmin(ConsoleAdmin):
         return render(request, "admin/holdpoint/purge.html", context, status=refusal.status if refusal else 200)
 
 
-def place(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def legal_hold_place_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     organization = data.pop("organization")
     hold = legal_hold_place(
         actor=model_admin.require_operator(request, organization.id),
@@ -146,7 +148,9 @@ def place(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict
     )
 
 
-def release(model_admin: ConsoleAdmin, request: HttpRequest, obj: LegalHold, data: dict[str, Any]) -> str:
+def legal_hold_release_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: LegalHold, data: dict[str, Any]
+) -> str:
     legal_hold_release(actor=console_actor(request), at=timezone.now(), hold_id=obj.id, **data)
     return "Released. What it covered can be erased again, by order."
 
@@ -181,7 +185,7 @@ class LegalHoldAdmin(ConsoleAdmin):
         "Place a legal hold",
         "From now on, nothing that the legal hold covers is purged or deleted. The hold does not expire: a second "
         "person has to release it.",
-        place,
+        legal_hold_place_act,
         HoldForm,
     )
     acts = [
@@ -189,7 +193,7 @@ class LegalHoldAdmin(ConsoleAdmin):
             "release",
             "Release",
             "Ends the legal hold. The person who placed it cannot release it.",
-            release,
+            legal_hold_release_act,
             ReasonForm,
             available=lambda obj: obj.state == "active",
             danger=True,

@@ -26,7 +26,7 @@ from governance.tenancy.selectors import tenant_get
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ErasureProgress:
     total: int
     done: int
     refused: int
@@ -93,14 +93,14 @@ def erasure_items(*, order_id: UUID, state: str | None = None) -> QuerySet[Erasu
     return rows if state is None else rows.filter(state=state)
 
 
-def erasure_progress(*, order_id: UUID) -> Progress:
+def erasure_progress(*, order_id: UUID) -> ErasureProgress:
     counted = ErasureItem.objects.filter(order_id=order_id).aggregate(
         total=Count("id"),
         done=Count("id", filter=Q(state="done")),
         refused=Count("id", filter=Q(state="refused")),
         waiting=Count("id", filter=Q(state="waiting")),
     )
-    return Progress(**counted)
+    return ErasureProgress(**counted)
 
 
 def erased_by(*, subject_id: UUID) -> UUID | None:

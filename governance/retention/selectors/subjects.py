@@ -22,7 +22,7 @@ from governance.retention.models import (
     ExportRequest,
     LegalHold,
 )
-from governance.retention.rules import Subject
+from governance.retention.rules import RetentionSubject
 from governance.retention.selectors.retention import terms_for
 from governance.sealing.models import ReadAccess
 from governance.shutdown.models import Shutdown
@@ -43,7 +43,7 @@ def person_organizations(*, user: User) -> set[UUID]:
         return {one for one in {*roles, *places.distinct()} if one is not None}
 
 
-def person_subject(*, user: User) -> Subject | None:
+def person_subject(*, user: User) -> RetentionSubject | None:
     """None without a reference: there is nothing left to erase. What a person did is kept as long as anything is in
     the organizations where they did it, counted from their last act."""
     with every_tenant():
@@ -54,7 +54,7 @@ def person_subject(*, user: User) -> Subject | None:
         years = max((terms_for(organization=one).terms.retention_years for one in places), default=0)
         acted = LedgerEntry.objects.filter(actor_ref=known.commitment).aggregate(last=Max("at"))["last"]
     last = acted or user.date_joined
-    return Subject(
+    return RetentionSubject(
         kind="person",
         id=user.id,
         created_at=last,
@@ -66,15 +66,15 @@ def person_subject(*, user: User) -> Subject | None:
     )
 
 
-def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     return []  # people are erased when somebody asks for it, never because time has passed
 
 
-def _about(organization_id: UUID, reference: str) -> list[Subject]:
+def _about(organization_id: UUID, reference: str) -> list[RetentionSubject]:
     return []
 
 
-def _get(organization_id: UUID, row_id: UUID) -> Subject | None:
+def _get(organization_id: UUID, row_id: UUID) -> RetentionSubject | None:
     user = User.objects.filter(id=row_id).first()
     return person_subject(user=user) if user else None
 
@@ -101,7 +101,7 @@ class Committed:
         return Q(**{f"{self.field}__in": known.values("commitment")})
 
 
-def export_tables() -> Iterable[ExportTable]:
+def governance_export_tables() -> Iterable[ExportTable]:
     through = "contract__organization_id"
     return [
         ExportTable(Organization, "id"),

@@ -12,7 +12,7 @@ from governance.people.models import User
 from governance.retention.errors import ErasureBlocked
 from governance.retention.hooks import subject_kinds
 from governance.retention.models import ContextReference, DeletionRequest, ErasureItem, ErasureOrder, ExportRequest
-from governance.retention.rules import BLOCKERS, LAWFUL_REFUSALS, NOTHING_TO_ERASE, Subject, blockers_counted
+from governance.retention.rules import BLOCKERS, LAWFUL_REFUSALS, NOTHING_TO_ERASE, RetentionSubject, blockers_counted
 from governance.retention.selectors.retention import holds_active, terms_for
 from governance.retention.selectors.subjects import person_organizations, person_subject
 from governance.retention.services.erasure import erasure_order, orderer
@@ -67,7 +67,7 @@ def _commitment(actor: Actor, organization: Organization, context_ref: str, pers
     return person_commitment(user_id=user.id)
 
 
-def deletion_subjects(*, request: DeletionRequest) -> list[Subject]:
+def deletion_subjects(*, request: DeletionRequest) -> list[RetentionSubject]:
     """What would be erased, newest runs first."""
     if request.about == "person":
         user = User.objects.filter(reference__commitment=request.commitment).first()
@@ -80,7 +80,7 @@ def deletion_subjects(*, request: DeletionRequest) -> list[Subject]:
     return [one for kind in subject_kinds() for one in kind.about(request.organization_id, reference)]
 
 
-def deletion_blockers(*, request: DeletionRequest, at: datetime) -> tuple[list[Subject], dict[str, int]]:
+def deletion_blockers(*, request: DeletionRequest, at: datetime) -> tuple[list[RetentionSubject], dict[str, int]]:
     """What may be erased, and how much may not, by reason."""
     places = {request.organization_id}
     if request.about == "person" and (user := User.objects.filter(reference__commitment=request.commitment).first()):

@@ -16,12 +16,12 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from governance.boundary.models import Note
 from governance.boundary.services import note_create
 from governance.ledger.services import actor_reference, ledger_append
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors import person_may
 from governance.retention.hooks import subject_kind, subject_kinds
 from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
-from governance.retention.rules import Subject, blockers_counted
+from governance.retention.rules import RetentionSubject, blockers_counted
 from governance.retention.selectors.retention import holds_active, organizations_of
 from governance.retention.states import ErasureKind, ItemState
 from governance.tenancy.models import Organization
@@ -69,7 +69,7 @@ def erasure_order(
     at: datetime,
     organization_id: UUID,
     kind: ErasureKind,
-    subjects: Sequence[Subject],
+    subjects: Sequence[RetentionSubject],
     reason_code: str,
     note: Note | None,
 ) -> ErasureOrder:
@@ -98,11 +98,11 @@ def erasure_order(
         payload={"kind": kind.value, "count": len(subjects), "note_sha256": note.sha256 if note else None},
         reason_code=reason_code,
     )
-    ring(TASK, order.id)
+    wake_up(TASK, order.id)
     return order
 
 
-def _item(order: ErasureOrder, subject: Subject) -> ErasureItem:
+def _item(order: ErasureOrder, subject: RetentionSubject) -> ErasureItem:
     return ErasureItem(
         id=uuid7(),
         order=order,
@@ -123,7 +123,7 @@ def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
     worked = sum(erase_one(order, item_id, now()) for item_id in list(items[:BATCH]))
     if items.exists():
         if worked:  # otherwise somebody else is at it, or the tick will be
-            ring(TASK, order.id)
+            wake_up(TASK, order.id)
     else:
         _finish(order, now())
     return worked
@@ -232,7 +232,7 @@ FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class PurgePreview:
     """What is over in one organization, by kind; `blocked` by reason. `more`: not everything was looked at, because
     an order has at most MOST items and a preview its end."""
 
@@ -241,7 +241,7 @@ class Preview:
     blocked: dict[str, int] = field(default_factory=dict)
     unstamped: int = 0
     more: bool = False
-    subjects: list[Subject] = field(default_factory=list, repr=False)
+    subjects: list[RetentionSubject] = field(default_factory=list, repr=False)
 
     @property
     def regions(self) -> str:
@@ -252,7 +252,7 @@ class Preview:
         return sum(self.over.values())
 
 
-def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | None = None) -> list[Preview]:
+def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | None = None) -> list[PurgePreview]:
     """Per organization that the actor acts in. Writes nothing."""
     ids = list(actor.organization_ids) if organization_ids is None else organization_ids
     if any(not actor.may_act_in(one) for one in ids):
@@ -260,8 +260,8 @@ def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | 
     return [_preview(organization, at) for organization in organizations_of(ids=ids)]
 
 
-def _preview(organization: Organization, at: datetime) -> Preview:
-    preview = Preview(organization)
+def _preview(organization: Organization, at: datetime) -> PurgePreview:
+    preview = PurgePreview(organization)
     holds = holds_active(organization_id=organization.id)
     looked_at = 0
     for kind, page in _due(organization, at):
@@ -278,7 +278,7 @@ def _preview(organization: Organization, at: datetime) -> Preview:
     return replace(preview, unstamped=unstamped, over=over)
 
 
-def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[Subject]]]:
+def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[RetentionSubject]]]:
     for kind in subject_kinds():
         after = FIRST
         while page := kind.due(organization.id, at, after, PAGE):

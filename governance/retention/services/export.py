@@ -20,7 +20,7 @@ from django.db.models import F, Model, QuerySet
 from governance.boundary.services import note_create
 from governance.enforcement.models import SnapshotBroken
 from governance.ledger.services import actor_reference, ledger_append
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.retention.errors import ExportGone, ExportNotReady
 from governance.retention.hooks import ExportTable, export_left_out, export_tables
 from governance.retention.models import ContextReference, ExportRequest
@@ -177,7 +177,7 @@ def export_request(
         row.save(force_insert=True)
         said = {"note_sha256": row.note.sha256 if row.note else None}
         _record(row, "export.requested", actor=actor, at=at, due_at=row.due_at.isoformat(), **said)
-        ring(TASK, row.id)
+        wake_up(TASK, row.id)
     return row
 
 

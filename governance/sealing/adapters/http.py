@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from governance.outside.http import AddressRefused, Wire, guarded_client, url_check
+from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 from governance.sealing.adapters.base import WitnessFailed
 
 SECONDS = 5.0
@@ -53,14 +53,14 @@ class HttpWitness:
             after = largest
 
     def _ask(self, method: str, body: bytes, query: dict[str, str]) -> tuple[int, bytes]:
-        wire = Wire(private_hosts=_named(self.url), seconds=SECONDS)
+        backend = GuardedBackend(private_hosts=_named(self.url), seconds=SECONDS)
         headers = {"User-Agent": "holdpoint", "Content-Type": TEXT, "Accept": "application/jsonl, text/plain"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
-            url_check(self.url, private_hosts=wire.private_hosts)
+            url_check(self.url, private_hosts=backend.private_hosts)
             with (
-                guarded_client(wire) as client,
+                guarded_client(backend) as client,
                 client.stream(
                     method, self.url, content=body or None, params=query or None, headers=headers
                 ) as response,

@@ -33,7 +33,7 @@ class SealingKey:
         return verifier_key(self.name, self.private.public_key())
 
 
-def key_read(*, name: str, text: str = "", file: str = "", create: bool = False) -> SealingKey:
+def sealing_key_read(*, name: str, text: str = "", file: str = "", create: bool = False) -> SealingKey:
     """`create`: a missing file is made, readable by this account only; not for production."""
     if not text and file and create and not Path(file).exists():
         _make(Path(file))

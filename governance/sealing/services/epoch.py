@@ -20,7 +20,7 @@ from governance.sealing.services.seal import LOCK as SEALER
 from governance.sealing.services.witnesses import PublicKeys, head_judge
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.models import Shutdown
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import ScopeMissing
 from reasoncodes.base.ids import uuid7
@@ -58,7 +58,7 @@ def epoch_begin(
     with transaction.atomic():
         with connection.cursor() as cursor:  # no head of the old epoch may be signed from here on
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SEALER])
-        gate_shut()
+        send_lock_exclude()
         denial = ledger_denial()
         reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
         epoch = _epoch(loss, denial, actor, reason_code, at)

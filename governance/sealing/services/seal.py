@@ -46,7 +46,7 @@ SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class TreeHead:
     """Where the tree stands."""
 
     size: int = 0
@@ -77,7 +77,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
     with transaction.atomic():
         if not _alone():
             return None
-        head, moment = head_read(), _moment()
+        head, moment = tree_head_read(), _moment()
         entries = _entries(head, moment)
         if not entries:
             return None
@@ -89,7 +89,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
 def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
     """Batch after batch while they are full; how many entries were sealed. What came in meanwhile waits for the next
     tick: otherwise a busy record would get a signed head for every handful of entries."""
-    first = last = head_read().size
+    first = last = tree_head_read().size
     for _ in range(most):
         sealed = ledger_seal(at=at, key=key)
         if sealed is None:
@@ -100,13 +100,13 @@ def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
     return last - first
 
 
-def head_read() -> Head:
+def tree_head_read() -> TreeHead:
     row = LedgerCheckpoint.objects.order_by("-size").first()
     if row is None:
-        return Head()
+        return TreeHead()
     raw = bytes(row.frontier)
     parts = tuple(raw[start : start + HASH] for start in range(0, len(raw), HASH))
-    return Head(row.size, parts, row.cursor_txid, row.cursor_id, row.cluster, row.key_id)
+    return TreeHead(row.size, parts, row.cursor_txid, row.cursor_id, row.cluster, row.key_id)
 
 
 def _alone() -> bool:
@@ -121,7 +121,7 @@ def _moment() -> Moment:
         return Moment(*cursor.fetchone())
 
 
-def _entries(head: Head, moment: Moment) -> list[Final]:
+def _entries(head: TreeHead, moment: Moment) -> list[Final]:
     with connection.cursor() as cursor:
         if head.size and moment.cluster != head.cluster:
             cursor.execute(WITHOUT_LEAF)
@@ -130,7 +130,7 @@ def _entries(head: Head, moment: Moment) -> list[Final]:
         return [Final(row[0], bytes(row[1]), row[2]) for row in cursor.fetchall()]
 
 
-def _write(head: Head, moment: Moment, entries: Sequence[Final], key: SealingKey, at: datetime) -> LedgerCheckpoint:
+def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: SealingKey, at: datetime) -> LedgerCheckpoint:
     leaves = [leaf_hash(entry.sha256) for entry in entries]
     nodes, frontier = extend(size=head.size, frontier=head.frontier, leaves=leaves)
     inner = [(level, index, digest) for (level, index), digest in nodes if level]

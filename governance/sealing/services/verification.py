@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from governance.ledger.services import actor_reference
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.sealing.adapters.base import Witness
 from governance.sealing.models import LedgerVerification
 from governance.sealing.services.verify import ledger_verify
@@ -26,7 +26,7 @@ def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
         if found is None:
             who = actor_reference(actor)
             found = LedgerVerification.objects.create(asked_by_ref=who, asked_at=at, touched_at=at)
-            ring(TASK, found.id)
+            wake_up(TASK, found.id)
         return found
 
 

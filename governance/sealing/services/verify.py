@@ -91,7 +91,7 @@ def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wit
     """A witness that cannot be read is a fault too: nobody can say that it holds nothing else."""
     checked, tree = WitnessChecked(witness.name), Tree()
     known = [*tree.keys, *keys]
-    held: set[bytes] = set()
+    kept: set[bytes] = set()
     told = WitnessReceipt.objects.filter(witness=witness.name).order_by("-id").first()
     try:
         for text in witness.heads():
@@ -102,13 +102,13 @@ def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wit
                 faults.add(f"witness {witness.name}: it holds a head that does not verify: {error}")
                 continue
             _judge(checked, head, tree, faults)
-            held.add(head.root)
+            kept.add(head.root)
     except WitnessFailed as failure:
         checked.unreadable = failure.code
         faults.add(f"witness {witness.name}: it cannot be read ({failure.code})")
         return checked
     if told is not None:
-        _check_receipts(checked, told, held, faults)
+        _check_receipts(checked, told, kept, faults)
     return checked
 
 
@@ -123,12 +123,12 @@ def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults
     checked.lost += kept is not None and head.size > kept
 
 
-def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, held: set[bytes], faults: Faults) -> None:
+def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, kept: set[bytes], faults: Faults) -> None:
     """What the witness had said it stored (`told` is its last word before it was read), it must still have."""
     rows = WitnessReceipt.objects.filter(witness=checked.name, result=WitnessResult.STORED, id__lte=told.id)
     for size, root in rows.order_by("size").values_list("size", "root").iterator(chunk_size=5000):
         checked.receipts += 1
-        if bytes(root) not in held:
+        if bytes(root) not in kept:
             faults.add(f"witness {checked.name}: the head of {size} entries that it stored is not there any more")
 
 

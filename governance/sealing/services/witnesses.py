@@ -22,7 +22,7 @@ from governance.sealing.states import LEDGER_INCONSISTENT, WitnessResult
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import SYSTEM
 
 LOCK = 0x7769746E  # any constant that nobody else uses
@@ -80,7 +80,7 @@ PublicKeys = Sequence[tuple[str, Ed25519PublicKey]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DivergentHead:
     """A signed head that a witness holds and the record does not continue."""
 
     witness: str
@@ -94,22 +94,22 @@ class Finding:
 
     @property
     def words(self) -> str:
-        held = f"{self.witness} holds a signed head of {self.size} entries (epoch {self.epoch})"
+        kept = f"{self.witness} holds a signed head of {self.size} entries (epoch {self.epoch})"
         match self.kind:
             case "shorter":
-                return f"{held}; the record has {self.our_size}."
+                return f"{kept}; the record has {self.our_size}."
             case "inconsistent":
-                return f"{held} with another root than the record has at that size."
+                return f"{kept} with another root than the record has at that size."
             case "newer_epoch":
-                return f"{held}; the record is in epoch {self.our_epoch}."
+                return f"{kept}; the record is in epoch {self.our_epoch}."
             case _:
-                return f"{held}; a loss of that size was not confirmed."
+                return f"{kept}; a loss of that size was not confirmed."
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"words": self.words}
 
 
-def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
+def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> DivergentHead | None:
     """None when the record continues the head, or when a person has confirmed that it does not. Judged twice: a head
     that another process has just sealed and pushed is longer than what was read before."""
     if _judged(witness, head, tree) is None:
@@ -118,7 +118,7 @@ def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
     return _judged(witness, head, tree)
 
 
-def _judged(witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
+def _judged(witness: str, head: Checkpoint, tree: Tree) -> DivergentHead | None:
     epoch = epoch_of(head)
     kept = kept_of(epoch, tree.begins)
     ours: bytes | None = None
@@ -135,7 +135,7 @@ def _judged(witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
         if ours == head.root:
             return None
         kind = "inconsistent"
-    return Finding(
+    return DivergentHead(
         witness=witness,
         kind=kind,
         epoch=epoch,
@@ -147,11 +147,11 @@ def _judged(witness: str, head: Checkpoint, tree: Tree) -> Finding | None:
     )
 
 
-def divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[Finding]:
+def divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[DivergentHead]:
     """Against the newest head of each witness only. One that is away, or gives what nobody signed, finds nothing."""
     tree = Tree()
     known = [*tree.keys, *keys]
-    found: list[Finding] = []
+    found: list[DivergentHead] = []
     for witness in witnesses:
         head = _newest(witness, known)
         finding = head_judge(witness=witness.name, head=head, tree=tree) if head else None
@@ -190,9 +190,9 @@ def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: Public
     return _deny(findings, at) if findings else None
 
 
-def _deny(findings: Sequence[Finding], at: datetime) -> Shutdown:
+def _deny(findings: Sequence[DivergentHead], at: datetime) -> Shutdown:
     with transaction.atomic():
-        gate_shut()
+        send_lock_exclude()
         standing = ledger_denial()
         if standing is not None:
             return standing

@@ -159,7 +159,7 @@ class AsyncHoldpoint:
         return await self.run(ops.event_send(envelope))
 
     async def read(self, path: str, **params: Any) -> Any:
-        return await self.run(ops.fetch(path, params, read=ops.read_any))
+        return await self.run(ops.read_operation(path, params, read=ops.read_any))
 
     async def act(self, path: str, document: Mapping[str, Any] | None = None) -> Json:
         return await self.run(ops.post(path, document))
@@ -167,7 +167,7 @@ class AsyncHoldpoint:
     async def rows(self, path: str, **params: Any) -> AsyncIterator[Json]:
         page = dict(params)
         while True:
-            found = await self.run(ops.fetch(path, page, read=read_json))
+            found = await self.run(ops.read_operation(path, page, read=read_json))
             for row in found["results"]:
                 yield row
             if not found.get("next"):

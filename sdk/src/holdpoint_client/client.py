@@ -182,7 +182,7 @@ class Holdpoint:
 
     def read(self, path: str, **params: Any) -> Any:
         """GET of any path under /api/v1."""
-        return self.run(ops.fetch(path, params, read=ops.read_any))
+        return self.run(ops.read_operation(path, params, read=ops.read_any))
 
     def act(self, path: str, document: Mapping[str, Any] | None = None) -> Json:
         """POST to any path under /api/v1. It is not repeated once it may have arrived."""
@@ -192,7 +192,7 @@ class Holdpoint:
         """The rows of a list, page by page."""
         seen, page = 0, {"page_size": min(200, most) if most else None, **params}
         while True:
-            found = self.run(ops.fetch(path, page, read=read_json))
+            found = self.run(ops.read_operation(path, page, read=read_json))
             for row in found["results"]:
                 yield row
                 seen += 1

@@ -154,7 +154,7 @@ def _async(client: Any, terms: Terms, function: Callable[..., Any]) -> Callable[
                 found = await holdpoint.wait(answer.attempt.id, timeout=terms.wait)
             except StillWaiting as error:
                 found = error.attempt
-            answer = now(answer, found)
+            answer = answer_for(answer, found)
         attempt = permitted(answer)
         try:
             lease = await holdpoint.lease(attempt.id)
@@ -210,21 +210,21 @@ def lease_in_doubt(answer: Answer, error: Unreachable) -> HoldpointError:
 def not_leasable(answer: Answer, error: NotLeasable, attempt: Attempt) -> HoldpointError:
     """Why, by what the attempt is by now."""
     try:
-        permitted(now(answer, attempt))
+        permitted(answer_for(answer, attempt))
     except HoldpointError as found:
         return found
     return TakenElsewhere(answer, f"attempt {attempt.id} is leased elsewhere, or may not run yet: {error}")
 
 
-def now(answer: Answer, attempt: Attempt) -> Answer:
+def answer_for(answer: Answer, attempt: Attempt) -> Answer:
     return BY_STATE.get(attempt.state, Held)(attempt, answer.key, answer.replayed)
 
 
 def _waited(answer: Held, wait: Callable[[], Attempt]) -> Answer:
     try:
-        return now(answer, wait())
+        return answer_for(answer, wait())
     except StillWaiting as error:
-        return now(answer, error.attempt)
+        return answer_for(answer, error.attempt)
 
 
 def _tell(client: Holdpoint, lease: Lease, error: BaseException) -> None:

@@ -154,7 +154,7 @@ def event_send(envelope: Mapping[str, Any]) -> Operation[Json]:
     return Operation(_post("/events", encode(dict(envelope)), repeat=Repeat.SAFE), read_json)
 
 
-def fetch(path: str, params: Mapping[str, Any] | None = None, *, read: Callable[[Reply], T]) -> Operation[T]:
+def read_operation(path: str, params: Mapping[str, Any] | None = None, *, read: Callable[[Reply], T]) -> Operation[T]:
     given = tuple((name, str(value)) for name, value in (params or {}).items() if value is not None)
     return Operation(Call(method="GET", path=path, params=given, repeat=Repeat.SAFE), read)
 

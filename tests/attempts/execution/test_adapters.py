@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from django.core import mail
 
-from attempts.execution.adapters.base import Call, OutcomeKind
+from attempts.execution.adapters.base import AdapterCall, OutcomeKind
 from attempts.execution.adapters.email import EmailAdapter
 from attempts.execution.adapters.event import STREAM, EventAdapter, stream_client
 from attempts.execution.adapters.external import ExternalAdapter
@@ -29,7 +29,7 @@ from tests.attempts.execution.target import CountingTarget
 ROUTE = "clinic/close-case"
 
 
-def call(**changes: Any) -> Call:
+def call(**changes: Any) -> AdapterCall:
     facts: dict[str, Any] = {
         "attempt_id": UUID(int=1),
         "organization_id": UUID(int=2),
@@ -45,7 +45,7 @@ def call(**changes: Any) -> Call:
         "metadata": {},
         "seconds": 5.0,
     }
-    return Call(**facts | changes)
+    return AdapterCall(**facts | changes)
 
 
 def closed_port() -> int:

@@ -13,13 +13,13 @@ from rest_framework.test import APIClient
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.dispatch import attempt_dispatch
 from attempts.execution.services.lease_expire import leases_expire
-from attempts.execution.services.queue import queue_hand_out
+from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.services.slots import slots_release
 from attempts.quarantine.models import QuarantineCase
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, attempt, change, contract, lease_runs_out
 from tests.attempts.execution.target import CountingTarget
@@ -123,7 +123,7 @@ def test_after_a_shutdown_has_committed_no_intent_in_its_scope_commits(
 
     def engage() -> None:
         with every_tenant(), transaction.atomic():
-            gate_shut()
+            send_lock_exclude()
             shutdown_engage(
                 actor=actor,
                 at=timezone.now(),
@@ -173,8 +173,8 @@ def test_two_hand_outs_never_exceed_a_cap_and_place_nobody_twice(cast: Cast, cal
         with every_tenant():
             slots_release(attempt_id=found)
         change(found, "next_eligible_at = NULL, queued_until = clock_timestamp() + interval '1 hour'")
-    together(3, lambda _: in_every_tenant(queue_hand_out))
-    in_every_tenant(queue_hand_out)
+    together(3, lambda _: in_every_tenant(queue_dispatch))
+    in_every_tenant(queue_dispatch)
     with every_tenant():
         placed = set(Attempt.objects.filter(queued_until=None).values_list("id", flat=True))
         assert len(placed) == 3

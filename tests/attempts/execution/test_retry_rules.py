@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.execution.rules.retry import backoff, jitter, retry_plan
+from attempts.execution.rules.retry import execution_backoff, jitter, retry_plan
 
 pytestmark = pytest.mark.unit
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ def plan(policy: dict[str, Any] | None = None, **changes: Any) -> Any:
 
 @pytest.mark.parametrize(("tries", "seconds"), [(1, 5), (2, 30), (3, 120), (4, 600), (5, 600), (9, 600)])
 def test_waits_grow_as_the_contract_says_and_the_last_one_repeats(tries: int, seconds: int) -> None:
-    assert backoff([5, 30, 120, 600], tries) == timedelta(seconds=seconds)
+    assert execution_backoff([5, 30, 120, 600], tries) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_retry_is_always_safe_allowed_and_inside_its_bounds(
     assert retryable
     assert policy["automatic_retries"] == "when_safe"
     assert tries < policy["max_attempts"]
-    wait = backoff(policy["backoff_seconds"], tries)
+    wait = execution_backoff(policy["backoff_seconds"], tries)
     assert at + wait <= found.due_at <= at + wait * (1 + policy["jitter_fraction"]) + timedelta(microseconds=1)
     assert found.due_at <= AT + timedelta(seconds=policy["window_seconds"])
 

@@ -13,11 +13,11 @@ from attempts.execution import tasks as execution
 from attempts.execution.services import queue, retry
 from attempts.execution.services.lease import attempt_lease, for_worker
 from attempts.execution.services.lease_expire import leases_expire
-from attempts.execution.services.queue import queue_hand_out
+from attempts.execution.services.queue import queue_dispatch
 from attempts.execution.services.retry import retries_due
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.services.slots import slots_release
-from attempts.lifecycle.services.transition import queue_if_placeless, transition_apply
+from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
 from attempts.quarantine.models import QuarantineCase
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together
@@ -55,7 +55,7 @@ def expire() -> int:
 
 def hand_out() -> int:
     with every_tenant():
-        return queue_hand_out()
+        return queue_dispatch()
 
 
 def queued(attempt_id: UUID, seconds: int = 30) -> None:
@@ -139,7 +139,7 @@ def test_more_poisoned_rows_than_a_page_still_let_the_rest_pass(
 
 def rings(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     heard: list[UUID] = []
-    monkeypatch.setattr(retry, "ring", lambda task, row_id: heard.append(row_id))
+    monkeypatch.setattr(retry, "wake_up", lambda task, row_id: heard.append(row_id))
     return heard
 
 
@@ -245,9 +245,9 @@ def test_an_attempt_that_is_released_without_a_place_queues_for_one(cast: Cast, 
     found = UUID(ask(caller).json()["id"])
     with every_tenant(), transaction.atomic():
         row, at = Attempt.objects.get(id=found), timezone.now()
-        assert queue_if_placeless(row, actor=SYSTEM, at=at) is None
+        assert queue_if_no_slot(row, actor=SYSTEM, at=at) is None
         slots_release(attempt_id=found)
-        entry = queue_if_placeless(row, actor=SYSTEM, at=at)
+        entry = queue_if_no_slot(row, actor=SYSTEM, at=at)
         assert entry is not None
         transition_apply(row, "approve", actor=SYSTEM, at=at)
         insert_together([entry])
@@ -266,10 +266,10 @@ def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
     queued(waiting)
     take(lost)
     lease_runs_out(lost)
-    execution.attempt_dispatch(str(sent))
-    execution.leases_expire()
-    execution.queue_hand_out()
-    execution.retries_due()
+    execution.attempt_dispatch_task(str(sent))
+    execution.leases_expire_task()
+    execution.queue_dispatch_task()
+    execution.retries_due_task()
     assert [attempt(one).state for one in (sent, waiting, lost)] == [
         "completed",
         "approved-for-execution",

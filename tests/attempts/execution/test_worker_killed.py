@@ -15,7 +15,7 @@ from attempts.execution.services.dispatch import attempt_dispatch
 from attempts.execution.services.lease_expire import leases_expire
 from attempts.lifecycle.models import Slot
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.services.resolve import Order, quarantine_authorize_retry
+from attempts.quarantine.services.resolve import ResolutionOrder, quarantine_authorize_retry
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, contract, lease_runs_out
@@ -68,7 +68,7 @@ def authorize_retry(cast: Cast, attempt_id: UUID) -> UUID:
             actor=cast.actor(cast.operator, [cast.organization]),
             at=timezone.now(),
             case_id=case.id,
-            order=Order(finding="did_not_happen", evidence_ref="incident-17", deployment_region="US"),
+            order=ResolutionOrder(finding="did_not_happen", evidence_ref="incident-17", deployment_region="US"),
         )
     assert answer.attempt_id is not None
     return answer.attempt_id

@@ -46,7 +46,7 @@ def test_without_a_route_nothing_is_written_and_nothing_is_read_but_that(chat: C
 def test_a_card_is_told_once_however_often_the_ticks_run(chat: Chat) -> None:
     first, second = chat.clinic.hold(), chat.clinic.hold()
     for _ in range(3):
-        tasks.notifications_send()
+        tasks.notifications_send_task()
     posted = chat.slack.of("chat.postMessage")
     assert [body["channel"] for body in posted] == [CHANNEL] * 2
     assert states() == [("card", "sent", "")] * 2
@@ -84,8 +84,8 @@ def test_the_tick_finds_unannounced_reviews_and_due_rows_by_their_partial_indexe
     """On a table of a few rows the planner takes any index, so the others are away, and so is what earlier tests left
     in this one."""
     with CaptureQueriesContext(connection) as found:
-        tasks.notifications_send()
-        tasks.cards_refresh()
+        tasks.notifications_send_task()
+        tasks.cards_refresh_task()
     wanted = {
         "attempts_review": ("review_unannounced", ["review_due", "review_reminder_due", "review_queue"]),
         '"next_try_at" <=': (
@@ -275,8 +275,8 @@ def test_two_workers_at_once_tell_each_review_once(slack: Any) -> None:
     chat.route()
     for _ in range(12):
         chat.clinic.hold()
-    at_once(tasks.notifications_send, tasks.notifications_send, tasks.cards_refresh)
-    tasks.notifications_send()
+    at_once(tasks.notifications_send_task, tasks.notifications_send_task, tasks.cards_refresh_task)
+    tasks.notifications_send_task()
     assert len(slack.of("chat.postMessage")) == 12
     assert {row.state for row in rows()} == {"sent"}
     assert len(rows()) == 12
@@ -305,10 +305,10 @@ def test_a_card_is_struck_through_however_its_review_ends(chat: Chat) -> None:
         chat.tell()
         end(chat, review, how)
         chat.slack.answers["chat.update"] = [(429, {"Retry-After": "1"}, b"{}")]
-        tasks.cards_refresh()
+        tasks.cards_refresh_task()
         assert rows(review=review)[0].refresh_at is not None, "tried again"
         due_now()
-        tasks.cards_refresh(), tasks.cards_refresh()
+        tasks.cards_refresh_task(), tasks.cards_refresh_task()
         last = chat.slack.of("chat.update")[-1]
         assert last["blocks"][0]["text"]["text"].startswith(f"~Close-Case~\n{words}")
         assert rows(review=review)[0].refresh_at is None
@@ -334,7 +334,7 @@ def test_a_change_while_the_card_is_drawn_is_drawn_too(chat: Chat) -> None:
         do(chat.cast.session(chat.cast.reviewer), review, "approve")
     with every_tenant():
         assert notify_refresh._mine(taken).update(refresh_at=None) == 0
-    tasks.cards_refresh()
+    tasks.cards_refresh_task()
     assert "Approved" in json.dumps(chat.slack.of("chat.update")[-1])
 
 

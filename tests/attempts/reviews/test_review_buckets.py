@@ -188,7 +188,7 @@ def test_a_reminder_goes_to_who_may_still_sign_and_puts_the_queue_right(
         Review.objects.update(remind_at=timezone.now())
     assert reviews_remind(at=timezone.now()) == 1
     assert queue(cast.session(tess), "tier=customer_clinician") == [str(review.id)]
-    tasks.review_reminder_send(str(review.id))
+    tasks.review_reminder_send_task(str(review.id))
     assert {message.to[0] for message in mail.outbox} == {"missing@clinic.invalid"}
     assert len(mail.outbox) == 2
     assert "customer_clinician and sa_qa" in mail.outbox[0].body

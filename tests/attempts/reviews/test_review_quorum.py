@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.reviews.rules import Bucket, Quorum, Voice, quorum_of
+from attempts.reviews.rules import Quorum, QuorumBucket, Voice, quorum_of
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ voices = st.lists(
     st.builds(Voice, voter=maybe, authority=maybe, approves=st.booleans(), tier=st.just("") | tiers), max_size=6
 )
 signers = st.lists(people, unique=True, max_size=5)
-buckets_ = st.lists(st.builds(Bucket, tier=tiers, required=st.integers(1, 2)), min_size=1, max_size=3)
+buckets_ = st.lists(st.builds(QuorumBucket, tier=tiers, required=st.integers(1, 2)), min_size=1, max_size=3)
 Holders = Mapping[str, frozenset[UUID]]
 
 
@@ -35,11 +35,11 @@ def count(quorum: Quorum) -> list[tuple[str, int, int]]:
     return [(bucket.tier, bucket.approvals, bucket.required) for bucket in quorum.buckets]
 
 
-def seats(buckets: Sequence[Bucket]) -> list[str]:
+def seats(buckets: Sequence[QuorumBucket]) -> list[str]:
     return [bucket.tier for bucket in buckets for _ in range(bucket.required)]
 
 
-def by_trying_everything(people: Sequence[UUID], buckets: Sequence[Bucket], holders: Holders) -> int:
+def by_trying_everything(people: Sequence[UUID], buckets: Sequence[QuorumBucket], holders: Holders) -> int:
     """The most that can be seated, found by trying every order of people against every place."""
     places = seats(buckets)
     rows = [*people, *([None] * len(places))]
@@ -50,7 +50,7 @@ def by_trying_everything(people: Sequence[UUID], buckets: Sequence[Bucket], hold
     return best
 
 
-TWO_AND_ONE = [Bucket("clinicians", 2), Bucket("privacy", 1)]
+TWO_AND_ONE = [QuorumBucket("clinicians", 2), QuorumBucket("privacy", 1)]
 
 
 def test_two_clinicians_and_one_of_privacy_are_three_different_people() -> None:
@@ -81,26 +81,30 @@ def test_a_tier_whose_places_are_taken_by_its_own_is_not_open() -> None:
 def test_a_delegated_voice_counts_in_the_delegated_tier_only() -> None:
     holders = {"clinicians": frozenset({CAT}), "privacy": frozenset({CAT})}
     lent = [Voice(ANN, CAT, True, "privacy")]
-    quorum = quorum_of(lent, buckets=[Bucket("clinicians", 1), Bucket("privacy", 1)], holders=holders, acting={ANN})
+    quorum = quorum_of(
+        lent, buckets=[QuorumBucket("clinicians", 1), QuorumBucket("privacy", 1)], holders=holders, acting={ANN}
+    )
     assert count(quorum) == [("clinicians", 0, 1), ("privacy", 1, 1)]
-    assert quorum_of(lent, buckets=[Bucket("clinicians", 1)], holders=holders, acting={ANN}).approvals == 0
+    assert quorum_of(lent, buckets=[QuorumBucket("clinicians", 1)], holders=holders, acting={ANN}).approvals == 0
 
 
 def test_a_delegate_who_may_not_act_any_more_counts_for_nothing() -> None:
     holders = {"clinicians": frozenset({CAT})}
     lent = [Voice(ANN, CAT, True, "clinicians")]
-    assert quorum_of(lent, buckets=[Bucket("clinicians", 1)], holders=holders, acting={ANN}).met
-    assert not quorum_of(lent, buckets=[Bucket("clinicians", 1)], holders=holders, acting=()).met
+    assert quorum_of(lent, buckets=[QuorumBucket("clinicians", 1)], holders=holders, acting={ANN}).met
+    assert not quorum_of(lent, buckets=[QuorumBucket("clinicians", 1)], holders=holders, acting=()).met
 
 
 def test_an_erased_voter_counts_for_nothing() -> None:
     votes = [Voice(None, None, True), *own([BEN])]
-    quorum = quorum_of(votes, buckets=[Bucket("clinicians", 2)], holders={"clinicians": PEOPLE})
+    quorum = quorum_of(votes, buckets=[QuorumBucket("clinicians", 2)], holders={"clinicians": PEOPLE})
     assert quorum.approvals == 1
 
 
 @given(who=signers, buckets=buckets_, holders=holders_)
-def test_it_seats_as_many_as_trying_everything_would(who: list[UUID], buckets: list[Bucket], holders: Holders) -> None:
+def test_it_seats_as_many_as_trying_everything_would(
+    who: list[UUID], buckets: list[QuorumBucket], holders: Holders
+) -> None:
     if len(seats(buckets)) > 4:
         buckets = buckets[:2]
     quorum = quorum_of(own(who), buckets=buckets, holders=holders)
@@ -109,7 +113,7 @@ def test_it_seats_as_many_as_trying_everything_would(who: list[UUID], buckets: l
 
 
 @given(who=signers, buckets=buckets_, holders=holders_)
-def test_the_order_of_votes_does_not_matter(who: list[UUID], buckets: list[Bucket], holders: Holders) -> None:
+def test_the_order_of_votes_does_not_matter(who: list[UUID], buckets: list[QuorumBucket], holders: Holders) -> None:
     forwards = quorum_of(own(who), buckets=buckets, holders=holders)
     backwards = quorum_of(own(who[::-1]), buckets=buckets, holders=holders)
     assert (forwards.approvals, forwards.met) == (backwards.approvals, backwards.met)
@@ -118,7 +122,7 @@ def test_the_order_of_votes_does_not_matter(who: list[UUID], buckets: list[Bucke
 
 @given(votes=voices, buckets=buckets_, holders=holders_, barred=groups, acting=groups)
 def test_no_quorum_has_more_approvals_than_different_people_or_places(
-    votes: list[Voice], buckets: list[Bucket], holders: Holders, barred: frozenset[UUID], acting: frozenset[UUID]
+    votes: list[Voice], buckets: list[QuorumBucket], holders: Holders, barred: frozenset[UUID], acting: frozenset[UUID]
 ) -> None:
     quorum = quorum_of(votes, buckets=buckets, holders=holders, barred=barred, acting=acting)
     voters = {voice.voter for voice in votes if voice.approves} - {None} - barred
@@ -131,7 +135,7 @@ def test_no_quorum_has_more_approvals_than_different_people_or_places(
 
 @given(person=people, times=st.integers(1, 5), holders=holders_, buckets=buckets_)
 def test_one_person_never_meets_two_whatever_their_roles(
-    person: UUID, times: int, holders: Holders, buckets: list[Bucket]
+    person: UUID, times: int, holders: Holders, buckets: list[QuorumBucket]
 ) -> None:
     votes = [Voice(person, authority, True, tier) for authority in PEOPLE for tier in ("", *TIERS)]
     votes += own([person] * times)
@@ -142,7 +146,7 @@ def test_one_person_never_meets_two_whatever_their_roles(
 
 @given(who=signers, buckets=buckets_, holders=holders_, gone=people, tier=tiers)
 def test_losing_a_role_never_helps(
-    who: list[UUID], buckets: list[Bucket], holders: Holders, gone: UUID, tier: str
+    who: list[UUID], buckets: list[QuorumBucket], holders: Holders, gone: UUID, tier: str
 ) -> None:
     with_role = quorum_of(own(who), buckets=buckets, holders=holders)
     without = quorum_of(own(who), buckets=buckets, holders={**holders, tier: holders[tier] - {gone}})
@@ -151,7 +155,7 @@ def test_losing_a_role_never_helps(
 
 @given(who=signers, buckets=buckets_, holders=holders_, tier=tiers)
 def test_a_tier_is_open_exactly_if_somebody_new_of_it_would_help(
-    who: list[UUID], buckets: list[Bucket], holders: Holders, tier: str
+    who: list[UUID], buckets: list[QuorumBucket], holders: Holders, tier: str
 ) -> None:
     fresh = UUID(int=99)
     quorum = quorum_of(own(who), buckets=buckets, holders=holders)

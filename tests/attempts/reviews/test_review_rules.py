@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from attempts.reviews.rules import (
     WORDS,
-    Bucket,
     Delegated,
     Exclusion,
     Facts,
     Mandate,
+    QuorumBucket,
     Voice,
     excluded_people,
     exclusion_of,
@@ -36,7 +36,9 @@ voices = st.lists(
 ).map(tuple)
 facts_ = st.builds(
     Facts,
-    buckets=st.lists(st.builds(Bucket, tier=tiers, required=st.integers(1, 3)), min_size=1, max_size=3).map(tuple),
+    buckets=st.lists(st.builds(QuorumBucket, tier=tiers, required=st.integers(1, 3)), min_size=1, max_size=3).map(
+        tuple
+    ),
     requesters=groups,
     holders=st.dictionaries(tiers, groups),
     delegations=st.lists(st.builds(Delegated, tier=tiers, by=people), max_size=4, unique=True).map(tuple),
@@ -48,7 +50,7 @@ facts_ = st.builds(
 
 def facts(*, holders: set[UUID], privacy: set[UUID] | None = None, lent: tuple[Any, ...] = (), **more: Any) -> Facts:
     """Two clinicians must sign, and, where `privacy` is given, one person of that tier too."""
-    buckets = [Bucket("clinicians", 2), *([Bucket("privacy", 1)] if privacy is not None else [])]
+    buckets = [QuorumBucket("clinicians", 2), *([QuorumBucket("privacy", 1)] if privacy is not None else [])]
     return Facts(
         buckets=tuple(buckets),
         requesters=frozenset(more.get("requesters", ())),

@@ -43,7 +43,7 @@ def set_reminder(review: Review, *, seconds: float) -> Any:
 def test_what_is_overdue_ends_at_its_deadline_by_the_clock_and_gives_its_places_back(clinic: Clinic) -> None:
     due, later = clinic.hold(), clinic.hold()
     deadline = set_deadline(due, seconds=-100)
-    tasks.reviews_expire()
+    tasks.reviews_expire_task()
     assert status_of(due) == EXPIRED
     assert status_of(later)[0] == "requested"
     assert actions(due) == ["review.expired", "attempt.denied"]
@@ -95,7 +95,7 @@ def test_a_reminder_is_sent_once_when_it_is_due(
     cast: Cast, clinic: Clinic, rita: Any, django_capture_on_commit_callbacks: Any, monkeypatch: Any
 ) -> None:
     """The broker is replaced by calling the task that it would call."""
-    monkeypatch.setattr("celery.current_app.send_task", lambda name, args, **_: tasks.review_reminder_send(*args))
+    monkeypatch.setattr("celery.current_app.send_task", lambda name, args, **_: tasks.review_reminder_send_task(*args))
     User.objects.filter(username__in=["rita", "boss", "alice"]).update(email="someone@clinic.invalid")
     review, later = clinic.hold(), clinic.hold()
     User.objects.filter(username__in=["rita", "boss"]).update(email="reviewer@clinic.invalid")
@@ -103,7 +103,7 @@ def test_a_reminder_is_sent_once_when_it_is_due(
     due = set_reminder(review, seconds=-30)
     set_reminder(later, seconds=300)
     with django_capture_on_commit_callbacks(execute=True):
-        tasks.reviews_remind()
+        tasks.reviews_remind_task()
     assert reviews_remind(at=timezone.now()) == 0
     assert actions(review) == ["review.claimed", "review.reminded"]
     assert actions(later) == []
@@ -123,7 +123,7 @@ def test_a_reminder_escalates_to_the_operators_when_nobody_works_on_it(cast: Cas
     assert reviews_remind(at=timezone.now()) == 1
     with every_tenant():
         assert LedgerEntry.objects.get(action="review.reminded").payload["escalated_to"] == 1
-    tasks.review_reminder_send(str(review.id))
+    tasks.review_reminder_send_task(str(review.id))
     assert [message.to for message in mail.outbox] == [["operator@clinic.invalid"]]
 
 
@@ -136,7 +136,7 @@ def test_nobody_is_reminded_of_what_is_over_overdue_or_has_no_reminder(clinic: C
     do(rita, over, "reject")
     set_deadline(overdue, seconds=-5)
     assert reviews_remind(at=timezone.now()) == 0
-    tasks.review_reminder_send(str(over.id))
+    tasks.review_reminder_send_task(str(over.id))
     assert mail.outbox == []
 
 

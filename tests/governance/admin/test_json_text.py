@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.console.admin.forms import JsonTextError, differences, marked_lines, parse, pretty
+from governance.console.admin.forms import JsonTextError, document_differences, json_parse, marked_lines, pretty
 from governance.policies.admin.policies import rules_diff
 
 pytestmark = pytest.mark.unit
@@ -17,41 +17,41 @@ values = st.recursive(
 
 @given(values)
 def test_what_is_printed_is_read_back(value: object) -> None:
-    assert parse(pretty(value)) == value
+    assert json_parse(pretty(value)) == value
 
 
 @given(st.text())
 def test_any_text_is_read_or_refused_with_our_own_error(text: str) -> None:
     try:
-        parse(text)
+        json_parse(text)
     except JsonTextError:
         return
 
 
 @given(values)
 def test_equal_values_differ_nowhere(value: object) -> None:
-    assert differences(value, value) == []
+    assert document_differences(value, value) == []
     assert not any(line.changed for line in marked_lines(value, value))
 
 
 @given(values, values)
 def test_different_values_differ_somewhere(before: object, after: object) -> None:
-    assert bool(differences(before, after)) == (pretty(before) != pretty(after))
+    assert bool(document_differences(before, after)) == (pretty(before) != pretty(after))
 
 
 def test_true_is_not_one() -> None:
-    assert [d.pointer for d in differences({"a": 1}, {"a": True})] == ["/a"]
+    assert [d.pointer for d in document_differences({"a": 1}, {"a": True})] == ["/a"]
 
 
 def test_pointers_are_escaped_and_absence_is_said() -> None:
-    (found,) = differences({}, {"a/b~c": 1})
+    (found,) = document_differences({}, {"a/b~c": 1})
     assert (found.pointer, found.before, found.after) == ("/a~1b~0c", "absent", "1")
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": {"a": 1, "a": 1}}'])
 def test_a_name_that_is_there_twice_is_refused(text: str) -> None:
     with pytest.raises(JsonTextError, match="twice"):
-        parse(text)
+        json_parse(text)
 
 
 def rule(name: str, when: str = "true") -> dict[str, str]:

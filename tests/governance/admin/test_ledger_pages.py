@@ -9,7 +9,7 @@ from django.utils import timezone
 from governance.sealing.configured import witness_from
 from governance.sealing.models import LedgerVerification
 from governance.sealing.services.witnesses import witness_push
-from governance.sealing.tasks import ledger_verify
+from governance.sealing.tasks import ledger_verify_task
 from tests.cast import Cast
 from tests.governance.admin.support import browser
 from tests.governance.ledger.record import sealed, tampered, witness_in, witnessed
@@ -45,8 +45,8 @@ def test_a_verification_is_worked_off_once_and_its_result_is_shown(cast: Cast, t
     asked = LedgerVerification.objects.get()
     waiting = console.get(f"{VERIFICATIONS}{asked.id}/progress/").json()
     assert waiting == {"done": 0, "total": 0, "share": 0, "waiting": True}
-    ledger_verify(str(asked.id))
-    ledger_verify(str(asked.id))
+    ledger_verify_task(str(asked.id))
+    ledger_verify_task(str(asked.id))
     page = console.get(answer["Location"]).content.decode()
     assert f"{size} entries under" in page
     assert console.get(f"{VERIFICATIONS}{asked.id}/progress/").json()["waiting"] is False
@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_shown(cast: Cast) -> None:
     tampered("UPDATE governance_ledgerentry SET reason_code = 'x' WHERE action = 'organization.changed'")
     console = browser(cast, "administrator")
     where = console.post(f"{VERIFICATIONS}ask/")["Location"]
-    ledger_verify(str(LedgerVerification.objects.get().id))
+    ledger_verify_task(str(LedgerVerification.objects.get().id))
     assert "was changed" in console.get(where).content.decode()
     assert "does not fit" in console.get(VERIFICATIONS).content.decode()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from governance.boundary.rules import BoundaryPolicy, Finding, inspect_metadata
+from governance.boundary.rules import BoundaryFinding, BoundaryPolicy, inspect_metadata
 from governance.boundary.rules.findings import MAX_FINDINGS, MESSAGES
 
 pytestmark = pytest.mark.unit
@@ -174,7 +174,7 @@ def test_numbers_that_json_readers_round_are_refused():
 
 @pytest.mark.parametrize("metadata", [[], "text", 3, None])
 def test_metadata_that_is_no_object_is_a_type_finding(metadata):
-    assert inspect_metadata(metadata, policy=POLICY) == (Finding("/metadata", "schema_type"),)
+    assert inspect_metadata(metadata, policy=POLICY) == (BoundaryFinding("/metadata", "schema_type"),)
 
 
 def test_hints_of_a_key_reach_into_its_list_and_object():
@@ -189,7 +189,7 @@ def test_findings_are_bounded_sorted_and_unique():
 
 def test_every_rule_has_a_message_that_ends_like_a_sentence():
     for rule, message in MESSAGES.items():
-        assert Finding("/x", rule).message == message
+        assert BoundaryFinding("/x", rule).message == message
         assert message.endswith(".")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from governance.boundary.rules import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
 from governance.boundary.rules.checksums import luhn
-from governance.boundary.rules.detectors import DETECTORS, Subject, tripped
+from governance.boundary.rules.detectors import DETECTORS, InspectedText, tripped
 from governance.boundary.rules.findings import MESSAGES
 from governance.boundary.rules.keys import key_facts
 from governance.boundary.rules.text import normalise
@@ -118,7 +118,7 @@ ADVERSARIAL = [
 
 
 def cpu_seconds(text):
-    subject, start = Subject(text), time.process_time()
+    subject, start = InspectedText(text), time.process_time()
     tripped(subject, frozenset(DETECTORS))
     return time.process_time() - start
 

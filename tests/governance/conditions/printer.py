@@ -6,9 +6,9 @@ import re
 from governance.conditions.ast import (
     ArrayLiteral,
     BooleanLiteral,
-    Call,
     Comparison,
     Expression,
+    HelperCall,
     Logical,
     Negation,
     NumberLiteral,
@@ -46,7 +46,7 @@ def _print(node: Expression) -> str:
         return f"{left} {node.operator} {_operand(node.right, above=_COMPARISON_BINDING)}"
     if isinstance(node, Negation):
         return f"!{_operand(node.operand, above=_COMPARISON_BINDING)}"
-    if isinstance(node, Call):
+    if isinstance(node, HelperCall):
         return f"{node.helper}({', '.join(map(_print, node.arguments))})"
     if isinstance(node, ArrayLiteral):
         return f"[{', '.join(map(_print, node.items))}]"

@@ -12,9 +12,9 @@ from governance.conditions import EvaluationScope, compile_condition
 from governance.conditions.ast import (
     ArrayLiteral,
     BooleanLiteral,
-    Call,
     Comparison,
     Expression,
+    HelperCall,
     Logical,
     Negation,
     NumberLiteral,
@@ -50,7 +50,7 @@ def reference(node: Expression, context: Mapping[str, Any], *, absence_allowed: 
             result = _reference_path(segments, context)
             if isinstance(result, Absent) and not absence_allowed:
                 raise Refusal("condition_missing_path")
-        case Call(helper, arguments):
+        case HelperCall(helper, arguments):
             result = _reference_call(helper, arguments, context, absence_allowed=absence_allowed)
         case Comparison(operator, left, right):
             compare = _reference_in if operator == "in" else _reference_compare
@@ -179,7 +179,7 @@ leaves = st.one_of(
     st.booleans().map(BooleanLiteral),
     paths,
     paths,
-    st.just(Call("now", ())),
+    st.just(HelperCall("now", ())),
 )
 shares = st.one_of(st.sampled_from([0, 0.1, 0.5, 0.9, 1]).map(NumberLiteral), paths)
 
@@ -191,9 +191,9 @@ def _branches(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(Logical, st.sampled_from(["&&", "||"]), several),
         inner.map(Negation),
         st.lists(inner, max_size=4).map(lambda items: ArrayLiteral(tuple(items))),
-        inner.map(lambda item: Call("len", (item,))),
-        shares.map(lambda item: Call("sample", (item,))),
-        st.tuples(inner, inner).map(lambda pair: Call("coalesce", pair)),
+        inner.map(lambda item: HelperCall("len", (item,))),
+        shares.map(lambda item: HelperCall("sample", (item,))),
+        st.tuples(inner, inner).map(lambda pair: HelperCall("coalesce", pair)),
     )
 
 
@@ -203,18 +203,18 @@ expressions: st.SearchStrategy[Expression] = st.recursive(leaves, _branches, max
 _flags = st.one_of(
     st.booleans().map(BooleanLiteral),
     paths,
-    paths.map(lambda path: Call("coalesce", (path, BooleanLiteral(False)))),
-    shares.map(lambda item: Call("sample", (item,))),
+    paths.map(lambda path: HelperCall("coalesce", (path, BooleanLiteral(False)))),
+    shares.map(lambda item: HelperCall("sample", (item,))),
     st.builds(
         Comparison,
         st.sampled_from(["<", "<=", "==", "!=", ">=", ">"]),
-        paths.map(lambda path: Call("coalesce", (path, NumberLiteral(1)))),
+        paths.map(lambda path: HelperCall("coalesce", (path, NumberLiteral(1)))),
         numbers.map(NumberLiteral),
     ),
     st.builds(
         Comparison,
         st.sampled_from(["<", "=="]),
-        st.just(Call("now", ())),
+        st.just(HelperCall("now", ())),
         st.sampled_from(TIMESTAMPS).map(StringLiteral),
     ),
 )

@@ -12,7 +12,7 @@ from governance.conditions import (
     ConditionError,
     ConditionLimitError,
     compile_condition,
-    parse,
+    condition_parse,
 )
 from governance.conditions import condition as condition_module
 from governance.conditions.ast import Negation, Path
@@ -46,9 +46,9 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_a_source_at_the_limit_is_read_and_one_over_it_refused(within: str, beyond: str) -> None:
-    parse(within)
+    condition_parse(within)
     with pytest.raises(ConditionLimitError) as caught:
-        parse(beyond)
+        condition_parse(beyond)
     assert caught.value.code == "condition_limit"
 
 
@@ -106,7 +106,7 @@ def test_a_canonical_form_that_could_not_be_read_back_is_refused() -> None:
     source = "||".join([*["b<a"] * 75, f"a=='{'x' * 1024}'", f"a=='{'x' * 400}'"])
     assert len(source) < 2000
     with pytest.raises(ConditionLimitError, match="canonical form"):
-        format_expression(parse(source))
+        format_expression(condition_parse(source))
 
 
 def test_the_cache_gives_the_same_object_again_and_stays_bounded() -> None:
@@ -142,7 +142,7 @@ def outcome_with(frames_left: int, act: Callable[[], object]) -> str:
     "act",
     [
         lambda: compile_condition("!" * 31 + "true").evaluate({}, scope=SCOPE),
-        lambda: parse("a && (b || c) && len([1, 2]) > 1"),
+        lambda: condition_parse("a && (b || c) && len([1, 2]) > 1"),
     ],
     ids=["evaluate", "parse"],
 )
@@ -194,7 +194,7 @@ def best_time(act: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("source", HOSTILE_SOURCES, ids=lambda source: repr(source[:8]))
 def test_no_source_takes_over_fifty_milliseconds_to_parse(source: str) -> None:
-    assert best_time(lambda: parse(source)) < 0.05
+    assert best_time(lambda: condition_parse(source)) < 0.05
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from governance.conditions import ConditionSyntaxError, MissingPathError, parse
+from governance.conditions import ConditionSyntaxError, MissingPathError, condition_parse
 from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import evaluate
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_operators_bind_not_then_comparison_then_and_then_or(source: str, grouped: str) -> None:
-    assert parse(source) == parse(grouped)
+    assert condition_parse(source) == condition_parse(grouped)
 
 
 @pytest.mark.parametrize(
@@ -34,19 +34,19 @@ def test_operators_bind_not_then_comparison_then_and_then_or(source: str, groupe
     [("!(a == b)", "!a == b"), ("(a || b) && c", "a || b && c"), ("(a && b) && c", "a && b && c")],
 )
 def test_parentheses_that_change_the_tree_are_not_lost(one: str, other: str) -> None:
-    assert parse(one) != parse(other)
-    assert format_expression(parse(one)) == one
+    assert condition_parse(one) != condition_parse(other)
+    assert format_expression(condition_parse(one)) == one
 
 
 @pytest.mark.parametrize("source", ["a < b < c", "a == b == c", "a in b in c", "1 < a <= 2 && true"])
 def test_comparisons_do_not_chain(source: str) -> None:
     with pytest.raises(ConditionSyntaxError, match="do not chain"):
-        parse(source)
+        condition_parse(source)
 
 
 def test_the_second_comparison_of_a_chain_is_pointed_at() -> None:
     with pytest.raises(ConditionSyntaxError) as caught:
-        parse("a < b < c")
+        condition_parse("a < b < c")
     assert (caught.value.line, caught.value.column) == (1, 7)
 
 
@@ -84,5 +84,5 @@ def test_evaluation_goes_from_left_to_right(source: str) -> None:
     ],
 )
 def test_the_canonical_form_has_one_spelling(source: str, canonical: str) -> None:
-    assert format_expression(parse(source)) == canonical
-    assert format_expression(parse(canonical)) == canonical
+    assert format_expression(condition_parse(source)) == canonical
+    assert format_expression(condition_parse(canonical)) == canonical

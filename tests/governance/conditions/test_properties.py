@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from governance.conditions import ConditionError, compile_condition, parse
+from governance.conditions import ConditionError, compile_condition, condition_parse
 from governance.conditions.ast import Expression
 from tests.governance.conditions.printer import format_expression
 from tests.governance.conditions.support import (
@@ -39,8 +39,8 @@ def outcome(source: str, context: dict[str, object]) -> bool | str:
 @given(expressions)
 def test_printing_and_parsing_gives_the_same_tree(expression: Expression) -> None:
     text = format_expression(expression)
-    assert parse(text) == expression
-    assert format_expression(parse(text)) == text
+    assert condition_parse(text) == expression
+    assert format_expression(condition_parse(text)) == text
 
 
 @examples(300)
@@ -51,7 +51,7 @@ def test_printing_and_parsing_gives_the_same_tree(expression: Expression) -> Non
 def test_any_text_is_a_condition_or_a_condition_error(text: str) -> None:
     code = "read"
     try:
-        assert parse(format_expression(parse(text))) == parse(text)
+        assert condition_parse(format_expression(condition_parse(text))) == condition_parse(text)
     except ConditionError as error:
         code = error.code
     assert code in {"read", "condition_syntax", "condition_limit"}

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from governance.conditions import ConditionError, ConditionSyntaxError, MissingPathError, parse
+from governance.conditions import ConditionError, ConditionSyntaxError, MissingPathError, condition_parse
 from tests.governance.conditions.support import evaluate
 
 pytestmark = pytest.mark.unit
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 def refusal(source: str) -> ConditionSyntaxError:
     with pytest.raises(ConditionSyntaxError) as caught:
-        parse(source)
+        condition_parse(source)
     assert caught.value.code == "condition_syntax"
     return caught.value
 
@@ -101,7 +101,7 @@ def test_an_error_of_the_evaluation_can_be_rendered_too() -> None:
 
 def test_an_error_without_a_place_renders_as_its_message() -> None:
     with pytest.raises(ConditionError) as caught:
-        parse("x" * 2001)
+        condition_parse("x" * 2001)
     assert caught.value.render() == caught.value.message
     assert (caught.value.line, caught.value.column) == (None, None)
 
@@ -109,7 +109,7 @@ def test_an_error_without_a_place_renders_as_its_message() -> None:
 @pytest.mark.parametrize("source", [None, 1, b"true", ["true"]])
 def test_a_condition_that_is_no_text_is_refused(source: object) -> None:
     with pytest.raises(ConditionSyntaxError):
-        parse(source)  # type: ignore[arg-type]
+        condition_parse(source)  # type: ignore[arg-type]
     with pytest.raises(ConditionSyntaxError):
         evaluate(source)  # type: ignore[arg-type]
 

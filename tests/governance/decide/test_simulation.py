@@ -17,7 +17,7 @@ from governance.enforcement.rules import decision_document, evaluate
 from governance.enforcement.services import stored_environment
 from governance.ledger.rules.entry import canonical_sha256
 from governance.policies.models import Policy
-from governance.policies.services import PROGRESS_EVERY, Change, Tally, policy_simulate
+from governance.policies.services import PROGRESS_EVERY, DecisionChange, DecisionTally, policy_simulate
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
@@ -194,11 +194,11 @@ def test_the_command_refuses_a_broken_draft_with_the_place(cast: Cast) -> None:
         call_command("simulate_policy", "01900000-0000-7000-8000-000000000000", stdout=io.StringIO())
 
 
-def measured(policy: Policy, count: int) -> tuple[list[int], Tally, float]:
+def measured(policy: Policy, count: int) -> tuple[list[int], DecisionTally, float]:
     """Progress, the final tally and the seconds it took; changes are looked at and let go."""
-    progress, tally, changes, started = [], Tally(), 0, time.perf_counter()
+    progress, tally, changes, started = [], DecisionTally(), 0, time.perf_counter()
     for item in policy_simulate(policy=policy, limit=count):
-        if isinstance(item, Change):
+        if isinstance(item, DecisionChange):
             changes += 1
             continue
         tally = item

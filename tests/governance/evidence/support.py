@@ -78,4 +78,4 @@ def files_of(data: bytes) -> dict[str, bytes]:
 
 
 def rows(data: bytes, name: str) -> Any:
-    return verifier.read_json(files_of(data)[f"{name}.json"])
+    return verifier.read_canonical_json(files_of(data)[f"{name}.json"])

@@ -17,7 +17,7 @@ from governance.evidence.rules import recompute
 from governance.evidence.selectors import bundles_due, entries_sealed
 from governance.evidence.services.build import MOST_TRIES, bundle_bytes, draft_read
 from governance.evidence.states import EvidenceKind
-from governance.evidence.tasks import evidence_resume
+from governance.evidence.tasks import evidence_resume_task
 from governance.ledger.models import LedgerEntry
 from governance.people.models import PersonReference
 from reasoncodes.base.tenancy import every_tenant
@@ -131,7 +131,7 @@ def test_it_waits_for_the_sealer_and_says_so(cast: Cast) -> None:
     with every_tenant():
         EvidenceBundle.objects.filter(id=bundle.id).update(resume_at=timezone.now() - timedelta(seconds=1))
         assert bundles_due() == [bundle.id]
-    evidence_resume()
+    evidence_resume_task()
     assert fresh(bundle.id).state == "ready"
     with every_tenant():
         assert bundles_due() == []
@@ -139,11 +139,11 @@ def test_it_waits_for_the_sealer_and_says_so(cast: Cast) -> None:
 
 def test_a_stranded_request_is_taken_up_by_the_tick_and_a_finished_one_is_left_alone(cast: Cast) -> None:
     bundle = request(cast, allowed(cast))
-    evidence_resume()
+    evidence_resume_task()
     assert fresh(bundle.id).state == "requested"  # its worker has time yet
     with every_tenant():
         EvidenceBundle.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
-    evidence_resume()
+    evidence_resume_task()
     seal_all()
     ready = build(bundle.id)
     assert ready.state == "ready"
@@ -268,7 +268,9 @@ def test_an_erased_payload_leaves_a_bundle_that_verifies_and_says_so(cast: Cast)
     report = verifier.verify(data, public_key=KEY.verifier)
     assert report.faults == []
     assert any("1 with an erased payload" in line for line in report.checked)
-    erased = [entry for entry in verifier.read_json(files_of(data)[verifier.ENTRIES]) if entry["payload"] is None]
+    erased = [
+        entry for entry in verifier.read_canonical_json(files_of(data)[verifier.ENTRIES]) if entry["payload"] is None
+    ]
     assert [entry["nonce"] for entry in erased] == [None]
 
 

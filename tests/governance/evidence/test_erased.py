@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from governance.evidence.models import EvidenceBundle
 from governance.evidence.services.bundles import evidence_remove
-from governance.evidence.tasks import evidence_resume
+from governance.evidence.tasks import evidence_resume_task
 from governance.ledger.models import LedgerEntry
 from governance.sealing.models import ReadAccess
 from reasoncodes.base.tenancy import every_tenant
@@ -78,11 +78,11 @@ def test_a_file_that_cannot_be_removed_now_is_removed_by_the_tick(clinic: Clinic
     work(clinic.order())
     assert not remove(bundle, storage=Away())
     assert storages["evidence"].exists(bundle.storage_name)
-    evidence_resume()
+    evidence_resume_task()
     assert storages["evidence"].exists(bundle.storage_name), "its time has not come"
     with every_tenant():
         EvidenceBundle.objects.filter(id=bundle.id).update(resume_at=timezone.now())
-    evidence_resume()
+    evidence_resume_task()
     assert not storages["evidence"].exists(bundle.storage_name)
 
 

@@ -12,7 +12,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from governance.evidence.rules import Collected, Material, Subject, content_files
+from governance.evidence.rules import BundleSubject, Collected, Material, content_files
 from sdk import holdpoint_verify as verifier
 from tests.governance.evidence import synthetic
 from tests.governance.evidence.synthetic import KEY, OTHER_KEY, PUBLIC, bundle, content, entry, rewritten
@@ -97,13 +97,15 @@ def test_files_that_are_missing_added_twice_or_in_another_order_are_named() -> N
 @pytest.mark.parametrize("name", verifier.CONTENT)
 def test_a_rewritten_file_with_a_fitting_manifest_and_zip_is_not_what_the_ledger_names(name: str) -> None:
     def change(data: bytes) -> bytes:
-        return verifier.canonical([*verifier.read_json(data), {}]) if name.endswith(".json") else data + b"#"
+        return verifier.canonical([*verifier.read_canonical_json(data), {}]) if name.endswith(".json") else data + b"#"
 
     assert f"{name}: it is not the file that the ledger names" in faults(rewritten(bundle(), **{name: change}))
 
 
 def entries_changed(data: bytes, change: Any) -> bytes:
-    return rewritten(data, **{verifier.ENTRIES: lambda old: verifier.canonical(change(verifier.read_json(old)))})
+    return rewritten(
+        data, **{verifier.ENTRIES: lambda old: verifier.canonical(change(verifier.read_canonical_json(old)))}
+    )
 
 
 TWO = [entry(1, "attempt.received", {"digest": "ab"}), entry(2, "attempt.replayed", {"state": "completed"})]
@@ -187,7 +189,7 @@ def test_any_json_in_the_place_of_a_file_is_a_fault_and_never_an_exception(name:
 @given(JSON)
 def test_canonical_json_is_that_of_the_reference(value: Any) -> None:
     assert verifier.canonical(value) == rfc8785.dumps(value)
-    assert verifier.canonical(verifier.read_json(verifier.canonical(value))) == rfc8785.dumps(value)
+    assert verifier.canonical(verifier.read_canonical_json(verifier.canonical(value))) == rfc8785.dumps(value)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z/]{1,20}", fullmatch=True), st.binary(max_size=60), max_size=6))
@@ -209,7 +211,7 @@ def test_the_same_rows_give_the_same_files(said: list[dict[str, Any]]) -> None:
         return shape | {"response_metadata": dict(reversed(metadata.items())), "cost": None}
 
     def made() -> dict[str, bytes]:
-        subject = Subject("attempt", synthetic.UUID(int=2), "an attempt")
+        subject = BundleSubject("attempt", synthetic.UUID(int=2), "an attempt")
         told = Material(subject, synthetic.UUID(int=1), frozenset(), (), receipts=[receipt(one) for one in said])
         return content_files(Collected(told, {"slug": "clinic", "name": "Clinic"}, [], [], [], []))
 
@@ -218,7 +220,7 @@ def test_the_same_rows_give_the_same_files(said: list[dict[str, Any]]) -> None:
 
 def test_text_in_the_report_is_escaped_and_nothing_is_fetched_or_run() -> None:
     nasty = '<script>alert(1)</script><img src="https://evil.example/x">'
-    subject = Subject("attempt", synthetic.UUID(int=2), nasty)
+    subject = BundleSubject("attempt", synthetic.UUID(int=2), nasty)
     told = Material(subject, synthetic.UUID(int=1), frozenset(), ())
     page = content_files(Collected(told, {"slug": nasty, "name": nasty}, [], [], [], []))["report.html"].decode()
     assert "<script" not in page

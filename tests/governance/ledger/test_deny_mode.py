@@ -21,7 +21,7 @@ from governance.sealing.configured import known_keys, witnesses_configured
 from governance.sealing.models import LedgerCheckpoint, LedgerEpoch
 from governance.sealing.selectors.witnesses import epoch_current, ledger_denial
 from governance.sealing.services.epoch import epoch_begin
-from governance.sealing.tasks import ledger_check, ledger_guard, ledger_seal, witnesses_push
+from governance.sealing.tasks import ledger_check_task, ledger_guard, ledger_seal_task, witnesses_push_task
 from governance.shutdown.models import Shutdown
 from governance.shutdown.services import shutdown_release
 from reasoncodes.base.actors import Actor, ActorKind
@@ -104,7 +104,7 @@ def test_a_shorter_record_takes_nothing_in_and_sends_nothing(cast: Cast, ready: 
 
 
 def test_what_was_found_is_told_by_readiness_api_and_console(cast: Cast, shorter: int) -> None:
-    ledger_check()
+    ledger_check_task()
     heartbeat_beat(at=timezone.now())
     ready = Client().get("/health/ready")
     assert ready.status_code == 503
@@ -125,10 +125,10 @@ def test_what_was_found_is_told_by_readiness_api_and_console(cast: Cast, shorter
 
 def test_nothing_is_sealed_or_pushed_meanwhile(witness: FileWitness, shorter: int) -> None:
     before = witness.path.read_text()
-    ledger_check()
+    ledger_check_task()
     append(20)
-    ledger_seal()
-    witnesses_push()
+    ledger_seal_task()
+    witnesses_push_task()
     assert LedgerCheckpoint.objects.order_by("-size").first() == head()
     assert (head().size, witness.path.read_text()) == (shorter, before)
 
@@ -138,7 +138,7 @@ def test_the_check_comes_before_the_push(witness: FileWitness, shorter: int) -> 
     before = witness.path.read_text()
     append(50)
     seal_all()
-    witnesses_push()
+    witnesses_push_task()
     assert ledger_denial() is not None
     assert witness.path.read_text() == before
 
@@ -162,18 +162,18 @@ def test_several_that_find_it_at_once_engage_one_shutdown(shorter: int) -> None:
 
 
 def test_it_is_not_released_like_any_shutdown_and_not_by_itself(cast: Cast, witness: FileWitness, shorter: int) -> None:
-    ledger_check()
+    ledger_check_task()
     denial = ledger_denial()
     assert denial is not None
     with every_tenant(), pytest.raises(WrongState):
         shutdown_release(actor=administrator(cast), at=timezone.now(), shutdown_id=denial.id, installation=True)
     witness.path.unlink()
-    ledger_check()
+    ledger_check_task()
     assert ledger_denial() is not None, "a witness that forgot is no reason to go on"
 
 
 def test_only_an_administrator_with_a_known_reason_confirms(cast: Cast, shorter: int) -> None:
-    ledger_check()
+    ledger_check_task()
     with pytest.raises(ScopeMissing):
         confirm(cast.actor(cast.operator, [cast.organization]), installation=False)
     with pytest.raises(InvalidInput):
@@ -185,7 +185,7 @@ def test_only_an_administrator_with_a_known_reason_confirms(cast: Cast, shorter:
 def test_confirming_names_the_loss_begins_an_epoch_and_goes_on(
     cast: Cast, witness: FileWitness, ready: UUID, shorter: int
 ) -> None:
-    ledger_check()
+    ledger_check_task()
     with every_tenant():
         lost_to = Shutdown.objects.get().preview["findings"][0]["size"]
     epoch = confirm(administrator(cast))
@@ -193,7 +193,7 @@ def test_confirming_names_the_loss_begins_an_epoch_and_goes_on(
     assert actions()[-2:] == ["ledger.divergence_confirmed", "shutdown.released"]
     assert ledger_denial() is None
     sealed(lost_to)
-    witnesses_push()
+    witnesses_push_task()
     assert ledger_guard(), "the new history is what the witness has from now on"
     found = verify("--witnesses")
     assert found["valid"], found["wrong"]
@@ -204,7 +204,7 @@ def test_confirming_names_the_loss_begins_an_epoch_and_goes_on(
 
 
 def test_the_console_confirms_with_a_reason_and_only_for_administrators(cast: Cast, shorter: int) -> None:
-    ledger_check()
+    ledger_check_task()
     denial = ledger_denial()
     assert denial is not None
     act = f"/admin/governance/shutdown/{denial.id}/act/confirm/"
@@ -239,7 +239,7 @@ def test_a_witness_longer_than_what_was_confirmed_stops_again(cast: Cast, witnes
     """It was away when the loss was confirmed."""
     lines = witness.path.read_text().splitlines(keepends=True)
     witness.path.write_text("".join(lines[:-1]))
-    ledger_check()
+    ledger_check_task()
     confirm(administrator(cast))
     assert ledger_guard()
     witness.path.write_text("".join(lines))
@@ -261,7 +261,7 @@ def test_another_history_is_kept_up_to_where_they_part(cast: Cast, witness: File
     epoch = confirm(administrator(cast))
     assert (epoch.kept, epoch.lost_to) == (shorter, head().size)
     sealed(2)
-    witnesses_push()
+    witnesses_push_task()
     found = verify("--witnesses")
     assert found["valid"], found["wrong"]
 

@@ -12,7 +12,7 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append
 from governance.sealing.models import LedgerKey
 from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash
-from governance.sealing.tasks import ledger_seal as seal_task
+from governance.sealing.tasks import ledger_seal_task as seal_task
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast

@@ -16,7 +16,7 @@ from config.embedded.postgres_cluster import binaries, clean_environment
 from config.heartbeat import heartbeat_beat
 from config.startup import ledger_checked
 from governance.sealing.selectors.witnesses import ledger_denial
-from governance.sealing.tasks import ledger_seal, witnesses_push
+from governance.sealing.tasks import ledger_seal_task, witnesses_push_task
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, contract
 from tests.cast import Cast
@@ -57,7 +57,7 @@ def test_an_older_backup_is_found_confirmed_and_worked_on_with(tmp_path: Path, s
     contract(cast, adapter="external", effect="idempotent")
     before = asked(caller, 1, **THEIRS)
     seal_all()
-    witnesses_push()
+    witnesses_push_task()
     kept = head().size
 
     # 1. The backup, and work that goes on after it: a lease, a second attempt, heads at the witness.
@@ -66,7 +66,7 @@ def test_an_older_backup_is_found_confirmed_and_worked_on_with(tmp_path: Path, s
     token = executor.post(f"/api/v1/attempts/{before}/lease", {}, format="json").json()["lease_token"]
     after = asked(caller, 2, **THEIRS)
     seal_all()
-    witnesses_push()
+    witnesses_push_task()
     lost_to = head().size
 
     # 2. The older backup is restored, and a process starts.
@@ -101,8 +101,8 @@ def test_an_older_backup_is_found_confirmed_and_worked_on_with(tmp_path: Path, s
 
     # 5. The record goes on under the witness' eyes, and says what is lost.
     seal_all()
-    ledger_seal()
-    witnesses_push()
+    ledger_seal_task()
+    witnesses_push_task()
     found = verify("--witnesses")
     assert found["valid"], found["wrong"]
     assert f"entries {kept} to {lost_to - 1}" in found["notes"][0]

@@ -18,7 +18,7 @@ from governance.sealing.configured import witness_entries, witness_from, witness
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf, WitnessReceipt
 from governance.sealing.selectors.witnesses import witness_standing
 from governance.sealing.services.witnesses import witness_push
-from governance.sealing.tasks import witnesses_push
+from governance.sealing.tasks import witnesses_push_task
 from tests.governance.ledger.record import append, head, sealed, verify, witness_in, witnessed
 from tests.governance.ledger.sealing import KEY, seal_all
 
@@ -207,5 +207,5 @@ def test_the_clock_pushes_to_all_that_are_configured(tmp_path: Path, settings: A
     witness = witness_in(tmp_path)
     settings.LEDGER_WITNESSES = witness.path.as_uri()
     sealed(2)
-    witnesses_push()
+    witnesses_push_task()
     assert head().text in witness.newest()

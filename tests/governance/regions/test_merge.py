@@ -11,8 +11,8 @@ from governance.contracts.rules.documents import area
 from governance.regions.rules import (
     EffectiveProfile,
     Profile,
+    RegionRequirements,
     RegionUnsetError,
-    Terms,
     load_profiles,
     merge,
     residency_allows,
@@ -39,7 +39,7 @@ def effective(*codes: str) -> EffectiveProfile:
     return merge(load_profiles().select(codes))
 
 
-def assert_never_less_strict(result: Terms, given_terms: Terms) -> None:
+def assert_never_less_strict(result: RegionRequirements, given_terms: RegionRequirements) -> None:
     assert result.retention_years >= given_terms.retention_years
     assert result.auto_purge <= given_terms.auto_purge
     assert RESIDENCY_LEVELS.index(result.residency) <= RESIDENCY_LEVELS.index(given_terms.residency)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from governance.retention.models import DeletionRequest, ExportRequest
-from governance.retention.tasks import export_build, exports_expire
+from governance.retention.tasks import export_build_task, exports_expire_task
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import contract
@@ -203,7 +203,7 @@ def test_an_export_is_built_downloaded_and_gone(cast: Cast, tmp_path: Path) -> N
         assert (asked.status_code, asked["Location"]) == (202, f"{EXPORTS}/{asked.json()['id']}")
         address = asked["Location"]
         assert problem(auditor.get(f"{address}/download")) == (409, "export-not-ready")
-        export_build(asked.json()["id"])
+        export_build_task(asked.json()["id"])
         assert auditor.get(address).json()["state"] == "ready"
         answer = auditor.get(f"{address}/download")
         assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
@@ -212,6 +212,6 @@ def test_an_export_is_built_downloaded_and_gone(cast: Cast, tmp_path: Path) -> N
         with every_tenant():
             ExportRequest.objects.update(expires_at=timezone.now())
         assert problem(auditor.get(f"{address}/download")) == (410, "export-gone")
-        exports_expire()
+        exports_expire_task()
         assert auditor.get(address).json()["state"] == "expired"
         assert list(tmp_path.rglob("*.zip")) == []

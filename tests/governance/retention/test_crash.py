@@ -10,7 +10,7 @@ from governance.ledger.models import LedgerEntry
 from governance.retention.models import ErasureItem, ErasureOrder
 from governance.retention.services import erasure
 from governance.retention.services.erasure import erase_one, erasures_due
-from governance.retention.tasks import erasures_resume
+from governance.retention.tasks import erasures_resume_task
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
@@ -44,7 +44,7 @@ def test_each_item_is_a_transaction_of_its_own_and_the_tick_goes_on() -> None:
         assert erasures_due() == []
         ErasureOrder.objects.update(resume_at=timezone.now())
         assert erasures_due() == [order.id]
-    erasures_resume()
+    erasures_resume_task()
     assert [attempt(one).erased_at is not None for one in ids] == [True] * 4
     with every_tenant():
         assert ErasureOrder.objects.get().finished_at is not None
@@ -88,7 +88,7 @@ def test_batches_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_clock_orders_nothing() -> None:
     clinic = Clinic(Cast())
     first = clinic.denied()
-    erasures_resume()
+    erasures_resume_task()
     with every_tenant():
         assert not ErasureOrder.objects.exists()
     assert attempt(first).erased_at is None

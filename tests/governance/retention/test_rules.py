@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.retention.rules import BLOCKERS, Hold, Subject, blocker, blockers_counted, covers, kept_until
+from governance.retention.rules import BLOCKERS, Hold, RetentionSubject, blocker, blockers_counted, covers, kept_until
 from governance.retention.states import HoldScope
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ IDS = [UUID(int=number) for number in range(1, 4)]
 REFERENCES = ["ctx-1", "ctx-2", f"attempt/{IDS[0]}", f"workflow-instance/{IDS[1]}"]
 moments = st.integers(0, 40 * 365 * 24).map(lambda hours: datetime(2000, 1, 1, tzinfo=UTC) + timedelta(hours=hours))
 subjects = st.builds(
-    Subject,
+    RetentionSubject,
     kind=st.sampled_from(["attempt", "run", "person"]),
     id=st.sampled_from(IDS),
     created_at=moments,
@@ -35,7 +35,9 @@ holds = st.builds(
 
 
 @given(subjects, st.lists(holds, max_size=3))
-def test_only_what_is_finished_resolved_over_and_free_may_be_erased(subject: Subject, active: list[Hold]) -> None:
+def test_only_what_is_finished_resolved_over_and_free_may_be_erased(
+    subject: RetentionSubject, active: list[Hold]
+) -> None:
     free = blocker(subject, holds=active, at=NOW) == ""
     until = kept_until(subject)
     assert free == (
@@ -48,19 +50,19 @@ def test_only_what_is_finished_resolved_over_and_free_may_be_erased(subject: Sub
 
 
 @given(subjects)
-def test_a_hold_on_the_organization_beats_everything(subject: Subject) -> None:
+def test_a_hold_on_the_organization_beats_everything(subject: RetentionSubject) -> None:
     assert blocker(subject, holds=[Hold("organization", "")], at=NOW) == "legal_hold"
 
 
 @given(subjects, st.lists(holds, max_size=3), holds)
-def test_one_more_hold_never_frees_anything(subject: Subject, active: list[Hold], more: Hold) -> None:
+def test_one_more_hold_never_frees_anything(subject: RetentionSubject, active: list[Hold], more: Hold) -> None:
     before = blocker(subject, holds=active, at=NOW)
     after = blocker(subject, holds=[*active, more], at=NOW)
     assert after in {before, "legal_hold"}
 
 
 @given(subjects)
-def test_the_stamp_is_never_shortened_and_moves_with_the_last_activity(subject: Subject) -> None:
+def test_the_stamp_is_never_shortened_and_moves_with_the_last_activity(subject: RetentionSubject) -> None:
     until = kept_until(subject)
     if subject.retention_until is None:
         assert until is None
@@ -71,7 +73,7 @@ def test_the_stamp_is_never_shortened_and_moves_with_the_last_activity(subject: 
 
 
 @given(st.lists(subjects, max_size=8), st.lists(holds, max_size=2))
-def test_counting_loses_nobody(found: list[Subject], active: list[Hold]) -> None:
+def test_counting_loses_nobody(found: list[RetentionSubject], active: list[Hold]) -> None:
     free, counted = blockers_counted(found, holds=active, at=NOW)
     assert len(free) + sum(counted.values()) == len(found)
     assert list(counted) == [code for code in BLOCKERS if code in counted]
@@ -95,14 +97,17 @@ def test_counting_loses_nobody(found: list[Subject], active: list[Hold]) -> None
 )
 def test_what_a_hold_covers(scope: str, target: str, kind: str, expected: bool) -> None:
     references = frozenset({"ctx-1", f"workflow-instance/{IDS[1]}", f"attempt/{IDS[0]}"})
-    subject = Subject(kind, IDS[0], NOW, NOW, NOW, True, False, contract="one", references=references)
+    subject = RetentionSubject(kind, IDS[0], NOW, NOW, NOW, True, False, contract="one", references=references)
     assert covers(Hold(scope, target), subject) is expected
 
 
 def test_unknown_retention_is_kept_and_the_last_second_counts() -> None:
     end = NOW - timedelta(days=1)
     facts = {"kind": "attempt", "id": IDS[0], "created_at": end, "last_activity_at": end}
-    assert blocker(Subject(**facts, retention_until=None, finished=True, unresolved=False), holds=[], at=NOW) != ""  # type: ignore[arg-type]
-    over = Subject(**facts, retention_until=NOW, finished=True, unresolved=False)  # type: ignore[arg-type]
+    assert (
+        blocker(RetentionSubject(**facts, retention_until=None, finished=True, unresolved=False), holds=[], at=NOW)
+        != ""
+    )  # type: ignore[arg-type]
+    over = RetentionSubject(**facts, retention_until=NOW, finished=True, unresolved=False)  # type: ignore[arg-type]
     assert blocker(over, holds=[], at=NOW) == ""
     assert blocker(over, holds=[], at=NOW - timedelta(microseconds=1)) == "retention_not_over"

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.services.resolve import Order, quarantine_accept, quarantine_link_incident
+from attempts.quarantine.services.resolve import ResolutionOrder, quarantine_accept, quarantine_link_incident
 from governance.retention.hooks import subject_kind
 from governance.retention.models import ContextReference, ErasureItem, LegalHold
 from governance.retention.services.deletion import deletion_accept, deletion_request
@@ -154,6 +154,6 @@ def test_unresolved_quarantine_never_ages_out(cast: Cast) -> None:
             actor=clinic.operator,
             at=timezone.now(),
             case_id=case.id,
-            order=Order(finding="did_not_happen", evidence_ref="log-17"),
+            order=ResolutionOrder(finding="did_not_happen", evidence_ref="log-17"),
         )
     assert ordered(clinic, "attempt", row.id) == [("refused", "retention_not_over")]

@@ -3,18 +3,18 @@
 import pytest
 
 from tests.workflows.pure import changed
-from workflows.definitions.rules.diff import diff, patched, words
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.diff import changes_in_words, diff, patched
+from workflows.definitions.rules.starters.starters import definition_starter
 
 pytestmark = pytest.mark.unit
 
 
 def test_the_same_has_no_difference():
-    assert diff(starter("ai_only"), starter("ai_only")) == []
+    assert diff(definition_starter("ai_only"), definition_starter("ai_only")) == []
 
 
 def test_every_change_has_its_place_and_its_words():
-    before = starter("ai_only")
+    before = definition_starter("ai_only")
     after = changed(
         "ai_only",
         ai_review={
@@ -36,7 +36,7 @@ def test_every_change_has_its_place_and_its_words():
         ("replace", "/steps/image_check/params/image_types"),
         ("add", "/steps/look"),
     ]
-    assert words(changes) == [
+    assert changes_in_words(changes) == [
         "default_mode changed from active to client_driven.",
         'description removed; it was "AI triage only; no human review.".',
         "Step ai_review: max_retries removed; it was 3.",
@@ -72,15 +72,15 @@ def test_keys_with_slashes_are_escaped():
 
 
 def test_the_whole_may_change():
-    assert words(diff({}, [])) == ["The whole document changed."]
+    assert changes_in_words(diff({}, [])) == ["The whole document changed."]
     assert patched({}, diff({}, [1])) == [1]
 
 
 def test_removed_transitions_and_steps_are_told():
-    before = starter("ai_only")
+    before = definition_starter("ai_only")
     after = changed("ai_only", image_check={"transitions": {"on_pass": "ai_review"}})
     del after["steps"]["halt_ai"]
-    assert words(diff(before, after)) == [
+    assert changes_in_words(diff(before, after)) == [
         "Step halt_ai removed.",
         "Step image_check: on_fail no longer leads to halt_images.",
     ]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from governance.ledger.rules.entry import canonical_bytes
 from tests.properties import examples
 from tests.workflows.pure import JSON, SCALARS, findings
-from workflows.definitions.rules.diff import diff, patched, words
+from workflows.definitions.rules.diff import changes_in_words, diff, patched
 from workflows.definitions.rules.document import read_definition
 from workflows.definitions.rules.picture import layout
-from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.starters.starters import NAMES, definition_starter
 from workflows.definitions.rules.svg import svg
 from workflows.definitions.rules.validate import draft_findings
 from workflows.kinds.registry import kinds
@@ -80,7 +80,7 @@ def test_no_document_makes_it_raise(document):
 @given(st.sampled_from(NAMES), st.data())
 @FUZZ
 def test_a_starter_with_one_thing_broken_gives_findings_or_can_be_read_and_hashed(name, data):
-    document = starter(name)
+    document = definition_starter(name)
     step = document["steps"][data.draw(st.sampled_from(sorted(document["steps"])))]
     step[data.draw(st.sampled_from(sorted(step)))] = data.draw(SCALARS | PARAMS | EXPRESSIONS)
     if not findings(document):
@@ -93,7 +93,7 @@ def test_a_starter_with_one_thing_broken_gives_findings_or_can_be_read_and_hashe
 def test_any_two_documents_can_be_compared_and_the_difference_applied(before, after):
     changes = diff(before, after)
     assert not diff(patched(before, changes), after)
-    assert len(words(changes)) == len(changes)
+    assert len(changes_in_words(changes)) == len(changes)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_no_json_reader_gives_is_refused_as_well(value):
 
 
 def test_a_document_that_holds_itself_is_too_deep():
-    document = starter("ai_only")
+    document = definition_starter("ai_only")
     document["steps"]["more"] = document
     assert [finding.rule for finding in findings(document)] == ["limits"]
     wide: list = []

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.workflows.pure import changed
 from workflows.definitions.rules.picture import HEIGHT, LINE_WIDTH, MARGIN, ROW_GAP, layout
-from workflows.definitions.rules.starters.starters import NAMES, starter
-from workflows.definitions.rules.svg import in_words, svg, text_width
+from workflows.definitions.rules.starters.starters import NAMES, definition_starter
+from workflows.definitions.rules.svg import picture_in_words, svg, text_width
 from workflows.kinds.registry import kinds
 from workflows.runs.states import StepStatus
 
@@ -107,7 +107,7 @@ def _shuffled(value, shuffler):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_starters_main_way_is_one_straight_column(name):
-    picture = layout(starter(name))
+    picture = layout(definition_starter(name))
     boxes = check(picture)
     assert boxes["consent_gate"].row == 0
     assert boxes["TERMINAL"].row == len(picture.rows) - 1
@@ -161,7 +161,7 @@ def _large(count):
 
 
 def test_roles_and_details_come_from_the_kinds():
-    boxes = {box.id: box for box in layout(starter("ai_escalation_plus_sa_sample")).boxes}
+    boxes = {box.id: box for box in layout(definition_starter("ai_escalation_plus_sa_sample")).boxes}
     assert {name: (box.role, box.detail) for name, box in boxes.items()} == {
         "consent_gate": ("step", ""),
         "image_check": ("step", ""),
@@ -189,14 +189,14 @@ def test_what_does_not_exist_is_drawn_as_missing_and_what_is_not_reached_is_mark
 
 
 def test_a_picture_is_json_too():
-    told = json.loads(json.dumps(layout(starter("ai_only")).as_json()))
+    told = json.loads(json.dumps(layout(definition_starter("ai_only")).as_json()))
     assert told["layers"][0] == ["consent_gate"]
     assert {"id", "kind", "x", "y"} <= set(told["nodes"][0])
     assert told["edges"][0]["outcome"] == "on_pass"
 
 
 def drawn(document=None, **options):
-    text = svg(layout(document or starter("ai_escalation_plus_sa_sample")), title="Triage", **options)
+    text = svg(layout(document or definition_starter("ai_escalation_plus_sa_sample")), title="Triage", **options)
     return text, ET.fromstring(text)  # noqa: S314  # our own text
 
 
@@ -233,7 +233,7 @@ def test_every_state_has_a_sign_and_words_besides_its_colour(status):
 
 
 def test_every_transition_is_labelled_with_its_outcome_and_has_an_arrow():
-    document = starter("ai_escalation_plus_sa_sample")
+    document = definition_starter("ai_escalation_plus_sa_sample")
     _, root = drawn(document)
     outcomes = sorted(outcome for step in document["steps"].values() for outcome in step.get("transitions", {}))
     assert sorted(text.text for text in root.iter(f"{SVG}text") if "wf-outcome" in text.get("class")) == outcomes
@@ -265,7 +265,7 @@ def test_names_are_escaped_and_long_ones_cut_but_told_whole():
 def test_nothing_has_an_empty_picture():
     picture = layout({})
     assert picture.boxes == ()
-    assert in_words(picture) == "."
+    assert picture_in_words(picture) == "."
     assert svg(picture, title="Empty").startswith("<svg")
 
 

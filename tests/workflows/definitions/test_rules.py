@@ -3,7 +3,7 @@
 import pytest
 
 from tests.workflows.pure import HALT_CODES, changed, findings, rules, tenth
-from workflows.definitions.rules.starters.starters import NAMES, starter
+from workflows.definitions.rules.starters.starters import NAMES, definition_starter
 from workflows.definitions.rules.validate import draft_findings
 from workflows.kinds.registry import kinds
 
@@ -28,7 +28,7 @@ def at(document, rule, **changes):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_starter_may_be_published(name):
-    assert findings(starter(name)) == []
+    assert findings(definition_starter(name)) == []
 
 
 def test_the_example_of_the_design_may_be_published():
@@ -84,7 +84,7 @@ def test_the_example_of_the_design_may_be_published():
 
 
 def test_start_step_must_exist():
-    document = starter("ai_only") | {"start_step": "consent_gat"}
+    document = definition_starter("ai_only") | {"start_step": "consent_gat"}
     assert only(document).as_json() == {
         "rule": "start_step_exists",
         "pointer": "/start_step",
@@ -143,7 +143,7 @@ def test_halt_reasons_must_exist_for_the_organization():
     finding = only(document)
     assert (finding.rule, finding.pointer) == ("halt_reason_exists", "/steps/halt_ai/params/reason_code")
     assert finding.suggestion == "ai_review_failed"
-    assert at(starter("ai_only"), "halt_reason_exists", halt_codes=HALT_CODES - {"ai_review_failed"})
+    assert at(definition_starter("ai_only"), "halt_reason_exists", halt_codes=HALT_CODES - {"ai_review_failed"})
 
 
 def test_other_scopes_are_judged_only_if_codes_are_given():
@@ -364,7 +364,7 @@ def test_a_template_reads_what_can_be_upstream():
     ],
 )
 def test_the_shape_of_the_document(change, pointer, suggestion):
-    assert (pointer, suggestion) in at(starter("ai_only") | change, "document_shape")
+    assert (pointer, suggestion) in at(definition_starter("ai_only") | change, "document_shape")
 
 
 def test_the_shape_of_a_step():
@@ -388,7 +388,7 @@ def test_the_shape_of_a_step():
     ],
 )
 def test_limits(change, pointer):
-    assert pointer in [place for place, _ in at(starter("ai_only") | change, "limits")]
+    assert pointer in [place for place, _ in at(definition_starter("ai_only") | change, "limits")]
 
 
 def test_at_most_two_hundred_steps():
@@ -405,7 +405,7 @@ def test_at_most_64_kib_and_eight_deep():
     deep = {}
     for _ in range(20):
         deep = {"x": deep}
-    assert rules(starter("ai_only") | {"more": deep}) == {"limits"}
+    assert rules(definition_starter("ai_only") | {"more": deep}) == {"limits"}
 
 
 def test_more_than_ten_retries_are_too_many():
@@ -434,7 +434,7 @@ def test_integers_are_written_as_integers():
     ],
 )
 def test_step_ids_are_words_that_are_free(step_id, suggestion):
-    document = starter("ai_only")
+    document = definition_starter("ai_only")
     document["steps"][step_id] = document["steps"].pop("halt_ai")
     document["steps"]["ai_review"]["transitions"]["on_failure"] = step_id
     (finding,) = [found for found in findings(document) if found.rule == "step_ids_valid"]
@@ -452,7 +452,7 @@ def test_step_ids_are_words_that_are_free(step_id, suggestion):
     ],
 )
 def test_no_person_and_no_secret_in_a_definition(change, pointer):
-    document = starter("ai_only") | change
+    document = definition_starter("ai_only") | change
     assert pointer in [place for place, _ in at(document, "text_boundary")]
     assert pointer in [found.pointer for found in draft_findings(document, kinds=kinds())]
 
@@ -476,7 +476,7 @@ def test_a_draft_may_be_wrong_but_not_personal():
 
 
 def test_a_message_repeats_no_name_that_looks_like_a_person():
-    document = starter("ai_only")
+    document = definition_starter("ai_only")
     document["steps"]["amina.yusuf@example.org"] = {"kind": "John Smith", "transitions": {"+44 20 7946 0958": "x y z"}}
     document["start_step"] = "Mr. John Smith"
     document["steps"]["ai_review"]["kind"] = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -513,7 +513,7 @@ def test_all_findings_come_at_once():
 
 def test_every_message_is_whole_and_every_place_a_pointer():
     documents = [changed(branch_sample={"expr": expr}) for expr in PATHS] + [
-        starter("ai_only") | {"start_step": "x", "more": 1, "name": ""},
+        definition_starter("ai_only") | {"start_step": "x", "more": 1, "name": ""},
         changed("ai_only", ai_review={"kind": "zzz", "x": 1}, image_check={"transitions": {"zzz": "zzz"}}),
     ]
     for document in documents:

@@ -3,7 +3,7 @@
 import pytest
 
 from workflows.definitions.rules.document import read_definition
-from workflows.definitions.rules.starters.starters import NAMES, starter, starters
+from workflows.definitions.rules.starters.starters import NAMES, definition_starter, starters
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +29,7 @@ def test_there_are_six_in_the_order_of_the_design():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_goes_the_way_that_the_design_draws(name):
-    definition = read_definition(starter(name), definition_id="d")
+    definition = read_definition(definition_starter(name), definition_id="d")
     way, at = [], definition.start_step
     while at != "TERMINAL":
         way.append(at)
@@ -40,7 +40,7 @@ def test_each_goes_the_way_that_the_design_draws(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_halts_with_the_designs_reasons_and_retries_only_the_ai(name):
-    steps = read_definition(starter(name), definition_id="d").steps.values()
+    steps = read_definition(definition_starter(name), definition_id="d").steps.values()
     reasons = {step.params["reason_code"] for step in steps if step.kind == "halt"}
     assert reasons == {"consent_missing", "insufficient_images"} | (
         {"ai_review_failed"} if name != "clinician_only" else set()
@@ -50,10 +50,10 @@ def test_each_halts_with_the_designs_reasons_and_retries_only_the_ai(name):
 
 
 def test_a_copy_can_be_changed_without_changing_the_starter():
-    starter("ai_only")["steps"].clear()
-    assert starter("ai_only")["steps"]
+    definition_starter("ai_only")["steps"].clear()
+    assert definition_starter("ai_only")["steps"]
 
 
 def test_an_unknown_name_is_a_key_error():
     with pytest.raises(KeyError):
-        starter("ai")
+        definition_starter("ai")

@@ -10,21 +10,21 @@ from uuid import UUID
 from workflows.definitions.rules.document import Definition, read_definition
 from workflows.definitions.states import Mode
 from workflows.engine.core import drive
-from workflows.engine.effects import Ask, Emit, EndReview, OpenReview, Send, Settle
+from workflows.engine.effects import AskGate, Emit, EndReview, OpenReview, SendRequest, Settle
 from workflows.engine.inputs import (
     DeadlinePassed,
     GateAnswered,
     Input,
     Intervened,
-    Reported,
     RetryDue,
     Started,
+    StepReported,
     TimedOut,
 )
 from workflows.engine.run import Run
 from workflows.engine.state import InstanceState, StepState, correlation
 from workflows.events.states import EventOutcome
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.registry import shipped
 from workflows.kinds.shapes import BOOLEAN, CODE, closed
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction, StepStatus
@@ -55,7 +55,7 @@ def _called(name: str, effect: str) -> StepKind:
         completion=_event(f"{name}.completed", "in", closed({"value": _NUMBER})),
         failure=_event(f"{name}.failed", "in", closed({"reason_code": CODE, "retryable": BOOLEAN})),
         failure_outcome="on_failure",
-        answer=lambda params, payload: Answer(outcome="on_complete", output={"value": payload["value"]}),
+        answer=lambda params, payload: StepAnswer(outcome="on_complete", output={"value": payload["value"]}),
     )
 
 
@@ -138,7 +138,7 @@ class Driven:
 
     def report(self, name: str, payload: Json | None, **changes: Any) -> Run:
         correlation_id = changes.pop("correlation_id", self.here.id if self.state.current() else None)
-        return self.tell(Reported(self.now, name, correlation_id, payload, **changes))
+        return self.tell(StepReported(self.now, name, correlation_id, payload, **changes))
 
     def retry_due(self) -> Run:
         self.now = max(self.now, self.here.next_eligible_at or self.now)
@@ -174,7 +174,7 @@ class Driven:
         return self.state.status
 
     def sent(self) -> list[str]:
-        return [one.event_type for one in self.effects if isinstance(one, Send)]
+        return [one.event_type for one in self.effects if isinstance(one, SendRequest)]
 
     def emitted(self) -> list[str]:
         return [one.event_type for one in self.effects if isinstance(one, Emit)]
@@ -191,7 +191,7 @@ class Driven:
     def tell(self, happened: Input) -> Run:
         before, answers = deepcopy(self.state), []
 
-        def gate(ask: Ask, state: InstanceState) -> GateAnswered:
+        def gate(ask: AskGate, state: InstanceState) -> GateAnswered:
             verdict, reason_code, retry_after = self.say()
             answers.append(GateAnswered(happened.at, ask.step, verdict, reason_code, retry_after))
             return answers[-1]
@@ -219,7 +219,7 @@ class Driven:
 def check_move(driven: Driven, before: InstanceState, run: Run, happened: Input) -> None:
     """What may change, and what must be said with it."""
     after, person = run.state, isinstance(happened, Intervened)
-    assert not any(isinstance(one, Ask) for one in run.effects)
+    assert not any(isinstance(one, AskGate) for one in run.effects)
     if run.outcome != EventOutcome.ADVANCED:
         assert replace(after, early=before.early) == before, "what does not advance changes nothing"
         assert after.early == before.early or (after.mode == Mode.CLIENT_DRIVEN and before.status not in ENDED)
@@ -262,11 +262,11 @@ def _check_lifecycle(before: InstanceState, run: Run) -> None:
 
 
 def _check_sends(driven: Driven, run: Run, *, person: bool) -> None:
-    sends = [one.step for one in driven.effects if isinstance(one, Send)]
+    sends = [one.step for one in driven.effects if isinstance(one, SendRequest)]
     assert len(sends) == len(set(sends)), "a request went out twice under one correlation id"
     if person:
         driven.since_a_person = []
-    driven.since_a_person += [one.step for one in run.effects if isinstance(one, Send)]
+    driven.since_a_person += [one.step for one in run.effects if isinstance(one, SendRequest)]
     by_id = {one.id: one for one in run.state.steps}
     once = [by_id[one].step_id for one in driven.since_a_person if KINDS[by_id[one].kind].effect == "once"]
     assert len(once) == len(set(once)), "effect once was sent again by itself"

@@ -15,7 +15,7 @@ from tests.properties import examples
 from tests.workflows.engine.generators import definitions, happenings, verdicts
 from tests.workflows.engine.support import COMPLETIONS, KINDS, START, Driven, check_end, definition, step
 from workflows.definitions.rules.document import Definition
-from workflows.engine.inputs import DeadlinePassed, GateAnswered, Intervened, Reported, RetryDue, Started, TimedOut
+from workflows.engine.inputs import DeadlinePassed, GateAnswered, Intervened, RetryDue, Started, StepReported, TimedOut
 from workflows.engine.interventions import LEGAL
 from workflows.engine.state import StepState, correlation
 from workflows.runs.states import ENDED, InterventionAction
@@ -68,7 +68,9 @@ def _complete(driven: Driven, step: StepState, number: int, **changes: object) -
 
 def _again(driven: Driven, number: int) -> None:
     """The same word once more: at-least-once delivery, as far as it got past the event id."""
-    told = [one for one, *_ in driven.log if isinstance(one, Reported | GateAnswered | TimedOut | RetryDue | Started)]
+    told = [
+        one for one, *_ in driven.log if isinstance(one, StepReported | GateAnswered | TimedOut | RetryDue | Started)
+    ]
     if told:
         driven.tell(told[number % len(told)])
 
@@ -153,7 +155,7 @@ def test_what_comes_twice_does_nothing_the_second_time(found: Definition, script
     for name, number in script:
         happen(driven, name, number)
         last = driven.log[-1][0]
-        if isinstance(last, Reported | TimedOut | DeadlinePassed | Started) and driven.log[-1][2] == "advanced":
+        if isinstance(last, StepReported | TimedOut | DeadlinePassed | Started) and driven.log[-1][2] == "advanced":
             before = driven.state
             assert driven.tell(last).outcome != "advanced"
             assert driven.state == before

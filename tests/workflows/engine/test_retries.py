@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.workflows.engine.support import Driven, check_end, definition, step
-from workflows.engine.backoff import backoff
+from workflows.engine.backoff import step_backoff
 
 pytestmark = pytest.mark.unit
 
@@ -62,7 +62,7 @@ def test_each_retry_waits_as_its_backoff_says_and_after_the_last_the_failure_is_
 
 @pytest.mark.parametrize("kind", ["exponential", "linear", "fixed"])
 def test_a_wait_is_never_shorter_than_the_one_before(kind: str) -> None:
-    waited = [backoff(kind=kind, delay_seconds=3, retry=number) for number in range(1, 11)]
+    waited = [step_backoff(kind=kind, delay_seconds=3, retry=number) for number in range(1, 11)]
     assert waited == sorted(waited)
     assert waited[0] == timedelta(seconds=3)
 

@@ -12,9 +12,9 @@ from tests.workflows.pure import JSON, event
 from workflows.events.rules.envelope import (
     build_envelope,
     envelope_problems,
-    moment,
+    envelope_shape_problems,
+    event_moment,
     payload_problems,
-    shape_problems,
     stamp,
     storable,
 )
@@ -111,13 +111,13 @@ def test_a_moment_needs_seconds_a_zone_and_a_calendar(text):
 )
 def test_any_zone_and_fraction_is_a_moment(text):
     assert envelope_problems(envelope(occurred_at=text)) == []
-    assert getattr(moment(text), "tzinfo", None) is UTC
+    assert getattr(event_moment(text), "tzinfo", None) is UTC
 
 
 def test_stamps_are_utc_and_sort_as_text():
     east = timezone(timedelta(hours=5, minutes=30))
     assert stamp(datetime(2026, 11, 16, 15, 0, tzinfo=east)) == "2026-11-16T09:30:00.000000Z"
-    assert moment(stamp(AT)) == AT
+    assert event_moment(stamp(AT)) == AT
 
 
 def test_an_unknown_type_is_answered_with_the_nearest_and_an_unknown_version_with_the_known():
@@ -147,7 +147,7 @@ def test_all_problems_come_at_once():
 )
 def test_the_payload_is_judged_by_its_type_and_by_the_boundary(payload, pointer):
     assert pointer in {place for place, _ in places(envelope(payload=payload))}
-    assert shape_problems(envelope(payload=payload)) == []
+    assert envelope_shape_problems(envelope(payload=payload)) == []
 
 
 def test_a_person_in_a_reference_is_found():

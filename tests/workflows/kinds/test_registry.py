@@ -10,7 +10,7 @@ import pytest
 from tests.workflows.pure import changed, findings, tenth
 from workflows.events.rules.catalogue import event_type
 from workflows.kinds import registry
-from workflows.kinds.base import Answer, EventType
+from workflows.kinds.base import EventType, StepAnswer
 from workflows.kinds.registry import UnsoundKind, discover, kind, kinds, register, unregister
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,7 @@ def _as_before():
 
 
 def test_a_tenth_kind_is_known_everywhere_at_once():
-    new = tenth(effect="none", instant=None, request=REQUEST, completion=COMPLETION, answer=lambda *_: Answer)
+    new = tenth(effect="none", instant=None, request=REQUEST, completion=COMPLETION, answer=lambda *_: StepAnswer)
     assert event_type("signal.completed") is None
     before = kinds()
     register(new)
@@ -70,10 +70,10 @@ def test_registering_the_same_twice_changes_nothing_and_another_of_its_name_is_r
 
 
 def test_the_table_stays_the_same_object_until_a_kind_is_added():
-    before = registry.table()
-    assert registry.table() is before
+    before = registry.kind_table()
+    assert registry.kind_table() is before
     register(tenth())
-    assert registry.table() is not before
+    assert registry.kind_table() is not before
 
 
 OPEN_SCHEMA = {"type": "object", "properties": {}}

@@ -1,6 +1,6 @@
 """The tenth kind, in one file: a letter that must not be printed twice."""
 
-from workflows.kinds.base import Answer, EventType, Json, StepKind
+from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, closed
 
 
@@ -8,8 +8,8 @@ def _payload(params: Json, context: Json) -> Json:
     return {"form": params["form"]}
 
 
-def _answer(params: Json, payload: Json) -> Answer:
-    return Answer(outcome="on_printed", output={"letter_ref": payload["letter_ref"]})
+def _answer(params: Json, payload: Json) -> StepAnswer:
+    return StepAnswer(outcome="on_printed", output={"letter_ref": payload["letter_ref"]})
 
 
 KIND = StepKind(

@@ -19,7 +19,7 @@ from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEn
 from workflows.webhooks.rules.events import body_bytes
 from workflows.webhooks.services.deliver import deliveries_send
 from workflows.webhooks.services.endpoints import IssuedEndpoint, endpoint_create
-from workflows.webhooks.services.gather import Told, deliveries_make
+from workflows.webhooks.services.gather import EndpointEvent, deliveries_make
 
 URL = "/api/v1/webhook-endpoints"
 DELIVERIES = "/api/v1/deliveries"
@@ -50,9 +50,9 @@ class Hooks:
         with every_tenant(), transaction.atomic():
             return deliveries_make(events, at=timezone.now())
 
-    def event(self, subject: UUID, number: int, name: str = "case.reviewed") -> Told:
+    def event(self, subject: UUID, number: int, name: str = "case.reviewed") -> EndpointEvent:
         body = body_bytes(name, stamp(timezone.now()), {"instance_id": str(subject), "number": number})
-        return Told(uuid7(), self.cast.organization.id, name, subject, number, body)
+        return EndpointEvent(uuid7(), self.cast.organization.id, name, subject, number, body)
 
     def send(self, *, after: timedelta = timedelta(0), turn: float = 10.0) -> int:
         """By a clock that is so much later."""

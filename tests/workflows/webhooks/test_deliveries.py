@@ -30,7 +30,7 @@ from tests.workflows.running import Running
 from tests.workflows.webhooks.support import REASON, Hooks, attempts, deliveries, entries, fresh
 from workflows.events.models import OutboxEvent
 from workflows.events.services.outbox import outbox_relay
-from workflows.webhooks.adapters import Sent
+from workflows.webhooks.adapters import WebhookResult
 from workflows.webhooks.models import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookSecret
 from workflows.webhooks.rules.delivery import DELAYS, PATIENCE
 from workflows.webhooks.rules.events import TYPES, webhook_schema
@@ -332,10 +332,10 @@ def test_a_late_sender_does_not_undo_what_a_newer_one_found(hooks: Hooks) -> Non
         assert deliveries_take(at=timezone.now(), most=8, private_hosts=hooks.hosts) == []  # leased
         (new,) = deliveries_take(at=timezone.now() + timedelta(minutes=2), most=8, private_hosts=hooks.hosts)
         settle = {"delivery_id": late.delivery_id, "at": timezone.now()}
-        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=Sent("timeout"), **settle)
+        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=WebhookResult("timeout"), **settle)
         assert deliveries()[0].next_try_at > timezone.now() + timedelta(minutes=2)  # still the newer one's lease
-        attempt_settle(attempt_id=new.attempt_id, tries=new.tries, sent=Sent("delivered", 200), **settle)
-        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=Sent("timeout"), **settle)
+        attempt_settle(attempt_id=new.attempt_id, tries=new.tries, sent=WebhookResult("delivered", 200), **settle)
+        attempt_settle(attempt_id=late.attempt_id, tries=late.tries, sent=WebhookResult("timeout"), **settle)
     assert (deliveries()[0].state, late.sending.headers["webhook-id"]) == (
         "delivered",
         new.sending.headers["webhook-id"],

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from reasoncodes.base.ids import uuid7
 from tests.attempts.execution.target import CountingTarget
 from workflows.events.rules.catalogue import event_types
-from workflows.webhooks.adapters import READ_LIMIT_BYTES, Sending, Sent, send
+from workflows.webhooks.adapters import READ_LIMIT_BYTES, WebhookRequest, WebhookResult, webhook_send
 from workflows.webhooks.rules.delivery import DELAYS, FAILING, hold, matches, next_try, pattern_problems
 from workflows.webhooks.rules.events import BY_ACTION, EMIT, TYPES, body_of_entry, webhook_schema
 
@@ -31,8 +31,10 @@ def target() -> Iterator[CountingTarget]:
     found.stop()
 
 
-def try_once(url: str, host: str, seconds: float = 5.0) -> Sent:
-    return send(Sending(url, b'{"a":1}', {"content-type": "application/json"}, frozenset({host}), seconds))
+def try_once(url: str, host: str, seconds: float = 5.0) -> WebhookResult:
+    return webhook_send(
+        WebhookRequest(url, b'{"a":1}', {"content-type": "application/json"}, frozenset({host}), seconds)
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.attempts.execution.target import CountingTarget
-from workflows.webhooks.adapters import Sending, send
+from workflows.webhooks.adapters import WebhookRequest, webhook_send
 from workflows.webhooks.services.endpoints import url_problems
 
 pytestmark = pytest.mark.unit
@@ -173,7 +173,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
 
 
 def sent_to(url: str, *, private_hosts: frozenset[str] = NOBODY) -> str:
-    return send(Sending(url, b"{}", {"content-type": "application/json"}, private_hosts, seconds=2.0)).outcome
+    return webhook_send(
+        WebhookRequest(url, b"{}", {"content-type": "application/json"}, private_hosts, seconds=2.0)
+    ).outcome
 
 
 def test_the_corpus_is_large_and_says_everything_once() -> None:

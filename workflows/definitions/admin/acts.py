@@ -7,14 +7,21 @@ from django.urls import reverse
 from django.utils import timezone
 
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
-from workflows.definitions.admin.forms import AddForm, ArchiveForm, CloneForm, EditForm, PublishForm, as_written
+from workflows.definitions.admin.forms import (
+    AddForm,
+    ArchiveForm,
+    CloneForm,
+    EditForm,
+    PublishForm,
+    document_as_written,
+)
 from workflows.definitions.errors import DefinitionInvalid
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.rules.diff import diff, words
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.diff import changes_in_words, diff
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.selectors import definition_active, revision_latest, runs_going
 from workflows.definitions.services.change import definition_archive, definition_change
-from workflows.definitions.services.contract import Terms, contract_preview
+from workflows.definitions.services.contract import PublishTerms, contract_preview
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import as_errors, definition_validate
 from workflows.definitions.services.publish import definition_publish
@@ -22,7 +29,9 @@ from workflows.definitions.services.publish import definition_publish
 EDITOR = "admin/workflows/definition_editor.html"
 
 
-def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def definition_add_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     product = data["product"]
     made = definition_create(
         actor=model_admin.require_operator(request, data["organization"].id),
@@ -36,7 +45,9 @@ def add(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[s
     return model_admin.done(request, made, "Draft created. No case uses it until you publish it.")
 
 
-def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+def definition_edit_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> str:
     definition_change(
         actor=console_actor(request),
         at=timezone.now(),
@@ -49,7 +60,9 @@ def edit(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinitio
     return "Saved."
 
 
-def clone(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> Any:
+def definition_clone_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> Any:
     product = data["product"]
     made = definition_clone(
         actor=model_admin.require_operator(request, data["organization"].id),
@@ -64,29 +77,35 @@ def clone(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefiniti
     return model_admin.done(request, made, f"Version {made.version} is a draft with the same content.")
 
 
-def publish(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+def definition_publish_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> str:
     reason = data.pop("reason")
     found = definition_publish(
-        actor=console_actor(request), at=timezone.now(), definition_id=obj.id, terms=Terms(**data), reason=reason
+        actor=console_actor(request), at=timezone.now(), definition_id=obj.id, terms=PublishTerms(**data), reason=reason
     )
     if found.missing:
         return f"Published. Contract {found.contract} is closed until {len(found.missing)} areas are approved."
     return f"Published. Contract {found.contract} is open. New cases use it from now on."
 
 
-def validate(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+def definition_validate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> str:
     findings = definition_validate(definition_id=obj.id)
     if findings:
         raise DefinitionInvalid(errors=as_errors(findings))
     return "No errors found." + (" You can publish it." if obj.status == "draft" else "")
 
 
-def archive(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]) -> str:
+def definition_archive_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
+) -> str:
     definition_archive(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
     return "Archived. Runs in progress continue."
 
 
-def publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
+def definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
     findings = definition_validate(definition_id=obj.id)
     active = definition_active(organization_id=obj.organization_id, product_id=obj.product_id)
     preview = None if findings else contract_preview(definition=obj)
@@ -95,7 +114,7 @@ def publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, 
         "edit": reverse("admin:workflows_workflowdefinition_act", args=[obj.id, "edit"]),
         "active": active,
         "runs": runs_going(definition=active) if active else 0,
-        "changes": words(diff(active.definition, obj.definition)) if active else [],
+        "changes": changes_in_words(diff(active.definition, obj.definition)) if active else [],
         "preview": preview,
         "blocked": bool(findings) or bool(preview and preview.refusal),
     }
@@ -120,25 +139,25 @@ ADD = Act(
     "Draft a definition",
     "A definition is a JSON document that describes a workflow. Most people start with a clone of a template. No "
     "case uses a draft.",
-    add,
+    definition_add_act,
     AddForm,
     button="Save draft",
     template=EDITOR,
-    initial=lambda _: {"definition": as_written(starter("ai_only"))},
+    initial=lambda _: {"definition": document_as_written(definition_starter("ai_only"))},
 )
 ACTS = [
     Act(
         "edit",
         "Edit",
         "You can edit only drafts; a published definition never changes. Every save adds a revision to the history.",
-        edit,
+        definition_edit_act,
         EditForm,
         button="Save",
         available=lambda obj: obj.status == "draft" and not obj.is_template,
         template=EDITOR,
         initial=lambda obj: {
             "slug": obj.slug,
-            "definition": as_written(obj.definition),
+            "definition": document_as_written(obj.definition),
             "revision": revision_latest(definition=obj),
         },
     ),
@@ -146,24 +165,24 @@ ACTS = [
         "validate",
         "Validate",
         "Checks the definition for everything that would prevent publishing. Changes nothing.",
-        validate,
+        definition_validate_act,
         available=lambda obj: obj.status != "archived" and not obj.is_template,
     ),
     Act(
         "publish",
         "Publish",
         "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
-        publish,
+        definition_publish_act,
         PublishForm,
         available=lambda obj: obj.status == "draft" and not obj.is_template,
         template="admin/workflows/definition_publish.html",
-        context=publish_context,
+        context=definition_publish_context,
     ),
     Act(
         "clone",
         "Clone",
         "Creates a draft with the same content, as the next version for its organization and product.",
-        clone,
+        definition_clone_act,
         CloneForm,
         initial=clone_initial,
     ),
@@ -171,7 +190,7 @@ ACTS = [
         "archive",
         "Archive",
         "No new run uses this definition. Its record stays. Runs in progress keep their own copy and continue.",
-        archive,
+        definition_archive_act,
         ArchiveForm,
         available=lambda obj: obj.status != "archived" and not obj.is_template,
         danger=True,

@@ -15,12 +15,12 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from governance.console.admin.base import ConsoleAdmin
-from governance.console.admin.forms import JsonTextError, parse, pretty
+from governance.console.admin.forms import JsonTextError, json_parse, pretty
 from governance.console.admin.lists import choice_filter
 from workflows.definitions.admin import acts as definition_acts
-from workflows.definitions.admin.forms import as_written, changed_lines, revision_words
+from workflows.definitions.admin.forms import changed_lines, document_as_written, revision_words
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.rules.diff import diff, words
+from workflows.definitions.rules.diff import changes_in_words, diff
 from workflows.definitions.selectors import (
     contract_standing,
     definition_siblings,
@@ -55,7 +55,7 @@ class DefinitionPages(ConsoleAdmin):
             raise PermissionDenied from None
         self.require_operator(request, organization_id)
         try:
-            document = parse(request.POST.get("definition", ""))
+            document = json_parse(request.POST.get("definition", ""))
         except JsonTextError as error:
             return JsonResponse({"findings": [{"pointer": "", "rule": "json", "message": str(error)}], "picture": None})
         found = document_findings(organization_id=organization_id, document=document)
@@ -95,7 +95,7 @@ class DefinitionPages(ConsoleAdmin):
             + [(f"revision:{number}", f"revision {number} of version {obj.version}") for number in revisions],
             before=before,
             after=after,
-            sentences=words(diff(*documents)),
+            sentences=changes_in_words(diff(*documents)),
             lines=changed_lines(*documents),
         )
 
@@ -220,7 +220,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         return {
             "picture": workflow_picture(obj.definition, title=obj.name),
             "description": obj.definition.get("description", ""),
-            "text": pretty(as_written(obj.definition), sort=False),
+            "text": pretty(document_as_written(obj.definition), sort=False),
             "faults": definition_validate(definition_id=obj.id) if obj.status == "draft" else (),
             "history": history,
             "versions": list(versions[:LISTED]),

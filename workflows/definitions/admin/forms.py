@@ -15,7 +15,7 @@ from governance.console.selectors.pages import organization_choices, policy_sugg
 from governance.contracts.states import RiskTier
 from governance.policies.selectors import reviewer_tiers
 from workflows.definitions.models import WorkflowDefinitionRevision
-from workflows.definitions.rules.diff import words
+from workflows.definitions.rules.diff import changes_in_words
 from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA
 from workflows.definitions.rules.picture import layout
 
@@ -37,7 +37,7 @@ def slug_field(**more: Any) -> Any:
     return forms.RegexField(SLUG, widget=UnfoldAdminTextInputWidget, **({"help_text": text} | more))
 
 
-def organizations_of(request: HttpRequest | None) -> Any:
+def organizations_to_choose(request: HttpRequest | None) -> Any:
     ids = console_actor(request).organization_ids if request else ()
     return organization_choices(ids=ids)
 
@@ -65,7 +65,7 @@ class EditForm(ConsoleForm):
         return document
 
 
-class PlaceForm(ConsoleForm):
+class OwnerForm(ConsoleForm):
     """Whose definition it becomes. The organization is asked for only where that is open."""
 
     organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
@@ -80,7 +80,7 @@ class PlaceForm(ConsoleForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own = self.obj.organization_id if self.obj else None
-        organizations = organizations_of(self.request)
+        organizations = organizations_to_choose(self.request)
         chosen: Any = organizations.filter(id=own) if own else organizations
         fields: Any = self.fields
         fields["organization"].queryset = chosen
@@ -99,7 +99,7 @@ class PlaceForm(ConsoleForm):
         return data
 
 
-class AddForm(EditForm, PlaceForm):
+class AddForm(EditForm, OwnerForm):
     field_order = ["organization", "product", "slug", "definition", "reason"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ class AddForm(EditForm, PlaceForm):
         del self.fields["revision"]
 
 
-class CloneForm(PlaceForm):
+class CloneForm(OwnerForm):
     name = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
     slug = slug_field(
         required=False,
@@ -156,7 +156,7 @@ class ArchiveForm(ConsoleForm):
     reason = reason_field()
 
 
-def as_written(document: Any) -> Any:
+def document_as_written(document: Any) -> Any:
     """The database does not keep the order of names; people read the name first and the steps in the order of work."""
     if not isinstance(document, dict):
         return document
@@ -178,7 +178,7 @@ def _ordered(value: Mapping[str, Any], order: Iterable[str]) -> dict[str, Any]:
 
 def changed_lines(before: Any, after: Any) -> list[tuple[str, str]]:
     """(mark, line) with three lines around each change; a mark is + or - or nothing, `…` where lines were left out."""
-    old, new = (pretty(as_written(document), sort=False).splitlines() for document in (before, after))
+    old, new = (pretty(document_as_written(document), sort=False).splitlines() for document in (before, after))
     found: list[tuple[str, str]] = []
     for line in list(unified_diff(old, new, lineterm=""))[2:]:
         found.append(("…", "") if line.startswith("@@") else (line[0].strip(), line[1:]))
@@ -193,4 +193,4 @@ def revision_words(revision: WorkflowDefinitionRevision) -> list[str]:
     told = [{"active": "Published.", "archived": "Archived."}.get(status["after"], "")] if status else []
     if slug:
         told.append(f"The slug changed from {slug['before']} to {slug['after']}.")
-    return [*told, *words(revision.diff["definition"])]
+    return [*told, *changes_in_words(revision.diff["definition"])]

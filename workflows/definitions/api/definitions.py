@@ -26,7 +26,7 @@ from workflows.definitions.selectors import (
     template_list,
 )
 from workflows.definitions.services.change import definition_archive, definition_change
-from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.contract import PublishTerms
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import definition_validate
 from workflows.definitions.services.publish import definition_publish
@@ -34,13 +34,15 @@ from workflows.definitions.services.publish import definition_publish
 READ, WRITE, PUBLISH = ApiScope.ORCHESTRATOR_READ, ApiScope.ORCHESTRATOR_WRITE, ApiScope.ORCHESTRATOR_PUBLISH
 
 
-def shown(definition: WorkflowDefinition, code: int = status.HTTP_200_OK) -> Response:
+def definition_response(definition: WorkflowDefinition, code: int = status.HTTP_200_OK) -> Response:
     return Response(shapes.DefinitionDetailOut(definition).data, status=code)
 
 
-def clone(actor: Actor, source_id: UUID, organization: Organization, fields: dict[str, Any]) -> Response:
+def definition_clone_response(
+    actor: Actor, source_id: UUID, organization: Organization, fields: dict[str, Any]
+) -> Response:
     made = definition_clone(actor=actor, at=timezone.now(), source_id=source_id, organization=organization, **fields)
-    return shown(made, status.HTTP_201_CREATED)
+    return definition_response(made, status.HTTP_201_CREATED)
 
 
 class DefinitionListApi(ApiView):
@@ -65,11 +67,11 @@ class DefinitionListApi(ApiView):
         fields, actor = self.body(request, shapes.DefinitionCreateIn), self.actor(request)
         organization = organization_of(actor=actor, org_id=fields.pop("org_id", None))
         if "template_id" in fields:
-            return clone(actor, fields.pop("template_id"), organization, fields)
+            return definition_clone_response(actor, fields.pop("template_id"), organization, fields)
         made = definition_create(
             actor=actor, at=timezone.now(), organization=organization, document=fields.pop("definition"), **fields
         )
-        return shown(made, status.HTTP_201_CREATED)
+        return definition_response(made, status.HTTP_201_CREATED)
 
 
 class DefinitionApi(ApiView):
@@ -78,7 +80,7 @@ class DefinitionApi(ApiView):
     @extend_schema(operation_id="workflow_definitions_read", responses=shapes.DefinitionDetailOut)
     def get(self, request: Request, definition_id: UUID) -> Response:
         self.query(request)
-        return shown(definition_get(definition_id=definition_id))
+        return definition_response(definition_get(definition_id=definition_id))
 
     @extend_schema(
         operation_id="workflow_definitions_change",
@@ -95,7 +97,7 @@ class DefinitionApi(ApiView):
             document=fields.pop("definition", None),
             **fields,
         )
-        return shown(changed)
+        return definition_response(changed)
 
 
 class DefinitionValidateApi(ApiView):
@@ -129,10 +131,10 @@ class DefinitionPublishApi(ApiView):
             actor=self.actor(request),
             at=timezone.now(),
             definition_id=definition_id,
-            terms=Terms(**fields),
+            terms=PublishTerms(**fields),
             reason=reason,
         )
-        return shown(published.definition)
+        return definition_response(published.definition)
 
 
 class DefinitionArchiveApi(ApiView):
@@ -149,7 +151,7 @@ class DefinitionArchiveApi(ApiView):
         archived = definition_archive(
             actor=self.actor(request), at=timezone.now(), definition_id=definition_id, **fields
         )
-        return shown(archived)
+        return definition_response(archived)
 
 
 class DefinitionCloneApi(ApiView):
@@ -165,7 +167,9 @@ class DefinitionCloneApi(ApiView):
         fields, actor = self.body(request, shapes.CloneIn), self.actor(request)
         asked = fields.pop("org_id", None)
         home = definition_home(definition_id=definition_id)
-        return clone(actor, definition_id, organization_of(actor=actor, org_id=asked or home), fields)
+        return definition_clone_response(
+            actor, definition_id, organization_of(actor=actor, org_id=asked or home), fields
+        )
 
 
 class DefinitionRevisionsApi(ApiView):
@@ -192,7 +196,7 @@ class TemplateApi(ApiView):
     @extend_schema(operation_id="workflow_templates_read", responses=shapes.DefinitionDetailOut)
     def get(self, request: Request, template_id: UUID) -> Response:
         self.query(request)
-        return shown(template_get(template_id=template_id))
+        return definition_response(template_get(template_id=template_id))
 
 
 DEFINITION = "workflow-definitions/<uuid:definition_id>"

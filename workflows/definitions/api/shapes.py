@@ -9,7 +9,7 @@ from governance.contracts.states import RiskTier
 from reasoncodes.base.api import StrictSerializer
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
 from workflows.definitions.rules.document import MAX_WORKFLOW_SECONDS
-from workflows.definitions.rules.starters.starters import starter
+from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.selectors import ContractStanding, areas_named, contract_standing
 from workflows.definitions.states import DefinitionStatus, Mode
 
@@ -162,7 +162,7 @@ class ValidateIn(StrictSerializer):
 
 CREATE_EXAMPLE = OpenApiExample(
     "A workflow of your own",
-    value={"slug": "ai-only", "definition": starter("ai_only"), "reason": "First draft"},
+    value={"slug": "ai-only", "definition": definition_starter("ai_only"), "reason": "First draft"},
     request_only=True,
 )
 TEMPLATE_EXAMPLE = OpenApiExample(
@@ -183,5 +183,5 @@ PUBLISH_EXAMPLE = OpenApiExample(
 )
 REASON_EXAMPLE = OpenApiExample("With a reason", value={"reason": "Replaced by the new intake"}, request_only=True)
 VALIDATE_EXAMPLE = OpenApiExample(
-    "A document that is being written", value={"definition": starter("ai_only")}, request_only=True
+    "A document that is being written", value={"definition": definition_starter("ai_only")}, request_only=True
 )

@@ -43,7 +43,7 @@ def retries_of(definition: Definition) -> int:
     return max((step.max_retries for step in definition.steps.values()), default=0)
 
 
-def terms_of(definition: Definition, kinds: Mapping[str, StepKind]) -> dict[str, Any]:
+def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> dict[str, Any]:
     """The documents of a first contract: the safe defaults, adapted to steps that follow each other in one case."""
     documents = default_documents()
     documents["attempt_identity_envelope"]["runtime_modes"] = ["active"]

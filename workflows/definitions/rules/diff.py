@@ -14,7 +14,7 @@ def diff(before: Any, after: Any) -> list[Change]:
     return list(_changes(before, after, ""))
 
 
-def words(changes: list[Change]) -> list[str]:
+def changes_in_words(changes: list[Change]) -> list[str]:
     """One sentence for each change, such as "Step ai_review: timeout_seconds changed from 900 to 600."."""
     return [_sentence(change) for change in changes]
 

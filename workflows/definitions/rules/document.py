@@ -14,7 +14,7 @@ BACKOFFS = ("exponential", "linear", "fixed")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepDefinition:
     id: str
     kind: str
     params: dict[str, Any]
@@ -34,9 +34,9 @@ class Definition:
     default_mode: str
     workflow_timeout_seconds: int
     start_step: str
-    steps: dict[str, Step]
+    steps: dict[str, StepDefinition]
 
-    def step(self, step_id: str) -> Step:
+    def step(self, step_id: str) -> StepDefinition:
         return self.steps[step_id]
 
 
@@ -52,11 +52,11 @@ def read_definition(document: Mapping[str, Any], *, definition_id: str) -> Defin
     )
 
 
-def _step(step_id: str, step: Mapping[str, Any]) -> Step:
+def _step(step_id: str, step: Mapping[str, Any]) -> StepDefinition:
     params = dict(step.get("params", {}))
     if "expr" in step:  # S4 writes a condition's expression beside its params
         params["expr"] = step["expr"]
-    return Step(
+    return StepDefinition(
         id=step_id,
         kind=step["kind"],
         params=params,

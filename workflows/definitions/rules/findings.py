@@ -11,7 +11,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DefinitionFinding:
     rule: str
     pointer: str
     message: str

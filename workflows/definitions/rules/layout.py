@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf
 
 _SWEEPS = 12
-Place = str | tuple[str, int]  # a step, or the place that lines to a target take in a row
+Cell = str | tuple[str, int]  # a step, or the place that lines to a target take in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class Link:
 class Hop:
     """A piece of a line, from one row to the next."""
 
-    upper: Place
-    lower: Place
+    upper: Cell
+    lower: Cell
     weight: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    rows: list[list[Place]]
+    rows: list[list[Cell]]
     row_of: dict[str, int]
-    ways: dict[Link, list[Place]]  # every place that a line passes, downwards
+    ways: dict[Link, list[Cell]]  # every place that a line passes, downwards
     turned: frozenset[Link]  # lines that go back up: only in drafts that go in circles
     hops: list[Hop]
 
@@ -98,7 +98,7 @@ def _row_of(names: list[str], pairs: list[tuple[str, str]]) -> dict[str, int]:
     return rows
 
 
-def _way(pair: tuple[str, str], row_of: Mapping[str, int]) -> list[Place]:
+def _way(pair: tuple[str, str], row_of: Mapping[str, int]) -> list[Cell]:
     upper, lower = pair
     between = range(row_of[upper] + 1, row_of[lower])
     return [upper, *((lower, row) for row in between), lower]
@@ -115,9 +115,9 @@ def _spine(names: list[str], links: list[Link]) -> set[Link]:
     return set(found)
 
 
-def _hops(ways: Mapping[Link, list[Place]], spine: set[Link]) -> list[Hop]:
+def _hops(ways: Mapping[Link, list[Cell]], spine: set[Link]) -> list[Hop]:
     """The spine runs straight before all others, then long lines, then main outcomes."""
-    found: dict[tuple[Place, Place], int] = {}
+    found: dict[tuple[Cell, Cell], int] = {}
     for link, way in ways.items():
         for upper, lower in pairwise(way):
             shared = isinstance(upper, tuple) and isinstance(lower, tuple)
@@ -126,16 +126,16 @@ def _hops(ways: Mapping[Link, list[Place]], spine: set[Link]) -> list[Hop]:
     return [Hop(upper, lower, weight) for (upper, lower), weight in found.items()]
 
 
-def _first_rows(names: list[str], row_of: Mapping[str, int], ways: Mapping[Link, list[Place]]) -> list[list[Place]]:
-    rows: list[list[Place]] = [[] for _ in range(max(row_of.values(), default=-1) + 1)]
+def _first_rows(names: list[str], row_of: Mapping[str, int], ways: Mapping[Link, list[Cell]]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = [[] for _ in range(max(row_of.values(), default=-1) + 1)]
     for name in names:
         rows[row_of[name]].append(name)
-    for place in dict.fromkeys(place for way in ways.values() for place in way if isinstance(place, tuple)):
-        rows[place[1]].append(place)
+    for cell in dict.fromkeys(cell for way in ways.values() for cell in way if isinstance(cell, tuple)):
+        rows[cell[1]].append(cell)
     return rows
 
 
-def _untangled(rows: list[list[Place]], hops: list[Hop]) -> list[list[Place]]:
+def _untangled(rows: list[list[Cell]], hops: list[Hop]) -> list[list[Cell]]:
     """Sorts each row by where its neighbours stand, down and up again, and keeps the best seen."""
     lower = _neighbours((hop.upper, hop.lower) for hop in hops)
     upper = _neighbours((hop.lower, hop.upper) for hop in hops)
@@ -150,36 +150,36 @@ def _untangled(rows: list[list[Place]], hops: list[Hop]) -> list[list[Place]]:
     return best
 
 
-def _neighbours(pairs: Iterable[tuple[Place, Place]]) -> dict[Place, list[Place]]:
-    found: dict[Place, list[Place]] = {}
+def _neighbours(pairs: Iterable[tuple[Cell, Cell]]) -> dict[Cell, list[Cell]]:
+    found: dict[Cell, list[Cell]] = {}
     for one, other in pairs:
         found.setdefault(one, []).append(other)
     return found
 
 
-def _swept(rows: list[list[Place]], neighbours: Mapping[Place, list[Place]]) -> list[list[Place]]:
+def _swept(rows: list[list[Cell]], neighbours: Mapping[Cell, list[Cell]]) -> list[list[Cell]]:
     result = rows[:1]
     for row in rows[1:]:
-        stands = {place: index for index, place in enumerate(result[-1])}
-        keys = {place: _middle(place, index, stands, neighbours) for index, place in enumerate(row)}
-        result.append(sorted(row, key=lambda place: keys[place]))
+        stands = {cell: index for index, cell in enumerate(result[-1])}
+        keys = {cell: _middle(cell, index, stands, neighbours) for index, cell in enumerate(row)}
+        result.append(sorted(row, key=lambda cell: keys[cell]))
     return result
 
 
 def _middle(
-    place: Place, index: int, stands: Mapping[Place, int], neighbours: Mapping[Place, list[Place]]
+    cell: Cell, index: int, stands: Mapping[Cell, int], neighbours: Mapping[Cell, list[Cell]]
 ) -> tuple[float, int]:
-    found = [stands[other] for other in neighbours.get(place, ()) if other in stands]
+    found = [stands[other] for other in neighbours.get(cell, ()) if other in stands]
     return (sum(found) / len(found) if found else float(index), index)
 
 
-def _crossings(rows: list[list[Place]], lower: Mapping[Place, list[Place]]) -> int:
+def _crossings(rows: list[list[Cell]], lower: Mapping[Cell, list[Cell]]) -> int:
     return sum(_crossings_between(one, other, lower) for one, other in pairwise(rows))
 
 
-def _crossings_between(row: list[Place], below: list[Place], lower: Mapping[Place, list[Place]]) -> int:
-    stands = {place: index for index, place in enumerate(below)}
-    ends = [sorted(stands[other] for other in lower.get(place, ()) if other in stands) for place in row]
+def _crossings_between(row: list[Cell], below: list[Cell], lower: Mapping[Cell, list[Cell]]) -> int:
+    stands = {cell: index for index, cell in enumerate(below)}
+    ends = [sorted(stands[other] for other in lower.get(cell, ()) if other in stands) for cell in row]
     return _inversions([end for group in ends for end in group])
 
 
@@ -203,7 +203,7 @@ def _inversions(values: list[int]) -> int:
 _ROUNDS = 24
 
 
-def place_rows(rows: list[list[Place]], hops: list[Hop], *, width: Callable[[Place], float]) -> dict[Place, float]:
+def rows_place(rows: list[list[Cell]], hops: list[Hop], *, width: Callable[[Cell], float]) -> dict[Cell, float]:
     """The middle of every place. In each row the order holds and nothing overlaps."""
     column_of = _columns(rows, hops)
     apart = _apart(rows, column_of, width)
@@ -213,14 +213,14 @@ def place_rows(rows: list[list[Place]], hops: list[Hop], *, width: Callable[[Pla
     for turn in range(_ROUNDS):
         for column in order if turn % 2 else reversed(order):
             at[column] = _moved(column, at, apart, pulls)
-    return {place: at[column] for place, column in column_of.items()}
+    return {cell: at[column] for cell, column in column_of.items()}
 
 
-def _columns(rows: list[list[Place]], hops: list[Hop]) -> dict[Place, Place]:
+def _columns(rows: list[list[Cell]], hops: list[Hop]) -> dict[Cell, Cell]:
     """Each place's column, by its topmost place. The heaviest lines first; none that would cross a column."""
-    stands = {place: (number, index) for number, row in enumerate(rows) for index, place in enumerate(row)}
-    joined: dict[Place, Place] = {}  # lower: upper
-    taken: set[Place] = set()
+    stands = {cell: (number, index) for number, row in enumerate(rows) for index, cell in enumerate(row)}
+    joined: dict[Cell, Cell] = {}  # lower: upper
+    taken: set[Cell] = set()
     between: dict[int, list[tuple[int, int]]] = {}
     for hop in sorted(hops, key=lambda hop: (-hop.weight, stands[hop.upper], stands[hop.lower])):
         (number, left), (_, right) = stands[hop.upper], stands[hop.lower]
@@ -230,10 +230,10 @@ def _columns(rows: list[list[Place]], hops: list[Hop]) -> dict[Place, Place]:
             taken.add(hop.upper)
             joined[hop.lower] = hop.upper
             others.append((left, right))
-    column_of: dict[Place, Place] = {}
+    column_of: dict[Cell, Cell] = {}
     for row in rows:
-        for place in row:
-            column_of[place] = column_of[joined[place]] if place in joined else place
+        for cell in row:
+            column_of[cell] = column_of[joined[cell]] if cell in joined else cell
     return column_of
 
 
@@ -241,16 +241,16 @@ class _Apart:
     """How far columns that are neighbours in some row must stand apart."""
 
     def __init__(self) -> None:
-        self.left: dict[Place, dict[Place, float]] = {}
-        self.right: dict[Place, dict[Place, float]] = {}
+        self.left: dict[Cell, dict[Cell, float]] = {}
+        self.right: dict[Cell, dict[Cell, float]] = {}
 
-    def add(self, left: Place, right: Place, distance: float) -> None:
+    def add(self, left: Cell, right: Cell, distance: float) -> None:
         distance = max(distance, self.left.get(right, {}).get(left, 0.0))
         self.left.setdefault(right, {})[left] = distance
         self.right.setdefault(left, {})[right] = distance
 
 
-def _apart(rows: list[list[Place]], column_of: dict[Place, Place], width: Callable[[Place], float]) -> _Apart:
+def _apart(rows: list[list[Cell]], column_of: dict[Cell, Cell], width: Callable[[Cell], float]) -> _Apart:
     found = _Apart()
     for row in rows:
         for left, right in pairwise(row):
@@ -258,8 +258,8 @@ def _apart(rows: list[list[Place]], column_of: dict[Place, Place], width: Callab
     return found
 
 
-def _pulls(hops: list[Hop], column_of: dict[Place, Place]) -> dict[Place, list[tuple[Place, int]]]:
-    found: dict[Place, list[tuple[Place, int]]] = {}
+def _pulls(hops: list[Hop], column_of: dict[Cell, Cell]) -> dict[Cell, list[tuple[Cell, int]]]:
+    found: dict[Cell, list[tuple[Cell, int]]] = {}
     for hop in hops:
         upper, lower = column_of[hop.upper], column_of[hop.lower]
         if upper != lower:
@@ -268,9 +268,9 @@ def _pulls(hops: list[Hop], column_of: dict[Place, Place]) -> dict[Place, list[t
     return found
 
 
-def _packed(apart: _Apart, column_of: dict[Place, Place]) -> dict[Place, float]:
+def _packed(apart: _Apart, column_of: dict[Cell, Cell]) -> dict[Cell, float]:
     """As far left as possible. Columns do not cross, so "left of" has no circles."""
-    at: dict[Place, float] = {}
+    at: dict[Cell, float] = {}
     missing = {column: len(apart.left.get(column, ())) for column in column_of.values()}
     waiting = [column for column, count in missing.items() if not count]
     for column in waiting:
@@ -282,7 +282,7 @@ def _packed(apart: _Apart, column_of: dict[Place, Place]) -> dict[Place, float]:
     return at
 
 
-def _moved(column: Place, at: dict[Place, float], apart: _Apart, pulls: dict[Place, list[tuple[Place, int]]]) -> float:
+def _moved(column: Cell, at: dict[Cell, float], apart: _Apart, pulls: dict[Cell, list[tuple[Cell, int]]]) -> float:
     wishes = pulls.get(column)
     if not wishes:
         return at[column]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workflows.definitions.rules.document import TERMINAL
-from workflows.definitions.rules.layout import Link, Place, Rows, arrange, place_rows
+from workflows.definitions.rules.layout import Cell, Link, Rows, arrange, rows_place
 from workflows.kinds import registry
 from workflows.kinds.base import Json, StepKind
 
@@ -42,7 +42,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnLine:
     """`points` go down in pairs: a curve from each to the next row, straight through the row."""
 
     source: str
@@ -59,7 +59,7 @@ class Picture:
     width: int
     height: int
     boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[DrawnLine, ...]
     rows: tuple[tuple[str, ...], ...] = field(default=())
 
     def as_json(self) -> Json:
@@ -77,24 +77,24 @@ class Picture:
 
 def layout(document: Mapping[str, Any], *, kinds: Mapping[str, StepKind] | None = None) -> Picture:
     """Any document: what is not a step is left out, what a transition names and does not exist is drawn as missing."""
-    known = registry.table() if kinds is None else kinds
+    known = registry.kind_table() if kinds is None else kinds
     steps, start = _steps(document), document.get("start_step")
     links = list(_links(steps, known))
     nodes = _order(steps, links, start if isinstance(start, str) else "")
     if not nodes:
         return Picture(2 * MARGIN, 2 * MARGIN, (), ())
     rows = arrange(nodes, links)
-    at = place_rows(rows.rows, rows.hops, width=_room)
-    left = min(at[place] - _width(place) / 2 for place in at)
-    middles = {place: round(at[place] - left) + MARGIN for place in at}
+    at = rows_place(rows.rows, rows.hops, width=_cell_width)
+    left = min(at[cell] - _width(cell) / 2 for cell in at)
+    middles = {cell: round(at[cell] - left) + MARGIN for cell in at}
     reached = _reached(links, start)
     boxes = {
         name: _box(name, steps.get(name), known, middles[name], rows.row_of[name], name in reached) for name in nodes
     }
     lines = _lines(rows, boxes, middles) + _loops(links, boxes)
-    right = max(middles[place] + _width(place) / 2 for place in middles)
+    right = max(middles[cell] + _width(cell) / 2 for cell in middles)
     labels = max((line.label[0] + 80 for line in lines), default=0)
-    shown = tuple(tuple(place for place in row if isinstance(place, str)) for row in rows.rows)
+    shown = tuple(tuple(cell for cell in row if isinstance(cell, str)) for row in rows.rows)
     height = len(rows.rows) * (HEIGHT + ROW_GAP) - ROW_GAP + 2 * MARGIN
     return Picture(round(max(right, labels)) + MARGIN, height, tuple(boxes.values()), tuple(lines), shown)
 
@@ -145,14 +145,14 @@ def _reached(links: list[Link], start: Any) -> set[str]:
     return reached
 
 
-def _width(place: Place) -> int:
-    if isinstance(place, tuple):
+def _width(cell: Cell) -> int:
+    if isinstance(cell, tuple):
         return LINE_WIDTH
-    return TERMINAL_WIDTH if place == TERMINAL else WIDTH
+    return TERMINAL_WIDTH if cell == TERMINAL else WIDTH
 
 
-def _room(place: Place) -> float:
-    return _width(place) + GAP
+def _cell_width(cell: Cell) -> float:
+    return _width(cell) + GAP
 
 
 def _box(name: str, step: Json | None, kinds: Mapping[str, StepKind], middle: int, row: int, reachable: bool) -> Box:
@@ -196,7 +196,7 @@ def _detail(step: Json, kind: StepKind | None) -> str:
     return next((values[name] for name in names if isinstance(values.get(name), str)), "")
 
 
-def _lines(rows: Rows, boxes: Mapping[str, Box], middles: Mapping[Place, int]) -> list[Line]:
+def _lines(rows: Rows, boxes: Mapping[str, Box], middles: Mapping[Cell, int]) -> list[DrawnLine]:
     leaving: dict[str, list[Link]] = {}
     for link, way in rows.ways.items():
         leaving.setdefault(str(way[0]), []).append(link)
@@ -219,26 +219,28 @@ def _ports(wishes: list[int], width: int) -> list[int]:
 
 
 def _line(
-    rows: Rows, boxes: Mapping[str, Box], middles: Mapping[Place, int], link: Link, port: int, index: int, of: int
-) -> Line:
+    rows: Rows, boxes: Mapping[str, Box], middles: Mapping[Cell, int], link: Link, port: int, index: int, of: int
+) -> DrawnLine:
     way = rows.ways[link]
     first = boxes[str(way[0])]
     points = [(first.middle + port, first.y + first.height)]
-    for row, place in enumerate(way[1:], start=first.row + 1):
+    for row, cell in enumerate(way[1:], start=first.row + 1):
         top = MARGIN + row * (HEIGHT + ROW_GAP)
-        points.append((middles[place], top))
-        if isinstance(place, tuple):
-            points.append((middles[place], top + HEIGHT))
+        points.append((middles[cell], top))
+        if isinstance(cell, tuple):
+            points.append((middles[cell], top + HEIGHT))
     anchor = "start" if index == of - 1 else "end"
     # A line that bends away sideways passes under its label.
     aside = max(7, min(24, abs(points[1][0] - points[0][0]) // 6))
     down = 30 if 0 < index < of - 1 else 14
     label = (points[0][0] + (aside if anchor == "start" else -aside), points[0][1] + down)
     back = link in rows.turned
-    return Line(link.source, link.outcome, link.target, tuple(points[::-1] if back else points), label, anchor, back)
+    return DrawnLine(
+        link.source, link.outcome, link.target, tuple(points[::-1] if back else points), label, anchor, back
+    )
 
 
-def _loops(links: list[Link], boxes: Mapping[str, Box]) -> list[Line]:
+def _loops(links: list[Link], boxes: Mapping[str, Box]) -> list[DrawnLine]:
     """A step that leads to itself: a handle at its right side."""
     found = []
     for link in links:
@@ -247,6 +249,6 @@ def _loops(links: list[Link], boxes: Mapping[str, Box]) -> list[Line]:
             right, low = box.x + box.width, box.y + box.height
             points = ((right, low - 14), (right, box.y + 14))
             found.append(
-                Line(link.source, link.outcome, link.target, points, (right + 4, low + 14), "start", back=True)
+                DrawnLine(link.source, link.outcome, link.target, points, (right + 4, low + 14), "start", back=True)
             )
     return found

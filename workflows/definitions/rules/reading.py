@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from governance.boundary.rules.pointers import pointer_to
+from governance.boundary.rules.pointers import boundary_pointer
 from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA, TERMINAL
 from workflows.definitions.rules.findings import is_plain
 from workflows.kinds.base import Json, StepKind
@@ -131,7 +131,7 @@ class Reading:
         return _FIELDS | {name for name in self.raw_steps if is_plain(name)} | set(outcomes)
 
     def pointer(self, *path: str | int) -> str:
-        return pointer_to(path, root=self.document, base="", known=self.known_names)
+        return boundary_pointer(path, root=self.document, base="", known=self.known_names)
 
     def kind(self, step_id: str) -> StepKind | None:
         name = self.steps[step_id].get("kind")
@@ -184,5 +184,5 @@ class Reading:
         return any(edge.target == TERMINAL and edge.source in self.graph.reachable for edge in self.graph.leaving)
 
 
-def integer(value: Any) -> int | None:
+def integer_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from html import escape
 from itertools import pairwise
 
-from workflows.definitions.rules.picture import Box, Line, Picture, Point
+from workflows.definitions.rules.picture import Box, DrawnLine, Picture, Point
 
 _ID_SIZE, _WHAT_SIZE = 13.0, 11.5
 _BOLD = 1.08
@@ -49,7 +49,7 @@ def svg(
         f' viewBox="0 0 {picture.width} {picture.height}" width="{picture.width}" height="{picture.height}"'
         f' aria-labelledby="{escape(prefix)}-title {escape(prefix)}-desc">',
         f'<title id="{escape(prefix)}-title">{escape(title)}</title>',
-        f'<desc id="{escape(prefix)}-desc">{escape(in_words(picture, states))}</desc>',
+        f'<desc id="{escape(prefix)}-desc">{escape(picture_in_words(picture, states))}</desc>',
         *(_line(line, (line.source, line.outcome) in gone) for line in picture.lines),
         *(_label(line, (line.source, line.outcome) in gone) for line in picture.lines),
     ]
@@ -60,7 +60,7 @@ def svg(
     return "\n".join([*parts, "</svg>"])
 
 
-def in_words(picture: Picture, statuses: Mapping[str, str] | None = None) -> str:
+def picture_in_words(picture: Picture, statuses: Mapping[str, str] | None = None) -> str:
     """The same for those who do not see it."""
     told = []
     for box in picture.boxes:
@@ -139,13 +139,13 @@ def _shape(box: Box) -> str:
     )
 
 
-def _line(line: Line, taken: bool) -> str:
+def _line(line: DrawnLine, taken: bool) -> str:
     classes = "wf-edge" + (" wf-back" if line.back else "") + (" wf-taken" if taken else "")
     arrow = f'<path class="wf-arrow" d="{_arrow(line)}"/>'
     return f'<g class="{classes}"><path class="wf-line" d="{_curve(line)}"/>{arrow}</g>'
 
 
-def _curve(line: Line) -> str:
+def _curve(line: DrawnLine) -> str:
     if line.source == line.target:
         (x, low), (_, high) = line.points
         return f"M{x} {low}C{x + 34} {low} {x + 34} {high} {x} {high}"
@@ -159,13 +159,13 @@ def _curve(line: Line) -> str:
     return "".join(drawn)
 
 
-def _shortened(line: Line) -> list[Point]:
+def _shortened(line: DrawnLine) -> list[Point]:
     """Ends where the arrow's head begins."""
     x, y = line.points[-1]
     return [*line.points[:-1], (x, y + 7 if line.back else y - 7)]
 
 
-def _arrow(line: Line) -> str:
+def _arrow(line: DrawnLine) -> str:
     x, y = line.points[-1]
     if line.source == line.target:
         return f"M{x} {y}l9 -5v10Z"
@@ -173,7 +173,7 @@ def _arrow(line: Line) -> str:
     return f"M{x} {y}l-5 {away}h10Z"
 
 
-def _label(line: Line, taken: bool) -> str:
+def _label(line: DrawnLine, taken: bool) -> str:
     x, y = line.label
     name = "wf-outcome wf-taken" if taken else "wf-outcome"
     return f'<text class="{name}" x="{x}" y="{y}" text-anchor="{line.anchor}">{escape(line.outcome)}</text>'

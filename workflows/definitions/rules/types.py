@@ -48,9 +48,9 @@ def type_problems(expression: ast.Expression, schema_of: SchemaOf) -> Iterator[P
                 yield from _expected(operand, _BOOLEANS, f"Each side of {node.connective}", schema_of)
         elif isinstance(node, ast.Negation):
             yield from _expected(node.operand, _BOOLEANS, "What ! negates", schema_of)
-        elif isinstance(node, ast.Call) and node.helper == "len":
+        elif isinstance(node, ast.HelperCall) and node.helper == "len":
             yield from _expected(node.arguments[0], _ARRAYS | {STRING}, "What len counts", schema_of)
-        elif isinstance(node, ast.Call) and node.helper == "sample":
+        elif isinstance(node, ast.HelperCall) and node.helper == "sample":
             yield from _expected(node.arguments[0], _NUMBERS, "What sample takes", schema_of)
 
 
@@ -61,11 +61,11 @@ def _kinds(node: ast.Expression, schema_of: SchemaOf) -> Kinds:
         return frozenset({KIND_OF[type(node.value)]})
     if isinstance(node, ast.ArrayLiteral):
         return _ARRAYS
-    if isinstance(node, ast.Call) and node.helper == "coalesce":
+    if isinstance(node, ast.HelperCall) and node.helper == "coalesce":
         return _kinds(node.arguments[0], schema_of) - {NULL} | _kinds(node.arguments[1], schema_of)
-    if isinstance(node, ast.Call) and node.helper == "now":
+    if isinstance(node, ast.HelperCall) and node.helper == "now":
         return frozenset({INSTANT})
-    return _NUMBERS if isinstance(node, ast.Call) and node.helper == "len" else _BOOLEANS
+    return _NUMBERS if isinstance(node, ast.HelperCall) and node.helper == "len" else _BOOLEANS
 
 
 def _of_schema(schema: Json | None) -> Kinds:
@@ -96,11 +96,11 @@ def _compared(node: ast.Comparison, schema_of: SchemaOf) -> Iterator[PathProblem
     left, right = _kinds(node.left, schema_of), _kinds(node.right, schema_of)
     if node.operator == "in":
         yield from _expected(node.right, _ARRAYS, "What stands right of in", schema_of)
-        held = _items(node.right, schema_of)
-        if held & SCALAR_KINDS:
-            yield from _expected(node.left, held & SCALAR_KINDS, "What in looks for", schema_of)
+        found = _items(node.right, schema_of)
+        if found & SCALAR_KINDS:
+            yield from _expected(node.left, found & SCALAR_KINDS, "What in looks for", schema_of)
         else:
-            yield PathProblem(f"in looks for numbers, texts and booleans; this list holds {_either(held)}{_at(node)}.")
+            yield PathProblem(f"in looks for numbers, texts and booleans; this list holds {_either(found)}{_at(node)}.")
     else:
         allowed = EQUATABLE_KINDS if node.operator in ("==", "!=") else ORDERED_KINDS
         # An instant is compared with the text of a timestamp.
@@ -128,7 +128,7 @@ def _impossible_words(node: ast.Comparison, schema_of: SchemaOf) -> Iterator[Pat
 
 def _listed(node: ast.Expression, schema_of: SchemaOf) -> list[str]:
     """All the words that it can be, or nothing if they are not known."""
-    if isinstance(node, ast.Call) and node.helper == "coalesce":
+    if isinstance(node, ast.HelperCall) and node.helper == "coalesce":
         words = _listed(node.arguments[0], schema_of)
         return [*words, *_literals(node.arguments[1])] if words else []
     schema = schema_of(node.segments) if isinstance(node, ast.Path) else None

@@ -7,7 +7,7 @@ from governance.boundary.rules.limits import broken_limit
 from governance.contracts.rules.documents.json_safety import unsafe_values
 from workflows.definitions.rules.checks import LOCAL, WHOLE, Rule, texts
 from workflows.definitions.rules.document import MAX_BYTES, MAX_DEPTH, MAX_STEPS
-from workflows.definitions.rules.findings import Finding, is_plain
+from workflows.definitions.rules.findings import DefinitionFinding, is_plain
 from workflows.definitions.rules.reading import Reading
 from workflows.kinds.base import StepKind
 
@@ -25,7 +25,7 @@ def validate(
     halt_codes: Set[str],
     tiers: Set[str],
     step_failure_codes: Set[str] | None = None,
-) -> list[Finding]:
+) -> list[DefinitionFinding]:
     """Empty: it may be published. Codes and tiers are those of the organization; None is not judged."""
     codes = {"halt": halt_codes} | ({} if step_failure_codes is None else {"step_failure": step_failure_codes})
     unreadable = _unreadable(document)
@@ -36,7 +36,7 @@ def validate(
     return _run(LOCAL if len(reading.raw_steps) > MAX_STEPS else (*LOCAL, *WHOLE), reading)
 
 
-def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[Finding]:
+def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[DefinitionFinding]:
     """What keeps a document from being stored even as a draft: no JSON object, or it holds what a record must not."""
     unreadable = _unreadable(document)
     if unreadable:
@@ -45,19 +45,24 @@ def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[Find
     return _run((texts.text_boundary, texts.key_boundary), reading)
 
 
-def _run(rules: Iterable[Rule], reading: Reading) -> list[Finding]:
+def _run(rules: Iterable[Rule], reading: Reading) -> list[DefinitionFinding]:
     return list(dict.fromkeys(finding for rule in rules for finding in rule(reading)))[:MAX_FINDINGS]
 
 
-def _unreadable(document: Any) -> list[Finding]:
+def _unreadable(document: Any) -> list[DefinitionFinding]:
     """Nothing else can be said about what is not a JSON object of reasonable size."""
     if not isinstance(document, dict):
-        return [Finding("document_shape", "", "A definition is a JSON object with name, start_step and steps.")]
+        return [
+            DefinitionFinding("document_shape", "", "A definition is a JSON object with name, start_step and steps.")
+        ]
     limit = broken_limit({"": document}, max_bytes=MAX_BYTES + 5, max_depth=MAX_DEPTH + 1)
     if limit is not None:
-        return [Finding("limits", "", _LIMITS[limit])]
+        return [DefinitionFinding("limits", "", _LIMITS[limit])]
     found = {(_shown(problem.pointer), problem.message) for problem in unsafe_values(document)}
-    return [Finding("json_safe", pointer, f"This {message}. Send plain JSON.") for pointer, message in sorted(found)]
+    return [
+        DefinitionFinding("json_safe", pointer, f"This {message}. Send plain JSON.")
+        for pointer, message in sorted(found)
+    ]
 
 
 def _shown(pointer: str) -> str:

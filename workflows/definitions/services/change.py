@@ -61,11 +61,11 @@ def definition_archive(*, actor: Actor, at: datetime, definition_id: UUID, reaso
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         definition = definition_lock(actor=actor, definition_id=definition_id)
-        archive(definition, actor=actor, at=at, reason=reason)
+        definition_archive_locked(definition, actor=actor, at=at, reason=reason)
     return definition
 
 
-def archive(
+def definition_archive_locked(
     definition: WorkflowDefinition, *, actor: Actor, at: datetime, reason: str, facts: Mapping[str, Any] | None = None
 ) -> None:
     """In the caller's transaction, with the row locked."""

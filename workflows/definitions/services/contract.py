@@ -23,15 +23,15 @@ from governance.contracts.states import AdapterName, ContractState, RiskTier
 from governance.policies.models import Policy
 from governance.policies.services import policy_create, policy_publish
 from governance.policies.states import PolicyState
-from governance.sql.send_lock import gate_shut
+from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.rules.contract_terms import effect_of, retries_of, terms_of, with_retries
+from workflows.definitions.rules.contract_terms import effect_of, first_documents, retries_of, with_retries
 from workflows.definitions.rules.document import Definition, read_definition
 from workflows.definitions.selectors import contract_definition, contract_latest, slug_was_published
-from workflows.kinds.registry import table
+from workflows.kinds.registry import kind_table
 
 POLICY = "workflows"
 POLICY_RULES = [
@@ -46,7 +46,7 @@ OWNER = "customer_clinician"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PublishTerms:
     """What a publisher may choose; what is left out stays as in the contract before, or gets the default."""
 
     policy_slug: str = ""
@@ -58,15 +58,15 @@ class Terms:
         return {name: value for name, value in asked.items() if value}
 
 
-def gate_before_publish(*, definition: WorkflowDefinition) -> None:
-    """Publishing may retire a contract that was never opened, and closing takes the gate before any row."""
+def send_lock_before_publish(*, definition: WorkflowDefinition) -> None:
+    """Publishing may retire a contract that was never opened, and closing takes the send lock before any row."""
     latest = _latest(definition)
     if latest is not None and latest.state == ContractState.DRAFT:
-        gate_shut()
+        send_lock_exclude()
 
 
 def contract_for(
-    *, definition: WorkflowDefinition, organization: Organization, terms: Terms, actor: Actor, at: datetime
+    *, definition: WorkflowDefinition, organization: Organization, terms: PublishTerms, actor: Actor, at: datetime
 ) -> Contract:
     """A draft with the right terms; open when all ten areas are approved already."""
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
@@ -82,7 +82,7 @@ def contract_for(
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ContractPreview:
     """What publishing would do to the contract. `missing`: areas that would wait for their owners; none: it opens."""
 
     slug: str
@@ -92,30 +92,30 @@ class Preview:
     refusal: str = ""
 
 
-def contract_preview(*, definition: WorkflowDefinition) -> Preview:
+def contract_preview(*, definition: WorkflowDefinition) -> ContractPreview:
     """Reads only, for a valid definition and without terms of the publisher's own."""
     latest, areas = _latest(definition), tuple(area.name for area in AREAS)
     if latest is None:
-        return Preview(definition.slug, 1, areas)
+        return ContractPreview(definition.slug, 1, areas)
     try:
         _only_workflows(definition, latest)
     except AlreadyExists as refusal:
-        return Preview(definition.slug, latest.version, (), refusal=refusal.detail)
+        return ContractPreview(definition.slug, latest.version, (), refusal=refusal.detail)
     before = contract_definition(contract=latest)
     prepared = latest.state == ContractState.DRAFT and before is None
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
-    core, documents = changes_for(definition, parsed, latest, Terms(), before)
+    core, documents = changes_for(definition, parsed, latest, PublishTerms(), before)
     again = set(areas) if set(core) & set(CORE_FIELDS) and not prepared else set(documents)
     missing = [row.area for row in readiness_board(contract=latest) if row.status != APPROVED or row.area in again]
     retires = latest if latest.state == ContractState.DRAFT and not prepared else None
-    return Preview(definition.slug, latest.version + (not prepared), tuple(missing), retires)
+    return ContractPreview(definition.slug, latest.version + (not prepared), tuple(missing), retires)
 
 
 def _first(
     definition: WorkflowDefinition,
     parsed: Definition,
     organization: Organization,
-    terms: Terms,
+    terms: PublishTerms,
     *,
     actor: Actor,
     at: datetime,
@@ -131,14 +131,20 @@ def _first(
         slug=definition.slug,
         title=definition.name,
         adapter=AdapterName.EVENT.value,
-        effect=effect_of(parsed, table()).value,
-        documents=terms_of(parsed, table()),
+        effect=effect_of(parsed, kind_table()).value,
+        documents=first_documents(parsed, kind_table()),
         **core,
     )
 
 
 def _next(
-    definition: WorkflowDefinition, parsed: Definition, latest: Contract, terms: Terms, *, actor: Actor, at: datetime
+    definition: WorkflowDefinition,
+    parsed: Definition,
+    latest: Contract,
+    terms: PublishTerms,
+    *,
+    actor: Actor,
+    at: datetime,
 ) -> Contract:
     """An unpublished draft was prepared for this and is taken as it is; else a new version of the latest."""
     _only_workflows(definition, latest)
@@ -158,11 +164,11 @@ def changes_for(
     definition: WorkflowDefinition,
     parsed: Definition,
     contract: Contract,
-    terms: Terms,
+    terms: PublishTerms,
     before: WorkflowDefinition | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What differs from the contract before. A changed core or document needs its owners again."""
-    wanted = {"title": definition.name, "effect": effect_of(parsed, table()).value} | terms.chosen()
+    wanted = {"title": definition.name, "effect": effect_of(parsed, kind_table()).value} | terms.chosen()
     core = {name: value for name, value in wanted.items() if getattr(contract, name) != value}
     asked_before = retries_of(read_definition(before.definition, definition_id="")) if before else 0
     stored: Mapping[str, Any] = contract_documents(contract=contract)["retry_and_replay"]
@@ -184,7 +190,7 @@ def _only_workflows(definition: WorkflowDefinition, latest: Contract) -> None:
         raise AlreadyExists("This slug names a contract that is no workflow's. Give the definition another slug.")
 
 
-def _check_policy(organization: Organization, terms: Terms) -> None:
+def _check_policy(organization: Organization, terms: PublishTerms) -> None:
     if not terms.policy_slug:
         return
     active = Policy.objects.filter(organization=organization, slug=terms.policy_slug, state=PolicyState.ACTIVE)

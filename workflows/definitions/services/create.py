@@ -16,7 +16,7 @@ from reasoncodes.base.tenancy import every_tenant
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.starters.starters import starters
 from workflows.definitions.selectors import definition_get, next_version, organization_lock, product_get
-from workflows.definitions.services.document import document_check, document_set, document_sha256, document_with
+from workflows.definitions.services.document import definition_sha256, document_check, document_set, document_with
 from workflows.definitions.services.record import content_of, definition_record, slug_check, slug_for_clone, slug_from
 
 
@@ -118,7 +118,7 @@ def templates_adopt(*, at: datetime) -> list[str]:
     with every_tenant():
         rows = WorkflowDefinition.objects.filter(is_template=True)
         known = dict(rows.values_list("slug", "snapshot_sha256"))
-        changed = {slug: doc for slug, doc in wanted.items() if known.get(slug) != document_sha256(doc)}
+        changed = {slug: doc for slug, doc in wanted.items() if known.get(slug) != definition_sha256(doc)}
         if changed:
             with transaction.atomic():
                 for slug, document in changed.items():
@@ -136,6 +136,6 @@ def _adopt(slug: str, document: dict[str, Any], *, at: datetime) -> None:
         before, action = content_of(template), "definition.changed"
         template.version += 1
     document_set(template, document)
-    template.snapshot_sha256, template.updated_at = document_sha256(document), at
+    template.snapshot_sha256, template.updated_at = definition_sha256(document), at
     template.save()
     definition_record(template, action, actor=SYSTEM, at=at, before=before, reason=SHIPPED)

@@ -20,11 +20,11 @@ from workflows.definitions.rules.document import (
     MAX_WORKFLOW_SECONDS,
     read_definition,
 )
-from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.validate import draft_findings, validate
 from workflows.definitions.selectors import definition_get
 from workflows.definitions.states import Mode
-from workflows.kinds.registry import kinds, table
+from workflows.kinds.registry import kind_table, kinds
 
 FORMAT = "holdpoint-definition-v1"
 # Fields of the document that a request may give beside it, and the row repeats.
@@ -62,19 +62,19 @@ def snapshot_document(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": FORMAT, "definition": dict(document)}
 
 
-def document_sha256(document: Mapping[str, Any]) -> str:
+def definition_sha256(document: Mapping[str, Any]) -> str:
     """The address under which publishing stores it; revisions name it from the first draft on."""
     return canonical_sha256(snapshot_document(document))
 
 
-def definition_validate(*, definition_id: UUID, document: Any = None) -> list[Finding]:
+def definition_validate(*, definition_id: UUID, document: Any = None) -> list[DefinitionFinding]:
     """Of the stored document, or of one that somebody is still writing."""
     definition = definition_get(definition_id=definition_id)
     judged = definition.definition if document is None else document
     return document_findings(organization_id=definition.organization_id, document=judged)
 
 
-def document_findings(*, organization_id: UUID | None, document: Any) -> list[Finding]:
+def document_findings(*, organization_id: UUID | None, document: Any) -> list[DefinitionFinding]:
     """Without an organization (templates) the system's own codes and tiers count."""
     tiers = reviewer_tiers(organization_id=organization_id) if organization_id else REVIEWER_TIERS
     found = validate(
@@ -87,17 +87,17 @@ def document_findings(*, organization_id: UUID | None, document: Any) -> list[Fi
     return found or list(_contract_findings(document))
 
 
-def _contract_findings(document: dict[str, Any]) -> Iterator[Finding]:
+def _contract_findings(document: dict[str, Any]) -> Iterator[DefinitionFinding]:
     """The contract has the strictest effect of all steps. If that is `once` it promises no retry to any, and one
     that is asked for would quietly never happen."""
     definition = read_definition(document, definition_id="")
-    if effect_of(definition, table()) is not Effect.ONCE:
+    if effect_of(definition, kind_table()) is not Effect.ONCE:
         return
     for step in definition.steps.values():
         if step.max_retries > 0:
             message = "Another step has effect once, so the contract allows no automatic retry. Set max_retries to 0."
-            yield Finding("contract_forbids_retries", f"/steps/{step.id}/max_retries", message, "0")
+            yield DefinitionFinding("contract_forbids_retries", f"/steps/{step.id}/max_retries", message, "0")
 
 
-def as_errors(findings: list[Finding]) -> list[FieldError]:
+def as_errors(findings: list[DefinitionFinding]) -> list[FieldError]:
     return [FieldError(f.pointer, f.message, rule=f.rule, suggestion=f.suggestion) for f in findings]

@@ -22,8 +22,8 @@ from workflows.definitions.selectors import (
     missing_areas,
     organization_lock,
 )
-from workflows.definitions.services.change import archive
-from workflows.definitions.services.contract import Terms, contract_for, gate_before_publish
+from workflows.definitions.services.change import definition_archive_locked
+from workflows.definitions.services.contract import PublishTerms, contract_for, send_lock_before_publish
 from workflows.definitions.services.document import as_errors, document_findings, snapshot_document
 from workflows.definitions.services.record import content_of, definition_record
 from workflows.definitions.states import DefinitionStatus
@@ -41,12 +41,12 @@ class Published:
 
 @violations_recorded
 def definition_publish(
-    *, actor: Actor, at: datetime, definition_id: UUID, terms: Terms | None = None, reason: str = ""
+    *, actor: Actor, at: datetime, definition_id: UUID, terms: PublishTerms | None = None, reason: str = ""
 ) -> Published:
-    """Order of locks: gate, organization, definitions, contract. Two publications of a product follow each other."""
+    """Lock order: send lock, organization, definitions, contract. Two publications of a product follow each other."""
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
-        gate_before_publish(definition=definition_get(definition_id=definition_id))
+        send_lock_before_publish(definition=definition_get(definition_id=definition_id))
         definition = definition_lock(actor=actor, definition_id=definition_id)
         if definition.status != DefinitionStatus.DRAFT:
             raise WrongState(f"A definition that is {definition.status} cannot be published.")
@@ -56,7 +56,7 @@ def definition_publish(
         replaced = _make_room(definition, actor=actor, at=at)
         organization = organization_lock(actor=actor, organization_id=definition.organization_id)
         contract = contract_for(
-            definition=definition, organization=organization, terms=terms or Terms(), actor=actor, at=at
+            definition=definition, organization=organization, terms=terms or PublishTerms(), actor=actor, at=at
         )
         _activate(definition, contract, actor=actor, at=at, reason=reason)
         return Published(definition, contract, missing_areas(contract=contract), replaced)
@@ -67,7 +67,7 @@ def _make_room(definition: WorkflowDefinition, *, actor: Actor, at: datetime) ->
     active = definition_active(organization_id=definition.organization_id, product_id=definition.product_id)
     if active is not None:
         active = definition_lock(actor=actor, definition_id=active.id)
-        archive(active, actor=actor, at=at, reason="", facts={"replaced_by": str(definition.id)})
+        definition_archive_locked(active, actor=actor, at=at, reason="", facts={"replaced_by": str(definition.id)})
     return active
 
 

@@ -14,7 +14,7 @@ from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
 from workflows.definitions.rules.diff import diff
 from workflows.definitions.selectors import revision_latest, slug_is_anothers
-from workflows.definitions.services.document import document_sha256
+from workflows.definitions.services.document import definition_sha256
 
 
 def content_of(definition: WorkflowDefinition) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def definition_record(
         changed_by_kind=actor.kind.value,
         changed_by_ref=actor_reference(actor),
         diff=changes_between(before, content_of(definition)),
-        sha256=document_sha256(definition.definition),
+        sha256=definition_sha256(definition.definition),
         reason=reason,
         created_at=at,
     )

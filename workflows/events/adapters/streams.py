@@ -42,7 +42,7 @@ return gone
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StreamMessage:
     """One delivery of a stream's entry. `deliveries` counts this one."""
 
     event_type: str
@@ -62,7 +62,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupStanding:
     """How far a group is. `lag` is None when Valkey cannot tell, because entries in between were deleted."""
 
     event_type: str
@@ -116,14 +116,14 @@ class Inbox:
                 if not str(error).startswith("BUSYGROUP"):
                     raise
 
-    def read(self, *, count: int, block_ms: int) -> list[Message]:
+    def read(self, *, count: int, block_ms: int) -> list[StreamMessage]:
         """New ones, oldest first within each stream."""
         found = self.client.xreadgroup(
             GROUP, self.consumer, dict.fromkeys(self.names, ">"), count=count, block=block_ms
         )
-        return [Message(self.names[stream], id_, fields) for stream, rows in found or () for id_, fields in rows]
+        return [StreamMessage(self.names[stream], id_, fields) for stream, rows in found or () for id_, fields in rows]
 
-    def claim(self) -> Iterator[Message]:
+    def claim(self) -> Iterator[StreamMessage]:
         """What somebody took and did not finish in time. One by one, so that of those which were read together only
         the one that kills its consumer is counted up."""
         for stream in self._with_pending():
@@ -134,7 +134,7 @@ class Inbox:
                 )
                 for id_, fields in found:
                     times = self.client.xpending_range(stream, GROUP, id_, id_, 1)
-                    yield Message(self.names[stream], id_, fields, times[0]["times_delivered"] if times else 1)
+                    yield StreamMessage(self.names[stream], id_, fields, times[0]["times_delivered"] if times else 1)
                 if deleted:  # read, never finished, and now older than streams are kept
                     log.error("messages_expired", event_type=self.names[stream], entries=len(deleted))
                     EXPIRED.inc(len(deleted))
@@ -147,10 +147,10 @@ class Inbox:
             pipe.xpending(stream, GROUP)
         return [stream for stream, summary in zip(self.names, pipe.execute(), strict=True) if summary["pending"]]
 
-    def acknowledge(self, message: Message) -> None:
+    def acknowledge(self, message: StreamMessage) -> None:
         self.client.xack(stream_of(message.event_type), GROUP, message.entry_id)
 
-    def give_back(self, messages: Sequence[Message]) -> None:
+    def give_back(self, messages: Sequence[StreamMessage]) -> None:
         """Read and not begun: to be claimed at once, and not counted as a delivery."""
         for one in messages:
             self.client.xclaim(
@@ -164,26 +164,26 @@ class Inbox:
             )
 
 
-def message_read(*, event_type: str, entry_id: str) -> Message | None:
+def message_read(*, event_type: str, entry_id: str) -> StreamMessage | None:
     """An entry that is still in its stream."""
     client: Any = message_client()
     found = client.xrange(stream_of(event_type), min=entry_id, max=entry_id, count=1)
-    return Message(event_type, entry_id, found[0][1]) if found else None
+    return StreamMessage(event_type, entry_id, found[0][1]) if found else None
 
 
-def group_standings() -> list[Standing]:
+def group_standings() -> list[GroupStanding]:
     """Of every group of every stream of the catalogue; in one round trip, and nothing of streams that do not exist."""
     names = sorted({one.name for one in event_types()})
     pipe: Any = message_client().pipeline(transaction=False)
     for name in names:
         pipe.xinfo_groups(stream_of(name))
-    found: list[Standing] = []
+    found: list[GroupStanding] = []
     for name, answer in zip(names, pipe.execute(raise_on_error=False), strict=True):
         if isinstance(answer, ResponseError):  # no such stream yet
             continue
         if isinstance(answer, Exception):
             raise answer
-        found += [Standing(name, one["name"], one["lag"], one["pending"], one["consumers"]) for one in answer]
+        found += [GroupStanding(name, one["name"], one["lag"], one["pending"], one["consumers"]) for one in answer]
     return found
 
 

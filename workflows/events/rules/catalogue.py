@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from workflows.definitions.states import Mode
 from workflows.kinds import registry
 from workflows.kinds.base import EventType, Json, StepKind
-from workflows.kinds.shapes import CODE, DIALECT, MOMENT, REFERENCE, UUID, array, closed
+from workflows.kinds.shapes import CODE, DIALECT, MOMENT, REFERENCE, UUID, array_shape, closed
 from workflows.runs.states import InterventionAction
 
 _MODE = {"enum": [mode.value for mode in Mode]}
@@ -15,7 +15,7 @@ CASE_CREATED = EventType(
     direction="in",
     description="A case exists. If its organization and product have an active definition, an instance starts.",
     schema=closed(
-        {"patient_id": REFERENCE, "orchestration_mode": _MODE, "image_ids": array(UUID)},
+        {"patient_id": REFERENCE, "orchestration_mode": _MODE, "image_ids": array_shape(UUID)},
         optional=("orchestration_mode", "image_ids"),
     ),
 )
@@ -139,14 +139,14 @@ def schema_document(event: EventType) -> Json:
 
 
 _Catalogue = Mapping[tuple[str, str], EventType]
-_held: tuple[Mapping[str, StepKind] | None, _Catalogue] = (None, {})
+_cached: tuple[Mapping[str, StepKind] | None, _Catalogue] = (None, {})
 
 
 def _catalogue() -> _Catalogue:
     """Made anew when a kind was added: the registry then gives another table."""
-    global _held
-    kinds = registry.table()
-    if _held[0] is not kinds:
+    global _cached
+    kinds = registry.kind_table()
+    if _cached[0] is not kinds:
         found = [*(event for kind in kinds.values() for event in kind.events), *LIFECYCLE]
-        _held = (kinds, dict(sorted({(event.name, event.version): event for event in found}.items())))
-    return _held[1]
+        _cached = (kinds, dict(sorted({(event.name, event.version): event for event in found}.items())))
+    return _cached[1]

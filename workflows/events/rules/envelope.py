@@ -9,7 +9,7 @@ from governance.boundary.rules import BoundaryPolicy, inspect_metadata, inspect_
 from governance.boundary.rules.detectors import DETECTOR_NAMES
 from workflows.events.rules.catalogue import envelope_schema, event_type, event_types, versions_of
 from workflows.kinds.base import EventType, Json
-from workflows.kinds.checking import Checker, Problem, checker
+from workflows.kinds.checking import Checker, ShapeProblem, checker
 
 _ENVELOPE: Final = Checker(envelope_schema())
 # The type's schema is the allow-list, so no key needs forbidding; what stands in a reference still does. Far over what
@@ -22,40 +22,40 @@ _BOUNDARY: Final = BoundaryPolicy(
 )
 
 
-def envelope_problems(envelope: Any) -> list[Problem]:
+def envelope_problems(envelope: Any) -> list[ShapeProblem]:
     """Everything that is wrong, in order of place; empty: it may be taken in. Never raises, whatever it is given."""
-    found = shape_problems(envelope)
+    found = envelope_shape_problems(envelope)
     if found:
         return found
     event = event_type(envelope["event_type"], envelope["schema_version"])
     return payload_problems(event, envelope["payload"]) if event else []
 
 
-def shape_problems(envelope: Any) -> list[Problem]:
+def envelope_shape_problems(envelope: Any) -> list[ShapeProblem]:
     """Of the envelope alone: its fields, a moment that exists, a type and version that are known."""
     found = _ENVELOPE.problems(envelope)
     if not isinstance(envelope, dict):
         return found
     wrong = {problem.pointer for problem in found}
     text = envelope.get("occurred_at")
-    if isinstance(text, str) and "/occurred_at" not in wrong and moment(text) is None:
-        found.append(Problem("/occurred_at", "must be a moment that the calendar has", "format"))
+    if isinstance(text, str) and "/occurred_at" not in wrong and event_moment(text) is None:
+        found.append(ShapeProblem("/occurred_at", "must be a moment that the calendar has", "format"))
     if isinstance(envelope.get("correlation_id"), str) and "/correlation_id" not in wrong:
         findings = inspect_reference(envelope["correlation_id"], pointer="/correlation_id")
-        found += [Problem(finding.pointer, finding.message, finding.rule) for finding in findings]
+        found += [ShapeProblem(finding.pointer, finding.message, finding.rule) for finding in findings]
     if "/event_type" not in wrong and isinstance(envelope.get("event_type"), str):
         found += _type_problems(envelope["event_type"], envelope.get("schema_version"), wrong)
     return sorted(found)
 
 
-def payload_problems(event: EventType, payload: Any, *, base: str = "/payload") -> list[Problem]:
+def payload_problems(event: EventType, payload: Any, *, base: str = "/payload") -> list[ShapeProblem]:
     """By the type's schema, and by the detectors of the metadata boundary for what stands in its texts."""
     found = checker(event.schema).problems(payload, base=base)
     if found or not isinstance(payload, dict):
         return found
     kept = {name: value for name, value in payload.items() if name not in event.dropped}
     return [
-        Problem(base + finding.pointer.removeprefix("/metadata"), finding.message, finding.rule)
+        ShapeProblem(base + finding.pointer.removeprefix("/metadata"), finding.message, finding.rule)
         for finding in inspect_metadata(kept, policy=_BOUNDARY)
     ]
 
@@ -102,7 +102,7 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def moment(text: str) -> datetime | None:
+def event_moment(text: str) -> datetime | None:
     """In UTC, or nothing: leap seconds, 30 February and the edges of the calendar have the format and are no moment."""
     try:
         at = datetime.fromisoformat(text)
@@ -111,12 +111,12 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def _type_problems(name: str, version: Any, wrong: set[str]) -> list[Problem]:
+def _type_problems(name: str, version: Any, wrong: set[str]) -> list[ShapeProblem]:
     versions = versions_of(name)
     if not versions:
         near = get_close_matches(name, [event.name for event in event_types()], n=1)
         advice = f"; did you mean {near[0]}?" if near else "; GET /api/v1/event-types lists them"
-        return [Problem("/event_type", f"is no event type that is known here{advice}", "unknown_event_type")]
+        return [ShapeProblem("/event_type", f"is no event type that is known here{advice}", "unknown_event_type")]
     if "/schema_version" in wrong or version is None or version in versions:
         return []
-    return [Problem("/schema_version", f"must be one of: {', '.join(versions)}", "unknown_schema_version")]
+    return [ShapeProblem("/schema_version", f"must be one of: {', '.join(versions)}", "unknown_schema_version")]

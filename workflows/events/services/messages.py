@@ -26,7 +26,7 @@ from reasoncodes.base.tenancy import every_tenant, tenant_scope
 from reasoncodes.base.trace import bind_trace, clear_trace, read_trace
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
-from workflows.events.adapters.streams import KEY, SIGNATURE, Message, message_read
+from workflows.events.adapters.streams import KEY, SIGNATURE, StreamMessage, message_read
 from workflows.events.errors import EventInvalid, MessageGone, MessageStillRefused, StreamsUnavailable
 from workflows.events.models import ParkedMessage
 from workflows.events.services.receive import Received, event_receive
@@ -50,7 +50,7 @@ class Unacceptable(Exception):
         self.why, self.credential, self.envelope, self.errors = why, credential, envelope, errors
 
 
-def message_apply(*, message: Message, at: datetime, region: str) -> Received:
+def message_apply(*, message: StreamMessage, at: datetime, region: str) -> Received:
     """Raises Unacceptable, or what may pass by itself."""
     credential = message_signer(message=message, at=at)
     if credential is None:  # nothing that nobody answers for is even read
@@ -67,7 +67,7 @@ def message_apply(*, message: Message, at: datetime, region: str) -> Received:
         return _receive(credential, envelope, at, region)
 
 
-def message_signer(*, message: Message, at: datetime) -> Credential | None:
+def message_signer(*, message: StreamMessage, at: datetime) -> Credential | None:
     """The organization comes from the key, as it does over HTTP; what the envelope says must agree with it."""
     prefix = message.fields.get(KEY, "")
     if not PREFIX.fullmatch(prefix):
@@ -115,7 +115,7 @@ class Fate(StrEnum):
     PARKED = "parked"
 
 
-def message_take(*, message: Message, at: datetime, region: str) -> Fate:
+def message_take(*, message: StreamMessage, at: datetime, region: str) -> Fate:
     """Committed when it returns. Raises only what may pass by itself: the message then stays with its group."""
     try:
         if message.deliveries > MOST_DELIVERIES:
@@ -127,7 +127,7 @@ def message_take(*, message: Message, at: datetime, region: str) -> Fate:
     return Fate.DUPLICATE if received.duplicate else Fate.TAKEN
 
 
-def _park(message: Message, refusal: Unacceptable, at: datetime) -> None:
+def _park(message: StreamMessage, refusal: Unacceptable, at: datetime) -> None:
     """Once: a message that comes again, because its consumer died before the acknowledgement, is parked already."""
     account = refusal.credential.key.service_account if refusal.credential else None
     problems = [{"pointer": one.pointer, "rule": one.rule or "", "message": one.message} for one in refusal.errors]
@@ -192,7 +192,7 @@ def _lock(message_id: UUID, actor: Actor, reason_code: str, note: str) -> Parked
     return row
 
 
-def _from_stream(row: ParkedMessage) -> Message:
+def _from_stream(row: ParkedMessage) -> StreamMessage:
     """The very message that was parked, or none."""
     try:
         message = message_read(event_type=row.event_type, entry_id=row.entry_id)

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError, ResponseError
 from attempts.execution.adapters.event import RETRYABLE_ANSWERS, STREAM, answer_code, stream_client
 from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import heard, ring_once
+from governance.outside.wake_up import wake_up_once, wake_up_received
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound, WrongState
@@ -59,14 +59,14 @@ def on_published(listener: Listener) -> Listener:
     return listener
 
 
-def relay_ring() -> None:
+def relay_wake_up() -> None:
     """After the commit, once per transaction."""
-    ring_once(TASK)
+    wake_up_once(TASK)
 
 
 def outbox_relay(*, at: datetime) -> int:
     """How many were published. Several relays may run: each row is one relay's."""
-    heard(TASK)
+    wake_up_received(TASK)
     total = 0
     while True:
         with transaction.atomic():
@@ -168,5 +168,5 @@ def outbox_redrive(*, event_id: UUID, reason_code: str, note: str, actor: Actor,
             payload={"event": row.event_type, "tries": row.tries}
             | ({"note": str(kept.id), "note_sha256": kept.sha256} if kept else {}),
         )
-        relay_ring()
+        relay_wake_up()
     return row

@@ -13,18 +13,18 @@ from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError
 from workflows.definitions.states import Mode
-from workflows.engine.inputs import Reported
+from workflows.engine.inputs import StepReported
 from workflows.events.errors import EventInvalid
 from workflows.events.models import WorkflowEvent
 from workflows.events.rules.catalogue import event_type
-from workflows.events.rules.envelope import payload_problems, shape_problems, storable
+from workflows.events.rules.envelope import envelope_shape_problems, payload_problems, storable
 from workflows.events.services.keep import correlation_of, event_keep
-from workflows.kinds.checking import Problem
+from workflows.kinds.checking import ShapeProblem
 from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance
-from workflows.runs.selectors.locked import held_by_event
+from workflows.runs.selectors.locked import instance_locked_by_event
 from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import TRIGGER, Happening
+from workflows.runs.services.logged_input import TRIGGER, LoggedInput
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
 
@@ -38,11 +38,13 @@ class Received:
 @violations_recorded
 def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> Received:
     """Taken in and acted upon, in one transaction. The same event_id again changes nothing."""
-    problems = shape_problems(envelope)
+    problems = envelope_shape_problems(envelope)
     if not problems:
         known = event_type(envelope["event_type"], envelope["schema_version"])
         if known is not None and known.direction != "in":
-            problems = [Problem("/event_type", "is emitted by Holdpoint itself; modules do not send it", "direction")]
+            problems = [
+                ShapeProblem("/event_type", "is emitted by Holdpoint itself; modules do not send it", "direction")
+            ]
     if problems:
         raise _invalid(problems)
     organization_id = UUID(envelope["org_id"])
@@ -76,7 +78,7 @@ def event_apply(
             return None
         return instance_start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
     correlation = correlation_of(envelope)
-    found = held_by_event(
+    found = instance_locked_by_event(
         organization_id=UUID(envelope["org_id"]),
         case_id=UUID(envelope["case_id"]),
         correlation_id=correlation,
@@ -89,17 +91,17 @@ def event_apply(
         raise _invalid(problems)
     if instance is None:
         return event_keep(envelope=storable(envelope), at=at, redrives=redrives)
-    happening = _happening(instance, envelope, correlation, fits=not problems, at=at, redrives=redrives)
-    return instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region).event
+    logged = _logged_input(instance, envelope, correlation, fits=not problems, at=at, redrives=redrives)
+    return instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region).event
 
 
-def _known_or_refuse(envelope: dict[str, Any], problems: list[Problem]) -> None:
+def _known_or_refuse(envelope: dict[str, Any], problems: list[ShapeProblem]) -> None:
     """Whatever it says now: what was taken in before has its answer already."""
     if not WorkflowEvent.objects.filter(organization_id=envelope["org_id"], event_id=envelope["event_id"]).exists():
         raise _invalid(problems)
 
 
-def _happening(
+def _logged_input(
     instance: WorkflowInstance,
     envelope: dict[str, Any],
     correlation: UUID | None,
@@ -107,12 +109,12 @@ def _happening(
     fits: bool,
     at: datetime,
     redrives: UUID | None,
-) -> Happening:
+) -> LoggedInput:
     """A payload that does not fit its schema is not kept: only that it came."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
     allowed = retries_allowed(instance)
-    return Happening(
-        input=Reported(at, envelope["event_type"], correlation, kept.get("payload"), allowed),
+    return LoggedInput(
+        input=StepReported(at, envelope["event_type"], correlation, kept.get("payload"), allowed),
         event_type=envelope["event_type"],
         source="module",
         envelope=kept,
@@ -134,7 +136,7 @@ def retries_allowed(instance: WorkflowInstance) -> bool:
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
     """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
-    current = next((step for step in instance.held_steps or () if step.status in STEP_OPEN), None)
+    current = next((step for step in instance.locked_steps or () if step.status in STEP_OPEN), None)
     awaited = kind(current.step_kind) if current else None
     if current is None or awaited is None:
         return False
@@ -143,10 +145,10 @@ def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) ->
     return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
 
 
-def _payload_problems(envelope: dict[str, Any]) -> list[Problem]:
+def _payload_problems(envelope: dict[str, Any]) -> list[ShapeProblem]:
     known = event_type(envelope["event_type"], envelope["schema_version"])
     return payload_problems(known, envelope["payload"]) if known else []
 
 
-def _invalid(problems: list[Problem]) -> EventInvalid:
+def _invalid(problems: list[ShapeProblem]) -> EventInvalid:
     return EventInvalid(errors=[FieldError(one.pointer, one.message, rule=one.rule) for one in problems])

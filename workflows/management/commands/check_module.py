@@ -20,10 +20,10 @@ from rich.text import Text
 from attempts.execution.adapters.signature import signing_secret
 from governance.outside.http import AddressRefused
 from reasoncodes.base.tenancy import every_tenant
-from sdk.conformance.messages import Form, Kit, secret_bytes
-from sdk.conformance.report import Finding, NotReachable, check
+from sdk.conformance.messages import Kit, MessageForm, secret_bytes
+from sdk.conformance.report import NotReachable, ProbeResult, check
 from workflows.management.definition_files import organization_named
-from workflows.management.module_wire import ModuleWire
+from workflows.management.module_wire import ModuleSender
 
 SECRET = "HOLDPOINT_MODULE_SECRET"  # noqa: S105  the name of a variable
 CANNOT = 2
@@ -34,7 +34,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("url", help="the module's endpoint; messages are posted there")
-        parser.add_argument("--form", choices=[*Form], default=Form.CALL, help="an adapter's call, or a webhook")
+        parser.add_argument(
+            "--form", choices=[*MessageForm], default=MessageForm.CALL, help="an adapter's call, or a webhook"
+        )
         parser.add_argument("--organization", help="slug; sign as the http adapter does for it")
         parser.add_argument("--secret-env", default=SECRET, help=f"the variable that has the whsec_… secret ({SECRET})")
         parser.add_argument(
@@ -45,11 +47,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        kit = Kit(secret=secret_from(options), form=Form(options["form"]), run=uuid4(), clock=timezone.now)
-        wire = ModuleWire(options["url"], options["seconds"], options["allow_private"])
+        kit = Kit(secret=secret_from(options), form=MessageForm(options["form"]), run=uuid4(), clock=timezone.now)
+        sender = ModuleSender(options["url"], options["seconds"], options["allow_private"])
         counted = options["effects_url"]
         try:
-            findings = check(kit, wire.send, (lambda: wire.effects(counted)) if counted else None)
+            findings = check(kit, sender.send, (lambda: sender.effects(counted)) if counted else None)
         except (AddressRefused, httpx.InvalidURL) as error:
             raise CommandError(f"Not called: {error}. --allow-private allows it.", returncode=CANNOT) from error
         except NotReachable as error:
@@ -74,7 +76,7 @@ def secret_from(options: dict[str, Any]) -> bytes:
         raise CommandError("The secret is not of the form whsec_….", returncode=CANNOT) from error
 
 
-def as_json(options: dict[str, Any], findings: list[Finding]) -> str:
+def as_json(options: dict[str, Any], findings: list[ProbeResult]) -> str:
     document = {
         "form": str(options["form"]),
         "effects_counted": bool(options["effects_url"]),
@@ -84,7 +86,7 @@ def as_json(options: dict[str, Any], findings: list[Finding]) -> str:
     return json.dumps(document, indent=2)
 
 
-def as_table(findings: list[Finding], *, counted: bool) -> str:
+def as_table(findings: list[ProbeResult], *, counted: bool) -> str:
     table = Table(title="What the module makes of it", title_justify="left")
     for name in ("", "group", "rule", "what it did instead"):
         table.add_column(name)

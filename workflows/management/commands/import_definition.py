@@ -11,15 +11,15 @@ from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.services.contract import Terms
+from workflows.definitions.services.contract import PublishTerms
 from workflows.definitions.services.create import definition_create
 from workflows.definitions.services.publish import definition_publish
 from workflows.management.definition_files import (
+    command_error,
     document_read,
     findings_print,
     organization_named,
     product_named,
-    refused,
 )
 
 
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                     self._import(document, options)
             except DomainError as refusal:
                 findings_print(self.stderr, refusal.errors)
-                raise refused(refusal) from refusal
+                raise command_error(refusal) from refusal
 
     def _import(self, document: Any, options: dict[str, Any]) -> None:
         organization = organization_named(options["organization"])
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             actor=SYSTEM,
             at=timezone.now(),
             definition_id=draft.id,
-            terms=Terms(policy_slug=options["policy"]),
+            terms=PublishTerms(policy_slug=options["policy"]),
             reason=options["reason"],
         )
         if found.archived:

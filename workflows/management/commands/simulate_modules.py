@@ -21,7 +21,7 @@ from sdk.simulator.reviewers import Reviewer
 from sdk.simulator.runner import Simulator
 from sdk.simulator.streams import Streams
 from sdk.simulator.web import Web
-from sdk.simulator.wire import Wire
+from sdk.simulator.wire import StreamSender
 
 log = structlog.get_logger("holdpoint.modules")
 NUMBERS: dict[str, tuple[float, str]] = {
@@ -86,10 +86,10 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         log.info("modules_started", streams=len(simulator.streams.names), reviewers=options["reviewers"])
-        run(simulator, reviewer, stop)
+        simulate_until_stopped(simulator, reviewer, stop)
 
 
-def run(simulator: Simulator, reviewer: Reviewer | None, stop: threading.Event) -> None:
+def simulate_until_stopped(simulator: Simulator, reviewer: Reviewer | None, stop: threading.Event) -> None:
     threads = [threading.Thread(target=reviewer.run, args=[stop], name="reviewer")] if reviewer else []
     for thread in threads:
         thread.start()
@@ -121,7 +121,7 @@ def make_simulator(options: dict[str, Any]) -> Simulator:
     return Simulator(
         behaviour=behaviour,
         streams=Streams(url=settings.REDIS_URL, event_types=event_types, consumer=consumer),
-        web=Wire(url=settings.REDIS_URL, key=options["key"])
+        web=StreamSender(url=settings.REDIS_URL, key=options["key"])
         if options["via"] == "stream"
         else Web(url=options["url"], key=options["key"]),
         organizations=frozenset(name.strip() for name in options["organization"].split(",")),

@@ -16,7 +16,7 @@ from workflows.engine.interventions import GOES_ON, why_not
 from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import current_step
-from workflows.runs.services.intervene import Order, instance_act
+from workflows.runs.services.intervene import InterventionOrder, instance_act
 from workflows.runs.states import InterventionAction, StepStatus
 
 ACTION_NAMES = {
@@ -96,7 +96,7 @@ class InterventionForm(ReasonForm):
 
 def perform(action: InterventionAction, said: str) -> Callable[..., str]:
     def do(model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowInstance, data: dict[str, Any]) -> str:
-        order = Order(action, data["reason_code"], data["note"])
+        order = InterventionOrder(action, data["reason_code"], data["note"])
         acted = instance_act(
             instance_id=obj.id,
             order=order,

@@ -27,8 +27,8 @@ from workflows.runs.admin.acts import ACTION_NAMES
 from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance
 from workflows.runs.selectors.bulk import Targets, bulk_items, bulk_list, bulk_progress
 from workflows.runs.selectors.console import halt_reasons
-from workflows.runs.services.bulk import Preview, bulk_order, targets_preview
-from workflows.runs.services.intervene import Order
+from workflows.runs.services.bulk import BulkPreview, bulk_order, targets_preview
+from workflows.runs.services.intervene import InterventionOrder
 from workflows.runs.states import InstanceStatus, InterventionAction
 
 PER_PAGE = 50
@@ -256,7 +256,7 @@ class BulkPages(ConsoleAdmin):
 
     def _order(self, request: HttpRequest, choose: ChooseForm, data: dict[str, Any]) -> HttpResponse:
         chosen = self._chosen(choose)
-        order = Order(chosen.pop("action"), data["reason_code"], data["note"])
+        order = InterventionOrder(chosen.pop("action"), data["reason_code"], data["note"])
         bulk = bulk_order(order=order, actor=console_actor(request), at=timezone.now(), **chosen)
         messages.success(request, "Ordered. The intervention runs in the background.")
         return HttpResponseRedirect(reverse("admin:workflows_bulkintervention_change", args=[bulk.id]))
@@ -266,7 +266,7 @@ class BulkPages(ConsoleAdmin):
         request: HttpRequest,
         choose: ChooseForm,
         form: OrderForm,
-        preview: Preview | None,
+        preview: BulkPreview | None,
         refusal: DomainError | None,
     ) -> HttpResponse:
         again = {name: value for name, value in request.GET.items() if name != "action" and value}

@@ -21,9 +21,9 @@ from workflows.definitions.states import Mode
 from workflows.runs.admin import acts as run_acts
 from workflows.runs.admin.acts import hint
 from workflows.runs.admin.bulk import BulkPages
-from workflows.runs.admin.story import DRIFT_WORDS, Told, context_table, timeline
+from workflows.runs.admin.story import DRIFT_WORDS, TimelineFacts, context_table, run_timeline
 from workflows.runs.models import WorkflowInstance
-from workflows.runs.selectors.console import halt_reasons, instance_entries, names_of, snapshot_document
+from workflows.runs.selectors.console import halt_reasons, instance_entries, names_of, run_document
 from workflows.runs.selectors.pictures import run_picture
 from workflows.runs.selectors.run import (
     attempts_reviews,
@@ -61,7 +61,7 @@ LABELS = {
 }
 
 
-class DefinitionFilter(admin.SimpleListFilter):
+class RunDefinitionFilter(admin.SimpleListFilter):
     title = f"definition, of the newest {NEWEST:,}"
     parameter_name = "definition"
 
@@ -94,7 +94,7 @@ class WorkflowInstanceAdmin(BulkPages):
         choice_filter("status", {status.value: status.value.replace("_", " ") for status in InstanceStatus}),
         HaltReasonFilter,
         choice_filter("mode", {mode.value: mode.value.replace("_", " ") for mode in Mode}, indexed=False),
-        DefinitionFilter,
+        RunDefinitionFilter,
     ]
     hot = True
     search_fields = ["id", "case_id"]  # what is searched is in `matches`; this makes the box appear
@@ -190,7 +190,7 @@ class WorkflowInstanceAdmin(BulkPages):
         return format_html('<code class="wf-hash">{}</code>', obj.definition_sha256)
 
     def page_context(self, request: HttpRequest, obj: WorkflowInstance) -> dict[str, Any]:
-        steps, document = instance_steps(instance_id=obj.id), snapshot_document(instance=obj)
+        steps, document = instance_steps(instance_id=obj.id), run_document(instance=obj)
         events = list(instance_events(instance_id=obj.id)[:LISTED])
         attempts = steps_attempts(steps=steps)
         advice = next_step_of(obj, steps)
@@ -223,4 +223,4 @@ class WorkflowInstanceAdmin(BulkPages):
         entries = instance_entries(instance_id=obj.id)
         names = names_of(refs={(entry.actor_kind, entry.actor_ref) for entry in entries})
         interventions = list(instance_interventions(instance_id=obj.id)[:LISTED])
-        return timeline(Told(events, steps, interventions, attempts, entries, names))
+        return run_timeline(TimelineFacts(events, steps, interventions, attempts, entries, names))

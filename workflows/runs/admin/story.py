@@ -35,7 +35,7 @@ SOURCE_WORDS = {"module": "a module", "clock": "the clock", "gate": "the hold po
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineLine:
     """One line of the timeline."""
 
     at: datetime
@@ -49,7 +49,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TimelineFacts:
     """What the timeline is made of."""
 
     events: list[WorkflowEvent]
@@ -60,7 +60,7 @@ class Told:
     names: Mapping[str, str]
 
 
-def timeline(told: Told) -> list[Line]:
+def run_timeline(told: TimelineFacts) -> list[TimelineLine]:
     """Oldest first. What people did and what modules said are one story; so are the attempts behind the steps."""
     entries = {(entry.payload or {}).get("number"): entry for entry in told.entries}
     done = {one.created_at: one for one in told.interventions}
@@ -77,10 +77,10 @@ def _event(
     entry: LedgerEntry | None,
     done: WorkflowIntervention | None,
     tries: Mapping[UUID, WorkflowStep],
-    told: Told,
-) -> Line:
+    told: TimelineFacts,
+) -> TimelineLine:
     intervened = done if event.event_type == INTERVENED else None
-    return Line(
+    return TimelineLine(
         at=event.received_at,
         who=_who(event, entry, told.names),
         what=_what(event, tries),
@@ -133,13 +133,13 @@ def _tone(event: WorkflowEvent, entry: LedgerEntry | None) -> str:
     return "warn" if event.drift or event.outcome in {"late", "stale"} else "plain"
 
 
-def _attempt(attempt: Attempt, steps: list[WorkflowStep]) -> list[Line]:
+def _attempt(attempt: Attempt, steps: list[WorkflowStep]) -> list[TimelineLine]:
     step = next((one.step_id for one in steps if one.governed_attempt == attempt.id), "a step")
-    opened = Line(attempt.created_at, "the hold point", f"Attempt for {step} opened", attempt=attempt.id)
+    opened = TimelineLine(attempt.created_at, "the hold point", f"Attempt for {step} opened", attempt=attempt.id)
     if attempt.ended_at is None:
         return [opened]
     tone = {"completed": "good"}.get(attempt.state, "bad")
-    ended = Line(
+    ended = TimelineLine(
         attempt.ended_at,
         "the hold point",
         f"Attempt for {step} ended: {attempt.state}",

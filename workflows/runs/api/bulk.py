@@ -16,7 +16,7 @@ from reasoncodes.base.api import ApiView, ReasonedIn, StrictSerializer
 from workflows.runs.api.shapes import InstanceFilter
 from workflows.runs.selectors.bulk import Targets, bulk_get, bulk_items, bulk_list, bulk_progress
 from workflows.runs.services.bulk import bulk_order, bulk_preview
-from workflows.runs.services.intervene import Order
+from workflows.runs.services.intervene import InterventionOrder
 from workflows.runs.states import InterventionAction
 
 
@@ -107,7 +107,7 @@ READ: dict[str, str] = {"GET": ApiScope.ORCHESTRATOR_READ_INSTANCES}
 ALSO = {"GET": ApiScope.ORCHESTRATOR_READ}
 
 
-def shown(bulk_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+def bulk_response(bulk_id: UUID, code: int = status.HTTP_200_OK) -> Response:
     bulk: Any = bulk_get(bulk_id=bulk_id)
     bulk.progress = bulk_progress(bulk_id=bulk_id)
     return Response(BulkDetailOut(bulk).data, status=code)
@@ -133,7 +133,7 @@ class BulkListApi(ApiView):
         self.query(request)
         given, actor, at = self.body(request, BulkIn), self.actor(request), timezone.now()
         organization = organization_of(actor=actor, org_id=None)
-        order = Order(InterventionAction(given["action"]), given["reason_code"], given["note"])
+        order = InterventionOrder(InterventionAction(given["action"]), given["reason_code"], given["note"])
         targets = Targets(dict(given.get("filter") or {}), given.get("instance_ids") or ())
         if given["dry_run"]:
             preview = bulk_preview(organization_id=organization.id, order=order, targets=targets, at=at)
@@ -141,7 +141,7 @@ class BulkListApi(ApiView):
             values = {name: getattr(preview, name) for name in ("total", "more", "legal", "sample")}
             return Response(BulkPreviewOut({"dry_run": True, **values, "refused": refused}).data)
         bulk = bulk_order(organization_id=organization.id, order=order, targets=targets, actor=actor, at=at)
-        response = shown(bulk.id, status.HTTP_202_ACCEPTED)
+        response = bulk_response(bulk.id, status.HTTP_202_ACCEPTED)
         response["Location"] = f"{request.path}/{bulk.id}"
         return response
 
@@ -153,7 +153,7 @@ class BulkApi(ApiView):
     @extend_schema(operation_id="bulk_interventions_read", responses=BulkDetailOut)
     def get(self, request: Request, bulk_id: UUID) -> Response:
         self.query(request)
-        return shown(bulk_id)
+        return bulk_response(bulk_id)
 
 
 class BulkItemsApi(ApiView):

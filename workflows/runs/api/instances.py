@@ -26,16 +26,16 @@ from workflows.runs.selectors.run import (
     intervention_get,
 )
 from workflows.runs.services.advisory import instance_next_step, steps_shown
-from workflows.runs.services.intervene import Order, instance_act
+from workflows.runs.services.intervene import InterventionOrder, instance_act
 from workflows.runs.states import InterventionAction
 
 
-class ReadView(ApiView):
+class InstanceReadView(ApiView):
     required_scopes = {"GET": ApiScope.ORCHESTRATOR_READ_INSTANCES}
     other_scopes = {"GET": ApiScope.ORCHESTRATOR_READ}
 
 
-class InstanceListApi(ReadView):
+class InstanceListApi(InstanceReadView):
     @extend_schema(
         operation_id="workflow_instances_list",
         parameters=[shapes.InstanceFilter],
@@ -45,14 +45,14 @@ class InstanceListApi(ReadView):
         return self.page(request, instance_list(**self.query(request, shapes.InstanceFilter)), shapes.InstanceOut)
 
 
-class InstanceApi(ReadView):
+class InstanceApi(InstanceReadView):
     @extend_schema(operation_id="workflow_instances_read", responses=shapes.InstanceDetailOut)
     def get(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
         return Response(shapes.InstanceDetailOut(instance_get(instance_id=instance_id)).data)
 
 
-class InstanceStepsApi(ReadView):
+class InstanceStepsApi(InstanceReadView):
     """All on one page, oldest first; of a run with more than a thousand tries the newest thousand."""
 
     one_page = True
@@ -64,7 +64,7 @@ class InstanceStepsApi(ReadView):
         return Response({"next": None, "previous": None, "results": shapes.StepOut(found, many=True).data})
 
 
-class InstanceEventsApi(ReadView):
+class InstanceEventsApi(InstanceReadView):
     @extend_schema(operation_id="workflow_instances_events", responses=event_shapes.EventOut(many=True))
     def get(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
@@ -72,7 +72,7 @@ class InstanceEventsApi(ReadView):
         return self.page(request, instance_events(instance_id=instance.id), event_shapes.EventOut)
 
 
-class InstanceInterventionsApi(ReadView):
+class InstanceInterventionsApi(InstanceReadView):
     @extend_schema(operation_id="workflow_instances_interventions", responses=shapes.InterventionOut(many=True))
     def get(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
@@ -80,7 +80,7 @@ class InstanceInterventionsApi(ReadView):
         return self.page(request, instance_interventions(instance_id=instance.id), shapes.InterventionOut)
 
 
-class InstanceNextStepApi(ReadView):
+class InstanceNextStepApi(InstanceReadView):
     @extend_schema(operation_id="workflow_instances_next_step", responses=shapes.NextStepOut)
     def get(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
@@ -95,7 +95,7 @@ class InterveneView(ApiView):
 
     def intervene(self, request: Request, instance_id: UUID) -> Response:
         self.query(request)
-        order = Order(self.action, **self.body(request, ReasonedIn))
+        order = InterventionOrder(self.action, **self.body(request, ReasonedIn))
         acted = instance_act(
             instance_id=instance_id,
             order=order,

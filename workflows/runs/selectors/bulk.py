@@ -32,7 +32,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BulkProgress:
     total: int
     done: int
     refused: int
@@ -71,7 +71,7 @@ def bulk_items(*, bulk_id: UUID, status: str | None = None) -> QuerySet[BulkItem
     return rows if status is None else rows.filter(status=status)
 
 
-def bulk_progress(*, bulk_id: UUID) -> Progress:
+def bulk_progress(*, bulk_id: UUID) -> BulkProgress:
     """One order has at most MOST items, so counting them is bounded."""
     counted = BulkItem.objects.filter(bulk_id=bulk_id).aggregate(
         total=Count("id"),
@@ -79,7 +79,7 @@ def bulk_progress(*, bulk_id: UUID) -> Progress:
         refused=Count("id", filter=Q(status="refused")),
         waiting=Count("id", filter=Q(status="waiting")),
     )
-    return Progress(**counted)
+    return BulkProgress(**counted)
 
 
 def orderer_still(*, bulk: BulkIntervention, at: datetime) -> Actor | None:

@@ -22,7 +22,7 @@ from workflows.runs.selectors.run import of_case
 from workflows.runs.states import ENDED, InstanceStatus
 
 
-def snapshot_document(*, instance: WorkflowInstance) -> dict[str, Any]:
+def run_document(*, instance: WorkflowInstance) -> dict[str, Any]:
     """The frozen copy of the definition that the run follows."""
     document: dict[str, Any] = snapshot_load(instance.definition_sha256)["definition"]
     return document

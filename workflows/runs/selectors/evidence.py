@@ -11,11 +11,11 @@ from attempts.lifecycle.selectors.evidence import (
     attempts_rows,
     one,
     reviews_lock,
-    shown,
+    rows_shown,
 )
 from attempts.reviews.models import Review
 from governance.enforcement.models import snapshot_load
-from governance.evidence.rules import Material, Subject, plain
+from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.entry import canonical_sha256
 from workflows.definitions.rules.document import TERMINAL
@@ -104,12 +104,12 @@ class InstanceCollector:
         definition = instance.definition
         about = one(instance, INSTANCE) | {"definition": f"{definition.slug} version {definition.version}"}
         return Material(
-            subject=Subject(EvidenceKind.INSTANCE, instance.id, f"run of case {instance.case_id}"),
+            subject=BundleSubject(EvidenceKind.INSTANCE, instance.id, f"run of case {instance.case_id}"),
             organization_id=instance.organization_id,
             record=attempts_record(attempts=attempts, reviews=reviews) | {instance.id},
             decisions=tuple(attempt.decision_id for attempt in attempts),
             instance=[about],
-            steps=shown(steps, STEP),
+            steps=rows_shown(steps, STEP),
             events=[_event(event) for event in _events(subject_id)],
             interventions=_interventions(subject_id),
             snapshots=(instance.definition_sha256,),
@@ -130,15 +130,16 @@ def _events(instance_id: UUID) -> Any:
 def _event(event: WorkflowEvent) -> dict[str, Any]:
     """Metadata, and the hash of the rest: what modules sent stays where it is."""
     return one(event, EVENT) | {
-        "envelope_sha256": canonical_sha256(plain(event.envelope)),
-        "facts_sha256": canonical_sha256(plain(event.facts)),
+        "envelope_sha256": canonical_sha256(canonical_plain(event.envelope)),
+        "facts_sha256": canonical_sha256(canonical_plain(event.facts)),
     }
 
 
 def _interventions(instance_id: UUID) -> list[dict[str, Any]]:
     rows = WorkflowIntervention.objects.filter(instance_id=instance_id).select_related("note").order_by("id")
     return [
-        one(row, INTERVENTION) | {"at": plain(row.created_at), "note_sha256": row.note.sha256 if row.note else ""}
+        one(row, INTERVENTION)
+        | {"at": canonical_plain(row.created_at), "note_sha256": row.note.sha256 if row.note else ""}
         for row in rows
     ]
 

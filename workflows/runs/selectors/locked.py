@@ -15,7 +15,7 @@ from django.db.models import Model
 
 from attempts.lifecycle.states import ENGINE
 from governance.enforcement.selectors.arrival import own_columns, own_joins, own_side
-from governance.sql.send_lock import PASS
+from governance.sql.send_lock import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.tenancy import current_scope
 from workflows.runs.models import WorkflowInstance, WorkflowStep
@@ -43,17 +43,19 @@ class Found:
     instance: WorkflowInstance | None
 
 
-def held_by_id(*, instance_id: UUID) -> WorkflowInstance | None:
-    return _held(BY_ID, instance_id).instance
+def instance_locked_by_id(*, instance_id: UUID) -> WorkflowInstance | None:
+    return _locked(BY_ID, instance_id).instance
 
 
-def held_by_event(*, organization_id: UUID, case_id: UUID, correlation_id: UUID | None, event_id: UUID | None) -> Found:
+def instance_locked_by_event(
+    *, organization_id: UUID, case_id: UUID, correlation_id: UUID | None, event_id: UUID | None
+) -> Found:
     """`event_id` None: it is known to be new."""
-    return _held(BY_EVENT, organization_id, case_id, correlation_id, event_id)
+    return _locked(BY_EVENT, organization_id, case_id, correlation_id, event_id)
 
 
-def _held(which: str, *parameters: Any) -> Found:
-    """FOR NO KEY UPDATE, first in the lock order; and through the gate before it, so that contract and shutdowns, which
+def _locked(which: str, *parameters: Any) -> Found:
+    """FOR NO KEY UPDATE, first in the lock order; the send lock before it, so that contract and shutdowns, which
     are read with it, are younger and stay as they are.
 
     The statement sees the steps as they were when it began. If it had to wait for the lock they may be outdated: the
@@ -61,7 +63,7 @@ def _held(which: str, *parameters: Any) -> Found:
     scope = current_scope()
     organizations = None if scope.everything else list(scope.organization_ids)
     while True:
-        ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters), first=PASS)
+        ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters), first=TAKE_SEND_LOCK)
         if is_current is not False:
             return Found(known, _instance(columns, steps))
 
@@ -74,8 +76,8 @@ def _instance(columns: list[Any], steps: str | None) -> WorkflowInstance | None:
     instance.context, instance.early = _json(instance.context), _json(instance.early)
     ours = own_side(columns[ends:])
     instance._state.fields_cache |= {"organization": ours.organization, "contract": ours.contract}
-    instance.held_arrival = ours.arrival
-    instance.held_steps = [_step(row) for row in _json(steps) or ()]
+    instance.locked_arrival = ours.arrival
+    instance.locked_steps = [_step(row) for row in _json(steps) or ()]
     return instance
 
 

@@ -11,7 +11,7 @@ from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.rules.picture import layout
 from workflows.definitions.rules.svg import svg
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.console import snapshot_document
+from workflows.runs.selectors.console import run_document
 from workflows.runs.selectors.run import instance_steps, step_instance
 from workflows.runs.states import InstanceStatus
 
@@ -33,7 +33,7 @@ def run_picture(
 ) -> SafeString:
     """The run's own copy of its definition, coloured by state. With `linked` a step leads to `#step-<its id>`."""
     rows = instance_steps(instance_id=instance.id) if steps is None else list(steps)
-    followed = snapshot_document(instance=instance) if document is None else dict(document)
+    followed = run_document(instance=instance) if document is None else dict(document)
     return workflow_picture(
         followed,
         title=f"The run of case {instance.case_id}",

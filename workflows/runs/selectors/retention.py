@@ -9,14 +9,14 @@ from uuid import UUID
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.selectors.retention import ledger_about as attempts_ledger_about
+from attempts.lifecycle.selectors.retention import attempt_ledger_about as attempts_ledger_about
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.reviews.models import Review
 from governance.ledger.models import LedgerEntry
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
 from governance.retention.models import ErasedPayload
-from governance.retention.rules import Subject
+from governance.retention.rules import RetentionSubject
 from governance.retention.selectors.retention import terms_for
 from governance.tenancy.models import Organization
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
@@ -36,7 +36,7 @@ def instances_about(organization_id: UUID, reference: str) -> QuerySet[WorkflowI
     return WorkflowInstance.objects.filter(about, organization_id=organization_id)
 
 
-def _subjects(rows: QuerySet[WorkflowInstance]) -> list[Subject]:
+def _subjects(rows: QuerySet[WorkflowInstance]) -> list[RetentionSubject]:
     """Newest first: a run is needed as long as the one that took its place."""
     opened = Attempt.objects.filter(id__in=_opened(OuterRef(OuterRef("id"))))
     unresolved = opened.filter(state=AttemptState.QUARANTINED).filter(
@@ -64,9 +64,9 @@ def _opened(instance_id: Any) -> QuerySet[WorkflowStep, Any]:
     return WorkflowStep.objects.filter(instance_id=instance_id).values("governed_attempt")
 
 
-def _subject(row: Any, attempts: list[UUID]) -> Subject:
+def _subject(row: Any, attempts: list[UUID]) -> RetentionSubject:
     named = {str(row.case_id), f"{CASE}{row.case_id}", row.context.get("patient_id") or ""}
-    return Subject(
+    return RetentionSubject(
         kind="run",
         id=row.id,
         created_at=row.created_at,
@@ -79,13 +79,13 @@ def _subject(row: Any, attempts: list[UUID]) -> Subject:
     )
 
 
-def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     rows = WorkflowInstance.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
     ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
     return _subjects(WorkflowInstance.objects.filter(id__in=ids)) if ids else []
 
 
-def _get(organization_id: UUID, row_id: UUID) -> Subject | None:
+def _get(organization_id: UUID, row_id: UUID) -> RetentionSubject | None:
     return next(iter(_subjects(WorkflowInstance.objects.filter(organization_id=organization_id, id=row_id))), None)
 
 
@@ -109,11 +109,11 @@ def _kept_events(organization_id: UUID) -> QuerySet[WorkflowEvent]:
     return WorkflowEvent.objects.filter(organization_id=organization_id, instance=None).exclude(envelope={})
 
 
-def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> list[Subject]:
+def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> list[RetentionSubject]:
     """Not stamped: kept as long as the organization's regions say, from the day they came."""
     years = terms_for(organization=Organization.objects.get(id=organization_id)).terms.retention_years
     return [
-        Subject(
+        RetentionSubject(
             kind="event",
             id=row_id,
             created_at=received_at,
@@ -127,7 +127,7 @@ def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> lis
     ]
 
 
-def _events_due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[Subject]:
+def _events_due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     """Those that are not over yet are left out: whatever follows them is not over either."""
     rows = _kept_events(organization_id).filter(id__gt=after)
     ids = list(rows.order_by("id").values_list("id", flat=True)[:limit])
@@ -135,7 +135,7 @@ def _events_due(organization_id: UUID, at: datetime, after: UUID, limit: int) ->
     return [one for one in found if one.retention_until is not None and one.retention_until <= at]
 
 
-def _events_about(organization_id: UUID, reference: str) -> list[Subject]:
+def _events_about(organization_id: UUID, reference: str) -> list[RetentionSubject]:
     try:
         rows = _kept_events(organization_id).filter(case_id=UUID(reference.removeprefix(CASE)))
     except ValueError:
@@ -158,7 +158,7 @@ EVENT = SubjectKind(
 )
 
 
-class Of:
+class OfRun:
     """Rows that belong to a run about the reference."""
 
     def __init__(self, path: str) -> None:
@@ -170,14 +170,14 @@ class Of:
 
 def _events(organization_id: UUID, reference: str) -> Q:
     """Also those of its case that found no run."""
-    found = Of("instance")(organization_id, reference)
+    found = OfRun("instance")(organization_id, reference)
     try:
         return found | Q(case_id=UUID(reference.removeprefix(CASE)))
     except ValueError:
         return found
 
 
-def ledger_about(organization_id: UUID, reference: str) -> Q:
+def run_ledger_about(organization_id: UUID, reference: str) -> Q:
     runs = instances_about(organization_id, reference)
     steps = WorkflowStep.objects.filter(instance__in=runs.values("id"))
     reviews = Review.objects.filter(origin_step__in=steps.values("id"))
@@ -186,27 +186,27 @@ def ledger_about(organization_id: UUID, reference: str) -> Q:
 
 
 def _payloads(organization_id: UUID, reference: str) -> Q:
-    return Q(entry__in=LedgerEntry.objects.filter(ledger_about(organization_id, reference)).values("id"))
+    return Q(entry__in=LedgerEntry.objects.filter(run_ledger_about(organization_id, reference)).values("id"))
 
 
-def export_tables() -> Iterable[ExportTable]:
+def workflow_export_tables() -> Iterable[ExportTable]:
     through = "instance__organization_id"
     return [
-        ExportTable(LedgerEntry, about=ledger_about),
+        ExportTable(LedgerEntry, about=run_ledger_about),
         ExportTable(ErasedPayload, "item__organization_id", about=_payloads),
-        ExportTable(WorkflowInstance, about=Of("id")),
-        ExportTable(WorkflowStep, through, about=Of("instance")),
+        ExportTable(WorkflowInstance, about=OfRun("id")),
+        ExportTable(WorkflowStep, through, about=OfRun("instance")),
         ExportTable(WorkflowEvent, about=_events),
-        ExportTable(OutboxEvent, about=Of("instance")),
-        ExportTable(WorkflowIntervention, through, about=Of("instance")),
+        ExportTable(OutboxEvent, about=OfRun("instance")),
+        ExportTable(WorkflowIntervention, through, about=OfRun("instance")),
         ExportTable(WorkflowDefinition),
         ExportTable(WorkflowDefinitionRevision, "workflow_definition__organization_id"),
         ExportTable(BulkIntervention),
         ExportTable(ParkedMessage),
         ExportTable(WebhookEndpoint),
-        ExportTable(WebhookDelivery, about=Of("subject_id")),
-        ExportTable(WebhookAttempt, "delivery__organization_id", about=Of("delivery__subject_id")),
-        ExportTable(BulkItem, "bulk__organization_id", about=Of("instance")),
+        ExportTable(WebhookDelivery, about=OfRun("subject_id")),
+        ExportTable(WebhookAttempt, "delivery__organization_id", about=OfRun("delivery__subject_id")),
+        ExportTable(BulkItem, "bulk__organization_id", about=OfRun("instance")),
     ]
 
 

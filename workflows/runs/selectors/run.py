@@ -16,13 +16,13 @@ from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance, WorkflowIntervention, WorkflowStep
-from workflows.runs.selectors.locked import held_by_id
+from workflows.runs.selectors.locked import instance_locked_by_id
 from workflows.runs.states import STEP_OPEN
 
 
 def instance_lock(*, instance_id: UUID) -> WorkflowInstance:
-    """With its steps, organization and contract, which no advance can do without; the gate is passed with it."""
-    found = held_by_id(instance_id=instance_id)
+    """With its steps, organization and contract, which no advance can do without; the send lock is taken with it."""
+    found = instance_locked_by_id(instance_id=instance_id)
     if found is None:
         tenant_get(WorkflowInstance, instance_id)  # says whether it is somebody else's
         raise NotFound

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from attempts.lifecycle.states import ENGINE
 from governance.enforcement.selectors.arrival import OwnArrival, own_columns, own_joins, own_side
-from governance.sql.send_lock import PASS
+from governance.sql.send_lock import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from governance.tenancy.models import Product
 from reasoncodes.base.tenancy import in_scope
@@ -35,11 +35,11 @@ class Start:
 
 
 def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event_id: UUID | None) -> Start:
-    """The transaction is through the gate with it. `event_id` None: it is known to be new."""
+    """The transaction has the send lock with it. `event_id` None: it is known to be new."""
     if not in_scope(organization_id):
         return Start(known=False, definition=None, running=None, under_way=0)
     parameters = (organization_id, product_id, case_id, event_id)
-    ((known, running, under_way, *columns),) = fetch(_sql(), parameters, first=PASS)
+    ((known, running, under_way, *columns),) = fetch(_sql(), parameters, first=TAKE_SEND_LOCK)
     definition, product = (
         stored_row(WorkflowDefinition, DEFINITION, columns[: len(DEFINITION)]),
         stored_row(Product, PRODUCT, columns[len(DEFINITION) : len(DEFINITION) + len(PRODUCT)]),

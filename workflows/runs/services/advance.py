@@ -22,10 +22,10 @@ from workflows.engine.run import Run
 from workflows.engine.state import InstanceState, StepState
 from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
-from workflows.kinds.registry import table
+from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.services.effects import effects_apply, outbox_rows, successes_join
-from workflows.runs.services.logged_input import INTERVENED, STARTED, TRIGGER, Happening, answer_json
+from workflows.runs.services.logged_input import INTERVENED, STARTED, TRIGGER, LoggedInput, answer_json
 from workflows.runs.services.metrics import count_run
 from workflows.runs.services.step_gate import StepGate
 from workflows.runs.states import InstanceStatus
@@ -95,7 +95,7 @@ def steps_changed(
     return added, changed
 
 
-def differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
+def state_differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
     """Where two states disagree, by name; empty: they are the same."""
     found = [
         field.name
@@ -133,21 +133,21 @@ class Advanced:
 
 
 def instance_advance(
-    *, instance: WorkflowInstance, happening: Happening, actor: Actor, at: datetime, region: str, new: bool = False
+    *, instance: WorkflowInstance, logged: LoggedInput, actor: Actor, at: datetime, region: str, new: bool = False
 ) -> Advanced:
-    """In the caller's transaction, which has passed the gate. The instance comes from `instance_lock`, or is `new` and
+    """In the caller's transaction, which has the send lock. The instance comes from `instance_lock`, or is `new` and
     not yet stored; organization and contract come with it."""
     rows = [] if new else _steps(instance)
     gate = StepGate(
         instance=instance,
         at=at,
         region=region,
-        arrival=instance.held_arrival,
+        arrival=instance.locked_arrival,
         earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
     )
-    old_status, instance.held_arrival = instance.status, None
-    run = drive(definition_of(instance), table(), state_of(instance, rows), happening.input, gate=gate)
-    event = event_row(instance, run, gate, happening, at)
+    old_status, instance.locked_arrival = instance.status, None
+    run = drive(definition_of(instance), kind_table(), state_of(instance, rows), logged.input, gate=gate)
+    event = event_row(instance, run, gate, logged, at)
     if run.outcome == EventOutcome.ADVANCED:
         _write(instance, rows, run, gate, event, actor=actor, at=at, new=new)
     elif new:
@@ -160,10 +160,10 @@ def instance_advance(
 
 def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
     """As they were read with the lock; a second advance under the same lock reads them anew."""
-    held, instance.held_steps = instance.held_steps, None
-    if held is None:
+    locked, instance.locked_steps = instance.locked_steps, None
+    if locked is None:
         return list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
-    return held
+    return locked
 
 
 def _write(
@@ -208,9 +208,7 @@ def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run, gate: Step
     gate.pending.write()
 
 
-def event_row(
-    instance: WorkflowInstance, run: Run, gate: StepGate, happening: Happening, at: datetime
-) -> WorkflowEvent:
+def event_row(instance: WorkflowInstance, run: Run, gate: StepGate, logged: LoggedInput, at: datetime) -> WorkflowEvent:
     instance.events += 1
     gates = {"gates": [answer_json(answer) for answer in gate.answers]} if gate.answers else {}
     event = new_row(
@@ -219,17 +217,17 @@ def event_row(
         organization_id=instance.organization_id,
         instance_id=instance.id,
         number=instance.events,
-        event_id=happening.event_id,
-        event_type=happening.event_type,
-        source=happening.source,
+        event_id=logged.event_id,
+        event_type=logged.event_type,
+        source=logged.source,
         case_id=instance.case_id,
-        correlation_id=happening.correlation_id,
-        envelope=happening.envelope,
-        facts=happening.facts | gates,
+        correlation_id=logged.correlation_id,
+        envelope=logged.envelope,
+        facts=logged.facts | gates,
         outcome=run.outcome,
         drift=run.drift or "",
-        redrives_id=happening.redrives,
-        at=happening.input.at,
+        redrives_id=logged.redrives,
+        at=logged.input.at,
         received_at=at,
     )
     event._state.fields_cache["instance"] = instance

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from workflows.definitions.services.read import definition_of
 from workflows.engine.advisory import inputs, never_visited, next_step
-from workflows.kinds.registry import table
+from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import instance_get, instance_steps
 from workflows.runs.services.advance import state_of
@@ -30,7 +30,7 @@ def instance_next_step(*, instance_id: UUID) -> dict[str, Any]:
 
 
 def next_step_of(instance: WorkflowInstance, steps: list[WorkflowStep]) -> dict[str, Any]:
-    return next_step(definition_of(instance), table(), state_of(instance, steps))
+    return next_step(definition_of(instance), kind_table(), state_of(instance, steps))
 
 
 def steps_shown(*, instance: WorkflowInstance) -> list[StepShown]:
@@ -40,7 +40,7 @@ def steps_shown(*, instance: WorkflowInstance) -> list[StepShown]:
 def steps_of(instance: WorkflowInstance, rows: list[WorkflowStep]) -> list[StepShown]:
     """Tries in their order. A completed run names the steps that it did without as skipped."""
     definition = definition_of(instance)
-    asked = inputs(definition, table(), state_of(instance, rows))
+    asked = inputs(definition, kind_table(), state_of(instance, rows))
     found = [
         StepShown(row.step_id, row.step_kind, row.status, row, given) for row, given in zip(rows, asked, strict=True)
     ]

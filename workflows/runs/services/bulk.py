@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, text_check
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
@@ -23,7 +23,7 @@ from workflows.engine.interventions import why_not
 from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance
 from workflows.runs.selectors.bulk import MOST, Targets, orderer_still, targets_facts, targets_find
 from workflows.runs.selectors.start import definition_for
-from workflows.runs.services.intervene import Order, instance_act, reason_code_known
+from workflows.runs.services.intervene import InterventionOrder, instance_act, reason_code_known
 from workflows.runs.states import InterventionAction
 
 TASK = "workflows.tasks.bulk_work"
@@ -32,7 +32,7 @@ PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class BulkPreview:
     """What an order would touch now. `more`: the filter matches more than one order may have."""
 
     total: int
@@ -42,13 +42,15 @@ class Preview:
     sample: list[dict[str, Any]]
 
 
-def bulk_preview(*, organization_id: UUID, order: Order, targets: Targets, at: datetime) -> Preview:
+def bulk_preview(*, organization_id: UUID, order: InterventionOrder, targets: Targets, at: datetime) -> BulkPreview:
     """As `targets_preview`, and the reason is looked at too."""
     _check(organization_id, order, targets)
     return targets_preview(organization_id=organization_id, action=order.action, targets=targets, at=at)
 
 
-def targets_preview(*, organization_id: UUID, action: InterventionAction, targets: Targets, at: datetime) -> Preview:
+def targets_preview(
+    *, organization_id: UUID, action: InterventionAction, targets: Targets, at: datetime
+) -> BulkPreview:
     """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
     _check_targets(targets)
     facts = targets_facts(targets_find(organization_id=organization_id, targets=targets))
@@ -59,12 +61,12 @@ def targets_preview(*, organization_id: UUID, action: InterventionAction, target
         row["refusal"] = _refusal(row, action, runnable, at)
     refused = Counter(row["refusal"] for row in facts[:MOST] if row["refusal"])
     total = min(len(facts), MOST)
-    return Preview(total, len(facts) > MOST, total - refused.total(), dict(refused.most_common()), facts[:SAMPLE])
+    return BulkPreview(total, len(facts) > MOST, total - refused.total(), dict(refused.most_common()), facts[:SAMPLE])
 
 
 @violations_recorded
 def bulk_order(
-    *, organization_id: UUID, order: Order, targets: Targets, actor: Actor, at: datetime
+    *, organization_id: UUID, order: InterventionOrder, targets: Targets, actor: Actor, at: datetime
 ) -> BulkIntervention:
     """Runs that are chosen now. Whether each may be acted upon is found out, under its lock, when its turn comes."""
     if not actor.may_act_in(organization_id) or actor.id is None:
@@ -88,7 +90,7 @@ def bulk_order(
         bulk.save(force_insert=True)
         BulkItem.objects.bulk_create([BulkItem(id=uuid7(), bulk=bulk, instance_id=id_) for id_ in ids], batch_size=1000)
         _record(bulk, targets, note, len(ids), actor=actor, at=at)
-        ring(TASK, bulk.id)
+        wake_up(TASK, bulk.id)
     return bulk
 
 
@@ -116,7 +118,7 @@ def _check_targets(targets: Targets) -> None:
         )
 
 
-def _check(organization_id: UUID, order: Order, targets: Targets) -> None:
+def _check(organization_id: UUID, order: InterventionOrder, targets: Targets) -> None:
     _check_targets(targets)
     reason_code_known(organization_id, order)
     text_check(text=order.note, pointer="/note")
@@ -170,7 +172,7 @@ def bulk_work(*, bulk_id: UUID, now: Callable[[], datetime], region: str) -> int
     worked = sum(_item(bulk, item_id, now(), region) for item_id in list(items[:BATCH]))
     if items.exists():
         if worked:  # otherwise somebody else is at it, or the tick will be
-            ring(TASK, bulk.id)
+            wake_up(TASK, bulk.id)
     else:
         _finish(bulk, now())
     return worked
@@ -206,7 +208,7 @@ def _one(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bo
             actor = orderer_still(bulk=bulk, at=at)
             if actor is None:
                 raise ScopeMissing
-            order = Order(
+            order = InterventionOrder(
                 InterventionAction(bulk.action), bulk.reason_code, bulk.note.text if bulk.note else "", bulk=bulk
             )
             instance_act(instance_id=item.instance_id, order=order, actor=actor, at=at, region=region)

@@ -11,8 +11,8 @@ from reasoncodes.base.actors import CLOCK
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import instance_lock
 from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import deadline_passed, retry_due, timed_out
-from workflows.runs.services.signal_follow import nudge_follow
+from workflows.runs.services.logged_input import deadline_passed_input, retry_due_input, timed_out_input
+from workflows.runs.services.signal_follow import signal_follow
 
 BATCH = 200
 # Each reads its partial index from the front; statement_timestamp() is the database's clock.
@@ -20,7 +20,7 @@ STEP_TIMED_OUT = """state IN ('in_progress', 'waiting_approval') AND timeout_at 
 RETRY_DUE = """state = 'pending' AND next_eligible_at <= statement_timestamp()"""
 DEADLINE_PASSED = """state IN ('queued', 'running', 'waiting_approval') AND deadline_at <= statement_timestamp()"""
 STEPS, INSTANCES = "workflows_workflowstep", "workflows_workflowinstance"
-NUDGES = "SELECT id FROM workflows_nudge WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT %s"
+DUE_SIGNALS = "SELECT id FROM workflows_nudge WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT %s"
 
 
 def steps_time_out(*, at: datetime, region: str) -> int:
@@ -28,8 +28,8 @@ def steps_time_out(*, at: datetime, region: str) -> int:
         row, instance = _step(step)
         if row.timeout_at is None or not _still(STEPS, STEP_TIMED_OUT, step):
             return False
-        happening = timed_out(row.id, row.timeout_at)
-        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        logged = timed_out_input(row.id, row.timeout_at)
+        instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
         return True
 
     return _each(_due(STEPS, STEP_TIMED_OUT, "timeout_at"), handle, tick="steps_time_out")
@@ -41,8 +41,8 @@ def step_retries_due(*, at: datetime, region: str) -> int:
         if row.next_eligible_at is None or not _still(STEPS, RETRY_DUE, step):
             return False
         # By the database's clock it is due, whatever this machine's says.
-        happening = retry_due(row.id, max(at, row.next_eligible_at))
-        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        logged = retry_due_input(row.id, max(at, row.next_eligible_at))
+        instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
         return True
 
     return _each(_due(STEPS, RETRY_DUE, "next_eligible_at"), handle, tick="step_retries_due")
@@ -53,16 +53,16 @@ def deadlines_pass(*, at: datetime, region: str) -> int:
         instance = instance_lock(instance_id=instance_id)
         if not _still(INSTANCES, DEADLINE_PASSED, instance_id):
             return False
-        happening = deadline_passed(instance.deadline_at)
-        instance_advance(instance=instance, happening=happening, actor=CLOCK, at=at, region=region)
+        logged = deadline_passed_input(instance.deadline_at)
+        instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
         return True
 
     return _each(_due(INSTANCES, DEADLINE_PASSED, "deadline_at"), handle, tick="deadlines_pass")
 
 
-def nudges_due(*, at: datetime, region: str) -> int:
-    """Those whose doorbell nobody heard."""
-    return _each(NUDGES, lambda row: nudge_follow(nudge_id=row, at=at, region=region), tick="nudges_due")
+def signals_due(*, at: datetime, region: str) -> int:
+    """Those whose wake-up was lost."""
+    return _each(DUE_SIGNALS, lambda row: signal_follow(signal_id=row, at=at, region=region), tick="nudges_due")
 
 
 def _step(step: UUID) -> tuple[WorkflowStep, WorkflowInstance]:

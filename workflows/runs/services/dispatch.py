@@ -11,8 +11,8 @@ from attempts.lifecycle.services.due import each_due
 from reasoncodes.base.actors import CLOCK
 from workflows.runs.selectors.run import instance_lock
 from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import started
-from workflows.runs.services.start import has_room
+from workflows.runs.services.logged_input import started_input
+from workflows.runs.services.start import has_run_slot
 from workflows.runs.states import InstanceStatus
 
 MOST_PER_TICK = 200
@@ -39,13 +39,13 @@ CROSS JOIN LATERAL (
 """
 
 
-class Taken(Enum):
+class IntakeResult(Enum):
     STARTED = auto()
-    FULL = auto()  # there is no room for this organization in this tick
+    FULL = auto()  # there is no slot for this organization in this tick
     PASSED_BY = auto()
 
 
-def instances_hand_out(*, at: datetime, region: str) -> int:
+def instances_dispatch(*, at: datetime, region: str) -> int:
     """How many were started."""
     lines: dict[UUID, list[UUID]] = {}
     shares: dict[UUID, Share] = {}
@@ -57,28 +57,28 @@ def instances_hand_out(*, at: datetime, region: str) -> int:
     turns, count = FairRound(shares), 0
     while count < MOST_PER_TICK and (organization_id := turns.turn()) is not None:
         line = lines[organization_id]
-        taken = _take_up(line.pop(0), at, region) if line else Taken.FULL
-        if taken is Taken.STARTED:
+        taken = _take_up(line.pop(0), at, region) if line else IntakeResult.FULL
+        if taken is IntakeResult.STARTED:
             count += 1
             turns.served(organization_id)
-        elif taken is Taken.PASSED_BY:
+        elif taken is IntakeResult.PASSED_BY:
             turns.waits(organization_id)
     return count
 
 
-def _take_up(instance_id: UUID, at: datetime, region: str) -> Taken:
+def _take_up(instance_id: UUID, at: datetime, region: str) -> IntakeResult:
     """One that cannot be handled, or that is queued no more, is passed by: those behind it must not wait for it."""
-    taken = Taken.PASSED_BY
+    taken = IntakeResult.PASSED_BY
 
     def handle(row: UUID) -> bool:
         nonlocal taken
         instance = instance_lock(instance_id=row)
         if instance.status != InstanceStatus.QUEUED:
             return False
-        if not has_room(organization=instance.organization):
-            taken = Taken.FULL
+        if not has_run_slot(organization=instance.organization):
+            taken = IntakeResult.FULL
             return False
-        instance_advance(instance=instance, happening=started(at), actor=CLOCK, at=at, region=region)
+        instance_advance(instance=instance, logged=started_input(at), actor=CLOCK, at=at, region=region)
         return True
 
-    return Taken.STARTED if each_due([instance_id], handle, tick="instances_hand_out") else taken
+    return IntakeResult.STARTED if each_due([instance_id], handle, tick="instances_hand_out") else taken

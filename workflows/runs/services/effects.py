@@ -14,12 +14,12 @@ from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace
-from workflows.engine.effects import SUCCEEDED, Effect, Emit, EndReview, OpenReview, Send, Settle
+from workflows.engine.effects import SUCCEEDED, Effect, Emit, EndReview, OpenReview, SendRequest, Settle
 from workflows.engine.run import Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
 from workflows.events.rules.catalogue import event_type
 from workflows.events.rules.envelope import build_envelope
-from workflows.events.services.outbox import relay_ring
+from workflows.events.services.outbox import relay_wake_up
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 
@@ -29,7 +29,7 @@ def outbox_rows(
     """Requests with their step's correlation id, lifecycle events with the instance's; numbered in their order."""
     rows = []
     for effect in run.effects:
-        if isinstance(effect, Send):
+        if isinstance(effect, SendRequest):
             rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at))
         elif isinstance(effect, Emit):
             payload = effect.payload
@@ -37,7 +37,7 @@ def outbox_rows(
                 payload = payload | {"cancelled_by": actor_reference(actor) or actor.kind.value}
             rows.append(outgoing(instance, effect.event_type, payload, str(instance.id), event, at))
     if rows:
-        relay_ring()
+        relay_wake_up()
     return rows
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from attempts.quarantine.selectors import quarantine_finding
-from attempts.quarantine.states import Finding
+from attempts.quarantine.states import InvestigatedOutcome
 from governance.boundary.models import Note
 from governance.boundary.services import note_create
 from governance.contracts.states import Effect
@@ -22,22 +22,22 @@ from reasoncodes.selectors import reason_code_require, reason_code_resolve
 from workflows.engine.inputs import Started
 from workflows.engine.interventions import GOES_ON, why_not
 from workflows.events.models import OutboxEvent
-from workflows.events.services.outbox import relay_ring
+from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.registry import kind
-from workflows.runs.errors import InterventionNotLegal, NoPlaceFree, OutcomeUnresolved
+from workflows.runs.errors import InterventionNotLegal, NoSlotFree, OutcomeUnresolved
 from workflows.runs.models import BulkIntervention, WorkflowInstance, WorkflowIntervention, WorkflowStep
 from workflows.runs.selectors.run import current_step, instance_lock
 from workflows.runs.selectors.start import definition_for
 from workflows.runs.services.advance import Advanced, instance_advance
 from workflows.runs.services.effects import outgoing
-from workflows.runs.services.logged_input import STARTED, Happening, intervened
+from workflows.runs.services.logged_input import STARTED, LoggedInput, intervened_input
 from workflows.runs.services.metrics import INTERVENTIONS
-from workflows.runs.services.start import has_place, instance_begin, instance_build, origin_of
+from workflows.runs.services.start import case_origin, has_concurrency_slot, instance_begin, instance_build
 from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class InterventionOrder:
     """What is to be done to a run, and why."""
 
     action: InterventionAction
@@ -47,7 +47,7 @@ class Order:
 
 
 def instance_intervene(
-    *, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str
+    *, instance_id: UUID, order: InterventionOrder, actor: Actor, at: datetime, region: str
 ) -> WorkflowIntervention:
     """Not for `supersede`, which has a service of its own because it makes a second run."""
     with transaction.atomic():
@@ -58,27 +58,27 @@ def instance_intervene(
 
 
 def intervention_apply(
-    instance: WorkflowInstance, order: Order, *, actor: Actor, at: datetime, region: str
+    instance: WorkflowInstance, order: InterventionOrder, *, actor: Actor, at: datetime, region: str
 ) -> WorkflowIntervention:
     """For an instance that is locked."""
     reason_code_known(instance.organization_id, order)
     legal_or_refuse(instance, order.action, at=at)
     note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
-    before = summary(instance)
-    happening = intervened(order.action, order.reason_code, at, **_said(order, note))
-    advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region)
+    before = run_summary(instance)
+    logged = intervened_input(order.action, order.reason_code, at, **_said(order, note))
+    advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region)
     if order.action in {InterventionAction.CANCEL, InterventionAction.SUPERSEDE}:
         instance.cancelled_reason = order.reason_code
         instance.save(update_fields=["cancelled_reason"])
     return _record(advanced, order, note, before, actor=actor, at=at)
 
 
-def _said(order: Order, note: Note | None) -> dict[str, str]:
+def _said(order: InterventionOrder, note: Note | None) -> dict[str, str]:
     bulk = {"bulk": str(order.bulk.id)} if order.bulk else {}
     return bulk | ({"note": str(note.id), "note_sha256": note.sha256} if note else {})
 
 
-def reason_code_known(organization_id: UUID, order: Order) -> None:
+def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
     """A halt reason or an intervention reason; the refusal lists the latter."""
     if reason_code_resolve(organization_id=organization_id, scope=Scope.HALT, code=order.reason_code):
         scope = Scope.HALT
@@ -95,8 +95,8 @@ def legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, a
         raise InterventionNotLegal(refusal)
     if action in GOES_ON:
         _resolved_or_refuse(instance)
-        if instance.status == InstanceStatus.HALTED and not has_place(organization=instance.organization):
-            raise NoPlaceFree
+        if instance.status == InstanceStatus.HALTED and not has_concurrency_slot(organization=instance.organization):
+            raise NoSlotFree
 
 
 def _resolved_or_refuse(instance: WorkflowInstance) -> None:
@@ -106,11 +106,11 @@ def _resolved_or_refuse(instance: WorkflowInstance) -> None:
     known = kind(last.step_kind) if last else None
     if last is None or last.governed_attempt is None or known is None or known.effect != Effect.ONCE:
         return
-    if quarantine_finding(attempt_id=last.governed_attempt) not in {None, Finding.DID_NOT_HAPPEN}:
+    if quarantine_finding(attempt_id=last.governed_attempt) not in {None, InvestigatedOutcome.DID_NOT_HAPPEN}:
         raise OutcomeUnresolved
 
 
-def summary(instance: WorkflowInstance) -> dict[str, Any]:
+def run_summary(instance: WorkflowInstance) -> dict[str, Any]:
     """What an intervention's before and after show."""
     step = current_step(instance_id=instance.id)
     return {
@@ -122,7 +122,13 @@ def summary(instance: WorkflowInstance) -> dict[str, Any]:
 
 
 def _record(
-    advanced: Advanced, order: Order, note: Note | None, before: dict[str, Any], *, actor: Actor, at: datetime
+    advanced: Advanced,
+    order: InterventionOrder,
+    note: Note | None,
+    before: dict[str, Any],
+    *,
+    actor: Actor,
+    at: datetime,
 ) -> WorkflowIntervention:
     instance = advanced.instance
     intervention = WorkflowIntervention(
@@ -134,17 +140,17 @@ def _record(
         note=note,
         bulk=order.bulk,
         before_state=before,
-        after_state=summary(instance),
+        after_state=run_summary(instance),
         created_at=at,
     )
     insert_together([intervention], [_event(advanced, order, actor=actor, at=at)])
     instance.save(update_fields=["emitted"])
-    relay_ring()
+    relay_wake_up()
     transaction.on_commit(lambda: INTERVENTIONS.labels(order.action.value).inc())
     return intervention
 
 
-def _event(advanced: Advanced, order: Order, *, actor: Actor, at: datetime) -> OutboxEvent:
+def _event(advanced: Advanced, order: InterventionOrder, *, actor: Actor, at: datetime) -> OutboxEvent:
     instance = advanced.instance
     payload = {
         "instance_id": str(instance.id),
@@ -156,14 +162,14 @@ def _event(advanced: Advanced, order: Order, *, actor: Actor, at: datetime) -> O
 
 
 def instance_supersede(
-    *, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str
+    *, instance_id: UUID, order: InterventionOrder, actor: Actor, at: datetime, region: str
 ) -> tuple[WorkflowIntervention, WorkflowInstance]:
     """The intervention on the old run, and the new one."""
     with transaction.atomic():
         old = instance_lock(instance_id=instance_id)
         if not actor.may_act_in(old.organization_id):
             raise NotFound
-        envelope = origin_of(old)
+        envelope = case_origin(old)
         definition = definition_for(organization_id=old.organization_id, product_id=UUID(old.context["product_id"]))
         if definition is None:
             raise InterventionNotLegal("The case's product has no active definition to run under.")
@@ -173,8 +179,8 @@ def instance_supersede(
         # commit, when the new row is there.
         old.superseded_by_id, old.cancelled_reason = new.id, f"superseded_by:{new.id}"
         old.save(update_fields=["superseded_by", "cancelled_reason"])
-        happening = Happening(Started(at), STARTED, "person", envelope={"supersedes": str(old.id)})
-        instance_begin(instance=new, happening=happening, actor=actor, at=at, region=region)
+        logged = LoggedInput(Started(at), STARTED, "person", envelope={"supersedes": str(old.id)})
+        instance_begin(instance=new, logged=logged, actor=actor, at=at, region=region)
     return intervention, new
 
 
@@ -187,7 +193,7 @@ class Acted:
 
 
 @violations_recorded
-def instance_act(*, instance_id: UUID, order: Order, actor: Actor, at: datetime, region: str) -> Acted:
+def instance_act(*, instance_id: UUID, order: InterventionOrder, actor: Actor, at: datetime, region: str) -> Acted:
     if order.action == InterventionAction.SUPERSEDE:
         done, successor = instance_supersede(instance_id=instance_id, order=order, actor=actor, at=at, region=region)
         return Acted(done, successor)

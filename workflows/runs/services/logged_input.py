@@ -10,9 +10,9 @@ from workflows.engine.inputs import (
     GateAnswered,
     Input,
     Intervened,
-    Reported,
     RetryDue,
     Started,
+    StepReported,
     TimedOut,
 )
 from workflows.events.models import WorkflowEvent
@@ -29,7 +29,7 @@ INTERVENED = "instance.intervened"
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class LoggedInput:
     """`envelope` is the module's, or for our own inputs what they say."""
 
     input: Input
@@ -42,30 +42,30 @@ class Happening:
     redrives: UUID | None = None
 
 
-def timed_out(step: UUID, at: datetime) -> Happening:
-    return Happening(TimedOut(at, step), TIMED_OUT, "clock", correlation_id=step)
+def timed_out_input(step: UUID, at: datetime) -> LoggedInput:
+    return LoggedInput(TimedOut(at, step), TIMED_OUT, "clock", correlation_id=step)
 
 
-def retry_due(step: UUID, at: datetime) -> Happening:
-    return Happening(RetryDue(at, step), RETRY_DUE, "clock", correlation_id=step)
+def retry_due_input(step: UUID, at: datetime) -> LoggedInput:
+    return LoggedInput(RetryDue(at, step), RETRY_DUE, "clock", correlation_id=step)
 
 
-def deadline_passed(at: datetime) -> Happening:
-    return Happening(DeadlinePassed(at), DEADLINE, "clock")
+def deadline_passed_input(at: datetime) -> LoggedInput:
+    return LoggedInput(DeadlinePassed(at), DEADLINE, "clock")
 
 
-def started(at: datetime) -> Happening:
-    return Happening(Started(at), STARTED, "clock")
+def started_input(at: datetime) -> LoggedInput:
+    return LoggedInput(Started(at), STARTED, "clock")
 
 
-def gate_answered(answer: GateAnswered) -> Happening:
-    return Happening(answer, GATE, "gate", envelope=answer_json(answer), correlation_id=answer.step)
+def gate_answered_input(answer: GateAnswered) -> LoggedInput:
+    return LoggedInput(answer, GATE, "gate", envelope=answer_json(answer), correlation_id=answer.step)
 
 
-def intervened(action: InterventionAction, reason_code: str, at: datetime, **more: str) -> Happening:
+def intervened_input(action: InterventionAction, reason_code: str, at: datetime, **more: str) -> LoggedInput:
     """`more` goes into the log and the ledger: the note's hash, the order for many that it was part of."""
     said = {"action": action.value, "reason_code": reason_code} | more
-    return Happening(Intervened(at, action, reason_code), INTERVENED, "person", envelope=said)
+    return LoggedInput(Intervened(at, action, reason_code), INTERVENED, "person", envelope=said)
 
 
 def answer_json(answer: GateAnswered) -> dict[str, Any]:
@@ -104,4 +104,4 @@ def input_of(row: WorkflowEvent) -> Input | None:
             raise ValueError(f"{row.event_type} without a step")
         return TimedOut(row.at, step) if row.event_type == TIMED_OUT else RetryDue(row.at, step)
     allowed = row.facts.get("retries_allowed", True)
-    return Reported(row.at, row.event_type, step, row.envelope.get("payload"), allowed, row.source == "person")
+    return StepReported(row.at, row.event_type, step, row.envelope.get("payload"), allowed, row.source == "person")

@@ -9,15 +9,15 @@ from governance.retention.selectors.retention import erased_by
 from workflows.definitions.rules.document import Definition
 from workflows.definitions.services.read import definition_of
 from workflows.engine.core import Gate, drive
-from workflows.engine.effects import Ask
+from workflows.engine.effects import AskGate
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState
 from workflows.events.models import WorkflowEvent
-from workflows.kinds.registry import table
+from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.services.advance import differences, state_of
+from workflows.runs.services.advance import state_differences, state_of
 from workflows.runs.services.logged_input import answer_from_json, input_of
-from workflows.runs.services.start import origin_of, root_context
+from workflows.runs.services.start import case_origin, root_context
 
 log = structlog.get_logger("holdpoint.replay")
 
@@ -48,7 +48,7 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
     except Exception as error:  # a log that was altered may be anything
         log.warning("replay_impossible", instance_id=str(instance.id), error=type(error).__name__)
         wrong.append("log")
-    return Replayed(instance, len(events), wrong + (differences(stored, state) if state else []))
+    return Replayed(instance, len(events), wrong + (state_differences(stored, state) if state else []))
 
 
 def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -> tuple[InstanceState, bool]:
@@ -57,7 +57,7 @@ def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -
     if happened is None:
         return state, True
     answers = [answer_from_json(said) for said in event.facts.get("gates", [])]
-    run = drive(definition, table(), state, happened, gate=_recorded(answers))
+    run = drive(definition, kind_table(), state, happened, gate=_recorded(answers))
     return run.state, (run.outcome, run.drift or "") == (event.outcome, event.drift)
 
 
@@ -67,14 +67,14 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         case_id=str(instance.case_id),
         mode=instance.mode,
         deadline_at=instance.deadline_at,
-        context=root_context(origin_of(instance), definition_id=instance.definition_id, instance_id=instance.id),
+        context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
     )
 
 
 def _recorded(answers: list[GateAnswered]) -> Gate:
     waiting = iter(answers)
 
-    def gate(ask: Ask, state: InstanceState) -> GateAnswered:
+    def gate(ask: AskGate, state: InstanceState) -> GateAnswered:
         return next(waiting)
 
     return gate

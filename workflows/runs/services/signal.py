@@ -9,22 +9,24 @@ from attempts.lifecycle.states import AttemptState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.states import ReviewStatus
 from governance.ledger.services import actor_reference
-from governance.outside.wake_up import ring
+from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import Actor
 from workflows.runs.models import Nudge
 
-TASK = "workflows.tasks.nudge_follow"
+SIGNAL_TASK = "workflows.tasks.nudge_follow"
 PATIENCE = timedelta(seconds=5)
 
 
-def attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
-    """Only refusals: a released attempt comes by the worker's doorbell, and the engine sees to all other ends."""
+def signal_attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
+    """Only refusals: a released attempt comes by the worker's wake-up, and the engine sees to all other ends."""
     if new == AttemptState.PREFLIGHT_DENIED and attempt.origin_step is not None:
         said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
         _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
 
 
-def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None, actor: Actor, at: datetime) -> None:
+def signal_review_ended(
+    review: Review, *, old: str, new: str, vote: ReviewVote | None, actor: Actor, at: datetime
+) -> None:
     if review.origin_step is None or new == ReviewStatus.CANCELED:
         return
     said: dict[str, Any] = {"status": new, "review": str(review.id)}
@@ -36,7 +38,7 @@ def review_ended(review: Review, *, old: str, new: str, vote: ReviewVote | None,
 
 
 def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
-    nudge = Nudge(
+    signal = Nudge(
         organization_id=organization_id,
         step=step,
         kind=kind,
@@ -46,5 +48,5 @@ def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], 
         due_at=at + PATIENCE,
         at=at,
     )
-    nudge.save(force_insert=True)
-    ring(TASK, nudge.id)
+    signal.save(force_insert=True)
+    wake_up(SIGNAL_TASK, signal.id)

@@ -23,7 +23,7 @@ from workflows.events.states import EventOutcome
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.start import start_facts
 from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import TRIGGER, Happening
+from workflows.runs.services.logged_input import TRIGGER, LoggedInput
 from workflows.runs.states import InstanceStatus
 
 # Reads no more rows than the cap, however many wait.
@@ -33,22 +33,22 @@ SELECT count(*) FROM (
     WHERE organization_id = %(organization)s AND state = 'running' LIMIT %(cap)s
 ) running
 """
-# Starts of one organization follow each other only when so few places are left that two could take the same one.
+# Starts of one organization follow each other only when so few slots are left that two could take the same one.
 ONE_BY_ONE = "SELECT pg_advisory_xact_lock(hashtextextended('workflow_runs ' || %(organization)s, 0))"
 FEW = 20
 
 
-def has_room(*, organization: Organization, under_way: int | None = None) -> bool:
+def has_run_slot(*, organization: Organization, under_way: int | None = None) -> bool:
     """Runs per minute and runs at once. Counters that cannot be read count as full. In the transaction that
     starts the run; `under_way` is how many it has just counted."""
-    if not has_place(organization=organization, under_way=under_way):
+    if not has_concurrency_slot(organization=organization, under_way=under_way):
         return False
     limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
     return throttle_take(limits=[limit]).status == "ok"
 
 
-def has_place(*, organization: Organization, under_way: int | None = None) -> bool:
-    """Runs at once. Two that ask at the same time while few places are left follow each other until they commit."""
+def has_concurrency_slot(*, organization: Organization, under_way: int | None = None) -> bool:
+    """Runs at once. Two that ask at the same time while few slots are left follow each other until they commit."""
     cap = organization.max_concurrency
     if under_way is not None and not 0 < cap - under_way <= FEW:
         return under_way < cap
@@ -68,7 +68,7 @@ def _count(cursor: Any, facts: dict[str, str | int]) -> int:
     return int(under_way)
 
 
-def origin_of(instance: WorkflowInstance) -> dict[str, Any]:
+def case_origin(instance: WorkflowInstance) -> dict[str, Any]:
     """The envelope of the event that began the case, from the log of its first run."""
     envelope = _first(instance.id)
     while "supersedes" in envelope:
@@ -97,28 +97,28 @@ def instance_start(
     """In the caller's transaction; a case has one run. Without an active definition the event is kept as unmatched.
     None: it was taken in before."""
     organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
-    happening = trigger(envelope, at=at, redrives=redrives)
+    logged = trigger(envelope, at=at, redrives=redrives)
     facts = start_facts(
         organization_id=organization_id,
         product_id=UUID(envelope["product_id"]),
         case_id=case_id,
-        event_id=happening.event_id,
+        event_id=logged.event_id,
     )
     if facts.known:
         return None
     if facts.definition is None:
         return event_keep(envelope=envelope, at=at, redrives=redrives)
     if facts.running is not None:
-        return _known_case(WorkflowInstance.objects.get(id=facts.running), happening, at)
+        return _known_case(WorkflowInstance.objects.get(id=facts.running), logged, at)
     instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
-    instance.held_arrival = facts.arrival
+    instance.locked_arrival = facts.arrival
     return instance_begin(
-        instance=instance, happening=happening, actor=actor, at=at, region=region, under_way=facts.under_way
+        instance=instance, logged=logged, actor=actor, at=at, region=region, under_way=facts.under_way
     )
 
 
-def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> Happening:
-    return Happening(
+def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> LoggedInput:
+    return LoggedInput(
         input=Started(at),
         event_type=TRIGGER,
         source="module",
@@ -132,17 +132,17 @@ def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = N
 def instance_begin(
     *,
     instance: WorkflowInstance,
-    happening: Happening,
+    logged: LoggedInput,
     actor: Actor,
     at: datetime,
     region: str,
     under_way: int | None = None,
 ) -> WorkflowEvent:
-    """At once if there is room; otherwise queued, and the hand-out starts it. The transaction has passed the gate."""
-    if has_room(organization=instance.organization, under_way=under_way):
-        advanced = instance_advance(instance=instance, happening=happening, actor=actor, at=at, region=region, new=True)
+    """At once if a slot is free; otherwise queued, and the dispatch starts it. The transaction has the send lock."""
+    if has_run_slot(organization=instance.organization, under_way=under_way):
+        advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region, new=True)
         return advanced.event
-    return _queue(instance, happening, actor=actor, at=at)
+    return _queue(instance, logged, actor=actor, at=at)
 
 
 def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], at: datetime) -> WorkflowInstance:
@@ -174,9 +174,9 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
     return instance
 
 
-def _queue(instance: WorkflowInstance, happening: Happening, *, actor: Actor, at: datetime) -> WorkflowEvent:
+def _queue(instance: WorkflowInstance, logged: LoggedInput, *, actor: Actor, at: datetime) -> WorkflowEvent:
     instance.events = 1
-    event = _row(instance, happening, at)
+    event = _row(instance, logged, at)
     entry = ledger_entry_build(
         action="workflow.queued",
         organization_id=instance.organization_id,
@@ -184,33 +184,33 @@ def _queue(instance: WorkflowInstance, happening: Happening, *, actor: Actor, at
         subject_id=instance.id,
         actor=actor,
         at=at,
-        payload={"event": happening.event_type, "status": InstanceStatus.QUEUED.value},
+        payload={"event": logged.event_type, "status": InstanceStatus.QUEUED.value},
     )
     insert_together([instance], [event], [entry])
     return event
 
 
-def _known_case(instance: WorkflowInstance, happening: Happening, at: datetime) -> WorkflowEvent:
+def _known_case(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
     """Said twice with two event ids: kept beside the run, of no consequence. `supersede` is how a case runs anew."""
-    event = _row(instance, happening, at)
+    event = _row(instance, logged, at)
     event.number = None
     insert_together([event])
     return event
 
 
-def _row(instance: WorkflowInstance, happening: Happening, at: datetime) -> WorkflowEvent:
+def _row(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
     return WorkflowEvent(
         organization_id=instance.organization_id,
         instance=instance,
         number=instance.events,
-        event_id=happening.event_id,
-        event_type=happening.event_type,
-        source=happening.source,
+        event_id=logged.event_id,
+        event_type=logged.event_type,
+        source=logged.source,
         case_id=instance.case_id,
-        correlation_id=happening.correlation_id,
-        envelope=happening.envelope,
+        correlation_id=logged.correlation_id,
+        envelope=logged.envelope,
         outcome=EventOutcome.IGNORED,
-        redrives_id=happening.redrives,
-        at=happening.input.at,
+        redrives_id=logged.redrives,
+        at=logged.input.at,
         received_at=at,
     )

@@ -14,7 +14,7 @@ from governance.sql.insert import Pending
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.errors import AttemptCreationDisabled
 from reasoncodes.base.trace import trace_or_new
-from workflows.engine.effects import Ask
+from workflows.engine.effects import AskGate
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState
 from workflows.kinds.registry import kind
@@ -46,7 +46,7 @@ class StepGate:
             raise AttemptCreationDisabled
         return self.instance.contract_id
 
-    def __call__(self, ask: Ask, state: InstanceState) -> GateAnswered:
+    def __call__(self, ask: AskGate, state: InstanceState) -> GateAnswered:
         if self.instance.contract_id is None:
             answer = self._answer(ask, "deny", "attempt_creation_disabled")
         elif not ask.governed:
@@ -58,16 +58,16 @@ class StepGate:
         self.answers.append(answer)
         return answer
 
-    def _plain(self, ask: Ask) -> GateAnswered:
+    def _plain(self, ask: AskGate) -> GateAnswered:
         """A read or a check: no attempt, but nothing leaves while the contract is closed or a shutdown covers it. The
-        transaction passed the gate when it took its lock, so this reading is younger."""
+        transaction took the send lock before the run's lock, so this reading is younger."""
         try:
             intake_pass_ours(contract_id=self.contract_id, arrival=self.arrival)
         except AttemptCreationDisabled as refusal:
             return self._answer(ask, "deny", refusal.reason_code or "attempt_creation_disabled")
         return self._answer(ask, "allow")
 
-    def _again(self, ask: Ask, attempt_id: UUID) -> GateAnswered:
+    def _again(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
         """Another try of what was released before: the attempt is the same, and it is one more write."""
         self.attempts[ask.step] = attempt_id
         if self._has_written_enough():
@@ -77,7 +77,7 @@ class StepGate:
     def _has_written_enough(self) -> bool:
         return self.instance.writes + self.sent >= self.instance.organization.max_writes_per_run
 
-    def _open(self, ask: Ask, state: InstanceState) -> GateAnswered:
+    def _open(self, ask: AskGate, state: InstanceState) -> GateAnswered:
         if self._has_written_enough():
             return self._answer(ask, "deny", "write_cap_reached")
         opened = attempt_open(
@@ -116,7 +116,7 @@ class StepGate:
             return self._answer(ask, "later", opened.reason_code, opened.retry_after or 0)
         return self._answer(ask, VERDICTS[opened.verdict], opened.reason_code)
 
-    def _dispatch(self, ask: Ask, attempt_id: UUID) -> GateAnswered:
+    def _dispatch(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
         """Lease and intent with the outbox row in one commit."""
         self.attempts[ask.step] = attempt_id
         leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at)
@@ -131,7 +131,7 @@ class StepGate:
         verdict = "later" if checked.go is Go.HOLD and checked.reason_code in PASSING else "deny"
         return self._answer(ask, verdict, checked.reason_code or "outcome_unknown")
 
-    def _answer(self, ask: Ask, verdict: str, reason_code: str = "", retry_after: int = 0) -> GateAnswered:
+    def _answer(self, ask: AskGate, verdict: str, reason_code: str = "", retry_after: int = 0) -> GateAnswered:
         return GateAnswered(self.at, ask.step, verdict, reason_code, retry_after)
 
 

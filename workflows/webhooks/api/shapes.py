@@ -9,7 +9,7 @@ from reasoncodes.base.api import StrictSerializer
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.rules.delivery import MOST_PATTERNS
 from workflows.webhooks.services.endpoints import IssuedEndpoint
-from workflows.webhooks.states import DeliveryState, DisabledWhy
+from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
 ENDPOINT_FIELDS = [
     "id",
@@ -120,7 +120,7 @@ class DeliveryOut(serializers.ModelSerializer[WebhookDelivery]):
     org_id = serializers.UUIDField(source="organization_id")
     endpoint_id = serializers.UUIDField()
     event_id = serializers.UUIDField(help_text="The `webhook-id` of every try.")
-    state = serializers.ChoiceField(choices=[state.value for state in DeliveryState])
+    state = serializers.ChoiceField(choices=[state.value for state in WebhookDeliveryState])
 
     class Meta:
         model = WebhookDelivery
@@ -142,7 +142,7 @@ class DeliveryDetailOut(DeliveryOut):
 
 
 class DeliveryFilter(StrictSerializer):
-    state = serializers.ChoiceField(choices=[state.value for state in DeliveryState], required=False)
+    state = serializers.ChoiceField(choices=[state.value for state in WebhookDeliveryState], required=False)
 
 
 class RedeliveredOut(serializers.Serializer[Any]):

@@ -17,22 +17,22 @@ from django.db.models import Q
 
 from attempts.execution.adapters.signature import signed_headers
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import heard, ring_once
+from governance.outside.wake_up import wake_up_once, wake_up_received
 from reasoncodes.base.actors import SYSTEM, Actor
 from workflows.runs.services.metrics import WEBHOOK_SECONDS, WEBHOOKS
-from workflows.webhooks.adapters import DELIVERED, GONE_OUTCOME, USER_AGENT, Sending, Sent, send
+from workflows.webhooks.adapters import DELIVERED, GONE_OUTCOME, USER_AGENT, WebhookRequest, WebhookResult, webhook_send
 from workflows.webhooks.configured import keys_of
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.rules.delivery import FAILING, hold, next_try
 from workflows.webhooks.selectors import deliveries_due, salts
 from workflows.webhooks.services.gather import TASK
-from workflows.webhooks.states import DeliveryState, DisabledWhy
+from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
 ENDPOINT_DISABLED = "endpoint_disabled"
 CODES = {DisabledWhy.GONE: "webhook_gone", DisabledWhy.FAILING: "webhook_failing"}
 
 
-def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: Sent, at: datetime) -> None:
+def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: WebhookResult, at: datetime) -> None:
     with transaction.atomic():
         endpoint_id = WebhookDelivery.objects.values_list("endpoint_id", flat=True).get(id=delivery_id)
         good = sent.outcome == DELIVERED
@@ -53,7 +53,7 @@ def _endpoint_lock(endpoint_id: UUID, *, good: bool) -> WebhookEndpoint | None:
     return (rows.filter(Q(failures__gt=0) | Q(succeeded_at=None)) if good else rows).first()
 
 
-def _write_down(attempt_id: UUID, sent: Sent) -> None:
+def _write_down(attempt_id: UUID, sent: WebhookResult) -> None:
     WebhookAttempt.objects.filter(id=attempt_id).update(
         outcome=sent.outcome,
         status=sent.status,
@@ -64,25 +64,25 @@ def _write_down(attempt_id: UUID, sent: Sent) -> None:
     )
 
 
-def _failed(delivery: WebhookDelivery, sent: Sent, at: datetime) -> None:
+def _failed(delivery: WebhookDelivery, sent: WebhookResult, at: datetime) -> None:
     """A try that was never answered because its sender died does not count: only what a receiver did."""
-    if delivery.state != DeliveryState.PENDING:
+    if delivery.state != WebhookDeliveryState.PENDING:
         return
     delivery.failures, delivery.why = delivery.failures + 1, sent.outcome
     again = next_try(delivery_id=delivery.id, failures=delivery.failures, at=at)
     if again is None or sent.outcome == GONE_OUTCOME:
-        delivery.state, delivery.ended_at = DeliveryState.FAILED.value, at
+        delivery.state, delivery.ended_at = WebhookDeliveryState.FAILED.value, at
     delivery.next_try_at = again or at
     delivery.save(update_fields=["failures", "why", "state", "ended_at", "next_try_at"])
 
 
 def _delivered(delivery: WebhookDelivery, at: datetime) -> None:
-    if delivery.state == DeliveryState.PENDING:
-        delivery.state, delivery.why, delivery.ended_at = DeliveryState.DELIVERED.value, DELIVERED, at
+    if delivery.state == WebhookDeliveryState.PENDING:
+        delivery.state, delivery.why, delivery.ended_at = WebhookDeliveryState.DELIVERED.value, DELIVERED, at
         delivery.save(update_fields=["state", "why", "ended_at"])
 
 
-def _judge(endpoint: WebhookEndpoint, sent: Sent, at: datetime) -> None:
+def _judge(endpoint: WebhookEndpoint, sent: WebhookResult, at: datetime) -> None:
     if sent.outcome == DELIVERED:
         endpoint.failures, endpoint.failing_since, endpoint.held_until = 0, None, None
         endpoint.succeeded_at = at
@@ -104,8 +104,8 @@ def endpoint_disable_locked(
     endpoint.enabled, endpoint.disabled_why, endpoint.disabled_at, endpoint.updated_at = False, why.value, at, at
     endpoint.removed_at = at if why == DisabledWhy.REMOVED else None
     endpoint.save(update_fields=["enabled", "disabled_why", "disabled_at", "removed_at", "updated_at"])
-    pending = WebhookDelivery.objects.filter(endpoint=endpoint, state=DeliveryState.PENDING)
-    dropped = pending.update(state=DeliveryState.FAILED, why=ENDPOINT_DISABLED, ended_at=at)
+    pending = WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDeliveryState.PENDING)
+    dropped = pending.update(state=WebhookDeliveryState.FAILED, why=ENDPOINT_DISABLED, ended_at=at)
     ledger_append(
         action="webhook_endpoint.removed" if why == DisabledWhy.REMOVED else "webhook_endpoint.disabled",
         organization_id=endpoint.organization_id,
@@ -127,12 +127,12 @@ TURN = 20.0  # seconds; then another task gets the worker's place
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DeliveryJob:
     delivery_id: UUID
     endpoint_id: UUID
     attempt_id: UUID
     tries: int
-    sending: Sending
+    sending: WebhookRequest
 
 
 def deliveries_send(
@@ -145,14 +145,14 @@ def deliveries_send(
 ) -> int:
     """Until nothing is due or the turn is over; how many tries were made. At most `senders` run in the installation,
     so that slow receivers cannot take all of its workers."""
-    heard(TASK)
-    with _place(senders) as found:
+    wake_up_received(TASK)
+    with _sender_slot(senders) as found:
         if not found:
             return 0
         sender = _Sender(now, private_hosts, lease)
         over = sender.run(until=time.monotonic() + turn)
     if over:
-        ring_once(TASK)
+        wake_up_once(TASK)
     return sender.tries
 
 
@@ -163,7 +163,7 @@ class _Sender:
         self.now = now
         self.private_hosts = private_hosts
         self.lease = lease
-        self.running: dict[Future[Sent], Job] = {}
+        self.running: dict[Future[WebhookResult], DeliveryJob] = {}
         self.tries = 0
 
     def run(self, *, until: float) -> bool:
@@ -186,7 +186,7 @@ class _Sender:
             under_way=under_way,
             lease=self.lease,
         ):
-            self.running[pool.submit(send, job.sending)] = job
+            self.running[pool.submit(webhook_send, job.sending)] = job
 
     def _settle(self) -> None:
         """Whatever is finished; after a second at the latest it is looked for new ones."""
@@ -208,7 +208,7 @@ def deliveries_take(
     private_hosts: frozenset[str],
     under_way: Mapping[UUID, int] | None = None,
     lease: timedelta = LEASE,
-) -> list[Job]:
+) -> list[DeliveryJob]:
     """Leased and written down, each by one sender. Lock order: endpoint, delivery."""
     with transaction.atomic():
         due = deliveries_due(at=at, each=EACH, most=most, under_way=under_way or {})
@@ -218,7 +218,7 @@ def deliveries_take(
         rows = WebhookDelivery.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
         taken = list(
             rows.filter(
-                id__in=[one.delivery_id for one in due], state=DeliveryState.PENDING, next_try_at__lte=at
+                id__in=[one.delivery_id for one in due], state=WebhookDeliveryState.PENDING, next_try_at__lte=at
             ).select_related("endpoint")
         )
         known = salts(endpoint_ids={row.endpoint_id for row in taken}, at=at)
@@ -234,7 +234,7 @@ def _lease(
     at: datetime,
     until: datetime,
     private_hosts: frozenset[str],
-) -> list[Job]:
+) -> list[DeliveryJob]:
     for row in taken:
         row.tries, row.next_try_at = row.tries + 1, until
     WebhookDelivery.objects.bulk_update(taken, ["tries", "next_try_at"])
@@ -250,13 +250,13 @@ def _attempt(row: WebhookDelivery, live: list[bytes], at: datetime) -> WebhookAt
     return WebhookAttempt(delivery=row, number=row.tries, url=row.endpoint.url, headers=headers, started_at=at)
 
 
-def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset[str]) -> Job:
-    sending = Sending(attempt.url, bytes(row.body), attempt.headers, private_hosts)
-    return Job(row.id, row.endpoint_id, attempt.id, row.tries, sending)
+def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset[str]) -> DeliveryJob:
+    sending = WebhookRequest(attempt.url, bytes(row.body), attempt.headers, private_hosts)
+    return DeliveryJob(row.id, row.endpoint_id, attempt.id, row.tries, sending)
 
 
 @contextmanager
-def _place(senders: int) -> Iterator[bool]:
+def _sender_slot(senders: int) -> Iterator[bool]:
     """One of the places, as long as this connection lasts: a killed sender's is free at once."""
     taken = next((place for place in range(senders) if _advisory("pg_try_advisory_lock", place)), None)
     try:

@@ -14,7 +14,7 @@ from django.db import transaction
 from governance.boundary.services import note_create, text_check
 from governance.ledger.services import ledger_append
 from governance.outside.http import AddressRefused, checked_address, url_check
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, WrongState
@@ -28,7 +28,7 @@ from workflows.webhooks.rules.delivery import pattern_problems
 from workflows.webhooks.rules.events import TEST, body_bytes
 from workflows.webhooks.selectors import endpoint_get, endpoint_list, names_emitted, secrets_live
 from workflows.webhooks.services.deliver import endpoint_disable_locked
-from workflows.webhooks.services.gather import TASK, Told, delivery_row
+from workflows.webhooks.services.gather import TASK, EndpointEvent, delivery_row
 from workflows.webhooks.states import DisabledWhy
 
 MOST_ENDPOINTS = 20
@@ -114,7 +114,7 @@ def endpoint_enable(*, actor: Actor, at: datetime, endpoint_id: UUID) -> Webhook
         endpoint.failures, endpoint.failing_since, endpoint.held_until = 0, None, None
         endpoint.save()
         _record(endpoint, "enabled", actor=actor, at=at, payload={"was": before})
-        ring_once(TASK)
+        wake_up_once(TASK)
     return endpoint
 
 
@@ -171,12 +171,12 @@ def endpoint_test(
         data = {"organization_id": str(endpoint.organization_id), "endpoint_id": str(endpoint.id)}
         body = body_bytes(TEST, stamp(at), data)
         event_id = uuid7()
-        event = Told(event_id, endpoint.organization_id, TEST, event_id, 0, body)
+        event = EndpointEvent(event_id, endpoint.organization_id, TEST, event_id, 0, body)
         delivery = delivery_row(endpoint, event, at)
         delivery.save(force_insert=True)
         payload = {"delivery": str(delivery.id)} | ({"note_sha256": said} if said else {})
         _record(endpoint, "tested", actor=actor, at=at, payload=payload, reason_code=code)
-        ring_once(TASK)
+        wake_up_once(TASK)
     return delivery
 
 

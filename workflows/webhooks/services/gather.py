@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from governance.retention.models import ErasureItem, LegalHold
 from governance.retention.states import HoldState
 from governance.sealing.selectors.tree import SealedEntry, checkpoint_latest, sealed_entries
@@ -29,7 +29,7 @@ MOST_BATCHES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EndpointEvent:
     """An event as endpoints get it. Without an organization it concerns all of them."""
 
     event_id: UUID
@@ -47,9 +47,9 @@ def outbox_told(rows: Sequence[OutboxEvent], at: datetime) -> None:
     deliveries_make([_of_outbox(row, name) for row, name in chosen if name], at=at)
 
 
-def _of_outbox(row: OutboxEvent, name: str) -> Told:
+def _of_outbox(row: OutboxEvent, name: str) -> EndpointEvent:
     body = body_of_outbox(name, row.envelope, instance_id=str(row.instance_id))
-    return Told(row.id, row.organization_id, name, row.instance_id or row.id, row.number, body)
+    return EndpointEvent(row.id, row.organization_id, name, row.instance_id or row.id, row.number, body)
 
 
 def ledger_gather(*, at: datetime) -> int:
@@ -89,7 +89,7 @@ def _cursor(size: int) -> WebhookCursor | None:
     return rows.first()
 
 
-def _of_entry(entry: SealedEntry) -> Told:
+def _of_entry(entry: SealedEntry) -> EndpointEvent:
     one = BY_ACTION[entry.action]
     body = body_of_entry(
         one,
@@ -99,10 +99,10 @@ def _of_entry(entry: SealedEntry) -> Told:
         attempt_id=entry.attempt or "",
         at=entry.at,
     )
-    return Told(entry.id, entry.organization_id, one.name, entry.subject_id, entry.position, body)
+    return EndpointEvent(entry.id, entry.organization_id, one.name, entry.subject_id, entry.position, body)
 
 
-def deliveries_make(events: Sequence[Told], *, at: datetime) -> int:
+def deliveries_make(events: Sequence[EndpointEvent], *, at: datetime) -> int:
     """In the caller's transaction. The same event for the same endpoint is made once, whoever asks again."""
     if not events:
         return 0
@@ -113,11 +113,11 @@ def deliveries_make(events: Sequence[Told], *, at: datetime) -> int:
     rows = [delivery_row(endpoint, event, at) for event in events for endpoint in _listening(endpoints, event)]
     if rows:
         WebhookDelivery.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
-        ring_once(TASK)
+        wake_up_once(TASK)
     return len(rows)
 
 
-def _listening(endpoints: Iterable[WebhookEndpoint], event: Told) -> list[WebhookEndpoint]:
+def _listening(endpoints: Iterable[WebhookEndpoint], event: EndpointEvent) -> list[WebhookEndpoint]:
     return [
         one
         for one in endpoints
@@ -125,7 +125,7 @@ def _listening(endpoints: Iterable[WebhookEndpoint], event: Told) -> list[Webhoo
     ]
 
 
-def delivery_row(endpoint: WebhookEndpoint, event: Told, at: datetime) -> WebhookDelivery:
+def delivery_row(endpoint: WebhookEndpoint, event: EndpointEvent, at: datetime) -> WebhookDelivery:
     return WebhookDelivery(
         organization_id=endpoint.organization_id,
         endpoint=endpoint,
@@ -146,12 +146,12 @@ MOST_TRIM_BATCHES = 100
 def deliveries_trim(*, at: datetime, keep: timedelta) -> int:
     """Those older than `keep`, pending ones too: nothing is tried for so long. Where a legal hold is active, none."""
     before = _first_id(at - keep)
-    held = LegalHold.objects.filter(state=HoldState.ACTIVE).values("organization_id")
+    on_hold = LegalHold.objects.filter(state=HoldState.ACTIVE).values("organization_id")
     total = 0
     for _ in range(MOST_TRIM_BATCHES):
         with transaction.atomic():
             rows = WebhookDelivery.objects.select_for_update(skip_locked=True).filter(id__lt=before)
-            ids = list(rows.exclude(organization_id__in=held).order_by("id").values_list("id", flat=True)[:BATCH])
+            ids = list(rows.exclude(organization_id__in=on_hold).order_by("id").values_list("id", flat=True)[:BATCH])
             WebhookAttempt.objects.filter(delivery_id__in=ids).delete()
             WebhookDelivery.objects.filter(id__in=ids).delete()
         total += len(ids)

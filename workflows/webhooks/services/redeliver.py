@@ -8,7 +8,7 @@ from django.db import transaction
 
 from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append
-from governance.outside.wake_up import ring_once
+from governance.outside.wake_up import wake_up_once
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound, WrongState
@@ -17,7 +17,7 @@ from reasoncodes.selectors import reason_code_require
 from workflows.webhooks.models import WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.selectors import delivery_get, endpoint_get
 from workflows.webhooks.services.gather import TASK
-from workflows.webhooks.states import DeliveryState
+from workflows.webhooks.states import WebhookDeliveryState
 
 AT_ONCE = 10_000
 
@@ -31,17 +31,17 @@ def delivery_redeliver(
         seen = delivery_get(delivery_id=delivery_id)
         endpoint = _enabled(actor, seen.endpoint_id)
         delivery = WebhookDelivery.objects.select_for_update(no_key=True).get(id=delivery_id)
-        if delivery.state == DeliveryState.PENDING:
+        if delivery.state == WebhookDeliveryState.PENDING:
             raise WrongState("It has not ended yet; it will be tried again by itself.")
         if not delivery.body:
             raise WrongState("What it said was erased, so that it cannot be sent again.")
         payload = {"endpoint": str(endpoint.id), "event": str(delivery.event_id), "was": delivery.state}
-        delivery.state, delivery.failures, delivery.next_try_at = DeliveryState.PENDING.value, 0, at
+        delivery.state, delivery.failures, delivery.next_try_at = WebhookDeliveryState.PENDING.value, 0, at
         delivery.why, delivery.ended_at = "", None
         delivery.save(update_fields=["state", "failures", "next_try_at", "why", "ended_at"])
         said = _reason(endpoint, reason_code, note)
         _record("webhook_delivery", delivery.id, endpoint, payload | said, reason_code, actor, at)
-        ring_once(TASK)
+        wake_up_once(TASK)
     return delivery
 
 
@@ -51,15 +51,15 @@ def failed_redeliver(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_co
     with transaction.atomic():
         endpoint = _enabled(actor, endpoint_id)
         said = _reason(endpoint, reason_code, note)
-        failed = WebhookDelivery.objects.filter(endpoint=endpoint, state=DeliveryState.FAILED).exclude(body=b"")
+        failed = WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDeliveryState.FAILED).exclude(body=b"")
         chosen = failed.order_by("id").values("id")[:AT_ONCE]
-        count = WebhookDelivery.objects.filter(id__in=chosen, state=DeliveryState.FAILED).update(
-            state=DeliveryState.PENDING, failures=0, next_try_at=at, why="", ended_at=None
+        count = WebhookDelivery.objects.filter(id__in=chosen, state=WebhookDeliveryState.FAILED).update(
+            state=WebhookDeliveryState.PENDING, failures=0, next_try_at=at, why="", ended_at=None
         )
         if not count:
             raise WrongState("Nothing has failed here.")
         _record("webhook_endpoint", endpoint.id, endpoint, {"count": count} | said, reason_code, actor, at)
-        ring_once(TASK)
+        wake_up_once(TASK)
     return count
 
 

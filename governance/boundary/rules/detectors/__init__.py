@@ -10,9 +10,9 @@ from governance.boundary.rules.detectors.credentials import bearer_token, privat
 from governance.boundary.rules.detectors.identity import card_number, insurance_id, medical_record_number, national_id
 from governance.boundary.rules.detectors.person import date_of_birth, person_name
 from governance.boundary.rules.detectors.prose import free_text
-from governance.boundary.rules.detectors.subject import Form, Subject
+from governance.boundary.rules.detectors.subject import InspectedText, TextForm
 
-Detector = Callable[[Subject], bool]
+Detector = Callable[[InspectedText], bool]
 
 DETECTORS: Final[dict[str, Detector]] = {
     "private_key": private_key,
@@ -78,7 +78,7 @@ def is_ordinary(text: str, hints: frozenset[str]) -> bool:
     return hints <= _HARMLESS and _ORDINARY.fullmatch(text) is not None
 
 
-def tripped(subject: Subject, active: frozenset[str]) -> Sequence[str]:
+def tripped(subject: InspectedText, active: frozenset[str]) -> Sequence[str]:
     """Names of the active rules that this text trips."""
     text = subject.text
     if is_ordinary(text, subject.hints):
@@ -94,4 +94,4 @@ def tripped(subject: Subject, active: frozenset[str]) -> Sequence[str]:
     ]
 
 
-__all__ = ["ALWAYS_ON", "DETECTORS", "DETECTOR_NAMES", "Form", "Subject", "is_ordinary", "tripped"]
+__all__ = ["ALWAYS_ON", "DETECTORS", "DETECTOR_NAMES", "InspectedText", "TextForm", "is_ordinary", "tripped"]

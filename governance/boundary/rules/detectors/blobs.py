@@ -5,7 +5,7 @@ import binascii
 import re
 
 from governance.boundary.rules.detectors.credentials import entropy
-from governance.boundary.rules.detectors.subject import Subject
+from governance.boundary.rules.detectors.subject import InspectedText
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{64,}+={0,2}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
@@ -15,7 +15,7 @@ _RANDOM_BITS = 4.5
 _SAMPLE = 512
 
 
-def base64_blob(subject: Subject) -> bool:
+def base64_blob(subject: InspectedText) -> bool:
     return any(_is_blob(match[0]) for match in _RUN.finditer(subject.text))
 
 
@@ -36,5 +36,5 @@ def _is_text(decoded: bytes) -> bool:
     return sum(32 <= byte < 127 or byte in (9, 10, 13) for byte in decoded) >= 0.95 * len(decoded)
 
 
-def data_url(subject: Subject) -> bool:
+def data_url(subject: InspectedText) -> bool:
     return ":" in subject.text and _DATA_URL.search(subject.text) is not None

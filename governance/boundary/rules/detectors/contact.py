@@ -2,7 +2,7 @@
 
 import re
 
-from governance.boundary.rules.detectors.subject import Subject, mentions
+from governance.boundary.rules.detectors.subject import InspectedText, mentions
 
 _DOMAIN = re.compile(r"@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}")
 _LOCAL_END = frozenset("._%+-'\"")
@@ -24,7 +24,7 @@ _LABELS = ("tel", "phone", "mobile", "cell", "whatsapp", "call", "fax", "msisdn"
 _NOT_DIGIT = re.compile(r"[^0-9]")
 
 
-def email(subject: Subject) -> bool:
+def email(subject: InspectedText) -> bool:
     text = subject.text
     if "@" not in text:
         return False
@@ -35,7 +35,7 @@ def _ends_local_part(text: str, at: int) -> bool:
     return at > 0 and (text[at - 1].isalnum() or text[at - 1] in _LOCAL_END)
 
 
-def phone(subject: Subject) -> bool:
+def phone(subject: InspectedText) -> bool:
     """Needs a plus sign, separators or a label: bare digits are an order number unless a key says more."""
     text = subject.text
     if "phone" in subject.hints and 7 <= len(_NOT_DIGIT.sub("", text)) <= 15:

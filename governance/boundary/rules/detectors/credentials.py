@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 
-from governance.boundary.rules.detectors.subject import Subject, mentions
+from governance.boundary.rules.detectors.subject import InspectedText, mentions
 
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-[0-9]")
 _BEARER = re.compile(
@@ -40,12 +40,12 @@ def entropy(text: str) -> float:
     return -sum(count / size * math.log2(count / size) for count in Counter(text).values())
 
 
-def private_key(subject: Subject) -> bool:
+def private_key(subject: InspectedText) -> bool:
     text = subject.text
     return ("-----BEGIN" in text or "PuTTY" in text) and _PRIVATE_KEY.search(text) is not None
 
 
-def bearer_token(subject: Subject) -> bool:
+def bearer_token(subject: InspectedText) -> bool:
     """Authorization headers, JWTs, and Holdpoint's own keys."""
     text = subject.text
     if ("eyJ" in text or mentions(text, ("bearer", "basic"))) and _BEARER.search(text):
@@ -53,7 +53,7 @@ def bearer_token(subject: Subject) -> bool:
     return "hp_" in text and any(_random(match[0]) for match in _HOLDPOINT.finditer(text))
 
 
-def secret_token(subject: Subject) -> bool:
+def secret_token(subject: InspectedText) -> bool:
     text = subject.text
     if "secret" in subject.hints and _TOKEN.fullmatch(text) and not _PLAIN_HASH.fullmatch(text):
         return entropy(text) >= 3.0

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from governance.boundary.rules import checksums
-from governance.boundary.rules.detectors.subject import Subject, mentions
+from governance.boundary.rules.detectors.subject import InspectedText, mentions
 
 Check = Callable[[str], bool]
 
@@ -81,7 +81,7 @@ _IDENTIFIER_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}")
 _DIGITS = re.compile(r"[0-9]")
 
 
-def card_number(subject: Subject) -> bool:
+def card_number(subject: InspectedText) -> bool:
     """13 to 19 digits in one run or in groups, a known issuer prefix, and the Luhn check."""
     text = subject.text
     groups = [match.span() for match in _GROUP.finditer(text)]
@@ -112,7 +112,7 @@ def _is_card(digits: str, text: str, end: int) -> bool:
     return _CARD_PREFIX.match(digits) is not None and checksums.luhn(digits)
 
 
-def national_id(subject: Subject) -> bool:
+def national_id(subject: InspectedText) -> bool:
     text = subject.text
     if "national" in subject.hints and _is_identifier(text, digits=6):
         return True
@@ -148,7 +148,7 @@ def _is_identifier(text: str, *, digits: int) -> bool:
     return _IDENTIFIER_VALUE.fullmatch(text) is not None and len(_DIGITS.findall(text)) >= digits
 
 
-def insurance_id(subject: Subject) -> bool:
+def insurance_id(subject: InspectedText) -> bool:
     text = subject.text
     if "insurance" in subject.hints and _is_identifier(text, digits=4):
         return True
@@ -158,7 +158,7 @@ def insurance_id(subject: Subject) -> bool:
     return mentions(text, _INSURANCE_LABELS) and _LABELLED_INSURANCE.search(text) is not None
 
 
-def medical_record_number(subject: Subject) -> bool:
+def medical_record_number(subject: InspectedText) -> bool:
     if "record" in subject.hints and _is_identifier(subject.text, digits=4):
         return True
     return mentions(subject.text, _RECORD_LABELS) and _LABELLED_RECORD.search(subject.text) is not None

@@ -4,11 +4,11 @@ announces one, a common given name followed by another name, or the caret form o
 import re
 from itertools import pairwise
 
-from governance.boundary.rules.detectors.subject import Form, Subject, mentions
+from governance.boundary.rules.detectors.subject import InspectedText, TextForm, mentions
 from governance.boundary.rules.text import fold
 from governance.boundary.rules.vocabulary import GIVEN_NAMES
 
-_NOTE, _REFERENCE = Form.NOTE, Form.REFERENCE
+_NOTE, _REFERENCE = TextForm.NOTE, TextForm.REFERENCE
 _LETTERS = r"[^\W\d_]"
 _NAME_WORD = re.compile(rf"{_LETTERS}+(?:['-]{_LETTERS}+)*")
 _TITLED = re.compile(
@@ -34,7 +34,7 @@ _SMALL_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]+)?(?:\s?(?:y|yr|yrs|years?))?"
 _HAS_DIGIT = re.compile(r"[0-9]")
 
 
-def date_of_birth(subject: Subject) -> bool:
+def date_of_birth(subject: InspectedText) -> bool:
     text = subject.text
     if "birth" in subject.hints:
         return True
@@ -45,7 +45,7 @@ def date_of_birth(subject: Subject) -> bool:
     return mentions(text, _AGE_WORDS) and _AGE.search(text) is not None
 
 
-def person_name(subject: Subject) -> bool:
+def person_name(subject: InspectedText) -> bool:
     text = subject.text
     if subject.hints and _hinted_name(subject):
         return True
@@ -56,7 +56,7 @@ def person_name(subject: Subject) -> bool:
     return _TITLED.search(text) is not None or _given_name_pair(subject)
 
 
-def _hinted_name(subject: Subject) -> bool:
+def _hinted_name(subject: InspectedText) -> bool:
     """A key that announces a person and a value of letters only: one word is enough for a patient."""
     strong = "person" in subject.hints
     if not strong and "role" not in subject.hints:
@@ -69,7 +69,7 @@ def _hinted_name(subject: Subject) -> bool:
     return enough and all(word[0] != word[0].lower() or not word[0].isascii() for word in words[:1] + words[-1:])
 
 
-def _given_name_pair(subject: Subject) -> bool:
+def _given_name_pair(subject: InspectedText) -> bool:
     """`Amina Yusuf`, `Yusuf, Amina`, `AMINA YUSUF`, `Fatima al Mansoori`; lower case only as a whole."""
     text = subject.text
     words = list(_NAME_WORD.finditer(text))

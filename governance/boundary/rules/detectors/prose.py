@@ -2,9 +2,9 @@
 
 import re
 
-from governance.boundary.rules.detectors.subject import Form, Subject
+from governance.boundary.rules.detectors.subject import InspectedText, TextForm
 
-_NOTE, _REFERENCE = Form.NOTE, Form.REFERENCE
+_NOTE, _REFERENCE = TextForm.NOTE, TextForm.REFERENCE
 _WORDS_IN_A_LABEL = 6
 _WORDS_IN_A_REFERENCE = 2
 _SENTENCE = re.compile(r"\w[.!?;]\s{1,3}[^\W\d_]")
@@ -13,7 +13,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\ua
 _CLOSING = (".", "!", "?", ";")
 
 
-def free_text(subject: Subject) -> bool:
+def free_text(subject: InspectedText) -> bool:
     """More than a label's worth of words, a sentence, or a second line. Notes are prose by definition."""
     text = subject.text
     if subject.form is _NOTE:

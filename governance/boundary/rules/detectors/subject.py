@@ -4,7 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Form(Enum):
+class TextForm(Enum):
     """The same words mean different things in a value, an opaque reference, a note and a key."""
 
     VALUE = "value"
@@ -13,10 +13,10 @@ class Form(Enum):
     KEY = "key"
 
 
-class Subject(NamedTuple):
+class InspectedText(NamedTuple):
     text: str
     hints: frozenset[str] = frozenset()
-    form: Form = Form.VALUE
+    form: TextForm = TextForm.VALUE
 
 
 def mentions(text: str, words: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from governance.contracts.rules.documents.area import DocumentProblem
-from governance.contracts.rules.documents.reading import dig, whole, words
+from governance.contracts.rules.documents.reading import dig, texts_in, whole
 
 EFFECTS = ("none", "idempotent", "once")
 Problems = Iterator[DocumentProblem]
@@ -35,7 +35,7 @@ def _once_rules(documents: Mapping[str, Any]) -> Problems:
     if dig(documents.get(_RETRY), "automatic_retries") == "when_safe":
         message = "must be never: the contract's effect is once, and nothing proves a second execution safe"
         yield DocumentProblem(f"/{_RETRY}/automatic_retries", "retries_need_safe_effect", message)
-    for state in sorted(words(dig(documents.get(_RETRY), "replay", "eligible_states")) & _RAN_STATES):
+    for state in sorted(texts_in(dig(documents.get(_RETRY), "replay", "eligible_states")) & _RAN_STATES):
         message = f"must not contain {state}: with effect once only the quarantine case may authorise a new attempt"
         yield DocumentProblem(f"/{_RETRY}/replay/eligible_states", "replay_needs_safe_effect", message)
 
@@ -53,7 +53,11 @@ def _key_agreement(documents: Mapping[str, Any]) -> Problems:
         dig(documents.get("attempt_identity_envelope"), "required"),
         dig(documents.get(_KEY), "required"),
     )
-    if isinstance(fields, list) and isinstance(required, bool) and required is not ("idempotency_key" in words(fields)):
+    if (
+        isinstance(fields, list)
+        and isinstance(required, bool)
+        and required is not ("idempotency_key" in texts_in(fields))
+    ):
         message = f"must contain idempotency_key exactly when {_KEY} has required true"
         yield DocumentProblem("/attempt_identity_envelope/required", "key_requirement_mismatch", message)
 

@@ -19,7 +19,7 @@ def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def words(value: Any) -> frozenset[str]:
+def texts_in(value: Any) -> frozenset[str]:
     """The texts in a list; anything else is ignored, because the schema reports it."""
     return frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else frozenset()
 

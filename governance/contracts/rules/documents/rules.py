@@ -13,7 +13,7 @@ from governance.contracts.rules.documents.areas.failure_quarantine import DEFAUL
 from governance.contracts.rules.documents.areas.idempotency_key_policy import KEY_HEADER
 from governance.contracts.rules.documents.areas.throttles_and_misuse import DIMENSIONS
 from governance.contracts.rules.documents.json_safety import pointer_to
-from governance.contracts.rules.documents.reading import dig, objects, whole, words
+from governance.contracts.rules.documents.reading import dig, objects, texts_in, whole
 from governance.regions.rules import load_profiles
 
 Problems = Iterator[DocumentProblem]
@@ -24,7 +24,7 @@ def envelope_rules(document: Any) -> Problems:
     if not isinstance(required, list):
         return
     for field in FIELDS_NEVER_OPTIONAL:
-        if field not in words(required):
+        if field not in texts_in(required):
             yield DocumentProblem("/required", "identity_field_dropped", f"must contain {field}")
 
 
@@ -33,7 +33,7 @@ def idempotency_rules(document: Any) -> Problems:
     if shortest is not None and longest is not None and shortest > longest:
         yield DocumentProblem("/key/min_length", "key_length_order", "must not be above max_length")
     required, headers = dig(document, "required"), dig(document, "required_headers")
-    if isinstance(required, bool) and isinstance(headers, list) and required is not (KEY_HEADER in words(headers)):
+    if isinstance(required, bool) and isinstance(headers, list) and required is not (KEY_HEADER in texts_in(headers)):
         message = f"must contain {KEY_HEADER} exactly when required is true"
         yield DocumentProblem("/required_headers", "key_header_mismatch", message)
 
@@ -80,13 +80,13 @@ def quarantine_rules(document: Any) -> Problems:
     for name in DEFAULT_TRIGGERS:
         if isinstance(dig(document, "triggers"), list) and names.count(name) != 1:
             yield DocumentProblem("/triggers", "trigger_coverage", f"must list {name} exactly once")
-    if isinstance(categories, list) and "outcome_unknown" not in words(categories):
+    if isinstance(categories, list) and "outcome_unknown" not in texts_in(categories):
         yield DocumentProblem("/categories", "unknown_outcome_hidden", "must contain outcome_unknown")
     for index, trigger in triggers:
         pointer, category = pointer_to("triggers", index, "category"), trigger.get("category")
         if trigger.get("on") in TRIGGERS_OF_UNKNOWN_OUTCOME and category != "outcome_unknown":
             yield DocumentProblem(pointer, "unknown_outcome_hidden", "must be outcome_unknown for this trigger")
-        if isinstance(categories, list) and isinstance(category, str) and category not in words(categories):
+        if isinstance(categories, list) and isinstance(category, str) and category not in texts_in(categories):
             yield DocumentProblem(pointer, "category_not_in_use", "must be one of the document's categories")
 
 
@@ -113,7 +113,7 @@ def regional_rules(document: Any) -> Problems:
     years, profiles = whole(dig(document, "retention_years")), load_profiles()
     if years is None:
         return
-    for code in sorted(words(dig(document, "regions")) & set(profiles.codes)):
+    for code in sorted(texts_in(dig(document, "regions")) & set(profiles.codes)):
         floor = profiles.get(code).terms.retention_years
         if years < floor:
             message = f"must be at least {floor}, the default of {code}"

@@ -9,7 +9,7 @@ from governance.conditions import ConditionError, EvaluationScope
 from governance.enforcement.rules.case import Case
 from governance.enforcement.rules.contract_terms import ContractTerms
 from governance.enforcement.rules.policy_rules import PolicyRules, Rule
-from governance.enforcement.rules.shape import moment
+from governance.enforcement.rules.shape import parse_moment
 from governance.enforcement.rules.storage import buckets_document
 from governance.enforcement.rules.verdict import Approval, EvaluatorResult, Verdict, deny
 
@@ -82,7 +82,7 @@ def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
 def _scope(case: Case, policy: PolicyRules) -> EvaluationScope:
     """The draw of `sample` follows the patient context, else the target: neither changes when a caller tries again."""
     about = case.request["envelope"].get("patient_context_ref") or case.request["action"].get("target_ref")
-    now = moment(case.facts["at"])
+    now = parse_moment(case.facts["at"])
     if now is None:
         raise ValueError("facts without a moment")
     return EvaluationScope(

@@ -11,7 +11,7 @@ class Html(str):
     __slots__ = ()
 
 
-def text(value: Any) -> Html:
+def text_html(value: Any) -> Html:
     if isinstance(value, Html):
         return value
     if value is None or value == "":
@@ -21,14 +21,16 @@ def text(value: Any) -> Html:
     return Html(escape(str(value)))
 
 
-def code(value: Any) -> Html:
-    return Html(f"<code>{escape(str(value))}</code>") if value else text("")
+def code_markup(value: Any) -> Html:
+    return Html(f"<code>{escape(str(value))}</code>") if value else text_html("")
 
 
-def moment(value: str | None) -> Html:
+def moment_html(value: str | None) -> Html:
     """From the record's form to one that is read: seconds, UTC."""
     return (
-        Html(f'<time datetime="{escape(value)}">{escape(value[:19].replace("T", " "))}</time>') if value else text("")
+        Html(f'<time datetime="{escape(value)}">{escape(value[:19].replace("T", " "))}</time>')
+        if value
+        else text_html("")
     )
 
 
@@ -36,8 +38,8 @@ def badge(word: str, tone: str = "plain") -> Html:
     return Html(f'<span class="badge {escape(tone)}">{escape(word)}</span>')
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> Html:
-    body = ["<tr>" + "".join(f"<td>{text(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+def table_html(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> Html:
+    body = ["<tr>" + "".join(f"<td>{text_html(cell)}</td>" for cell in row) + "</tr>" for row in rows]
     if not body:
         return Html(f'<p class="soft">{escape(empty)}</p>')
     head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
@@ -47,7 +49,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str)
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
-    return Html("<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{text(value)}</dd>" for name, value in pairs) + "</dl>")
+    return Html(
+        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{text_html(value)}</dd>" for name, value in pairs) + "</dl>"
+    )
 
 
 def section(title: str, *parts: str) -> Html:

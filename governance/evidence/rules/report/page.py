@@ -3,24 +3,24 @@
 from pathlib import Path
 
 from governance.evidence.rules.report import sections
-from governance.evidence.rules.report.markup import text
-from governance.evidence.rules.report.told import Told
+from governance.evidence.rules.report.markup import text_html
+from governance.evidence.rules.report.told import ReportFacts
 
 STYLE = Path(__file__).with_name("report.css").read_text()
 PARTS = (
-    sections.summary,
-    sections.picture,
-    sections.attempts,
-    sections.timeline,
-    sections.decisions,
-    sections.reviews,
-    sections.executions,
-    sections.quarantine,
-    sections.steps,
-    sections.interventions,
-    sections.events,
-    sections.costs,
-    sections.people,
+    sections.summary_section,
+    sections.picture_section,
+    sections.attempts_section,
+    sections.timeline_section,
+    sections.decisions_section,
+    sections.reviews_section,
+    sections.executions_section,
+    sections.quarantine_section,
+    sections.steps_section,
+    sections.interventions_section,
+    sections.events_section,
+    sections.costs_section,
+    sections.people_section,
 )
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTE = (
@@ -29,15 +29,15 @@ NOTE = (
 )
 
 
-def report_html(told: Told) -> str:
-    title = text(f"Evidence: {told.material.subject.title}")
+def report_html(told: ReportFacts) -> str:
+    title = text_html(f"Evidence: {told.material.subject.title}")
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en">',
             "<head>",
             '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{text(POLICY)}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{text_html(POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
             f"<title>{title}</title>",

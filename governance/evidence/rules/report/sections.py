@@ -3,9 +3,18 @@
 from typing import Any
 
 from governance.enforcement.rules import results_from_document
-from governance.evidence.rules.material import Row, plain
-from governance.evidence.rules.report.markup import Html, badge, code, facts, moment, section, table, text
-from governance.evidence.rules.report.told import Told
+from governance.evidence.rules.material import Row, canonical_plain
+from governance.evidence.rules.report.markup import (
+    Html,
+    badge,
+    code_markup,
+    facts,
+    moment_html,
+    section,
+    table_html,
+    text_html,
+)
+from governance.evidence.rules.report.told import ReportFacts
 
 VERDICTS = {"allow": ("allowed", "good"), "needs_approval": ("held for people", "warn"), "deny": ("denied", "bad")}
 TONES = {
@@ -32,219 +41,223 @@ def state(word: Any) -> Html:
     return badge(str(word).replace("_", " "), TONES.get(str(word), "plain"))
 
 
-def summary(told: Told) -> Html:
+def summary_section(told: ReportFacts) -> Html:
     subject, rows = told.material.subject, told.material
     about: list[tuple[str, Any]] = [("Organization", f"{told.organization['name']} ({told.organization['slug']})")]
     about += [("Subject", f"{subject.kind} {subject.id}")]
-    for row in plain(rows.instance):
+    for row in canonical_plain(rows.instance):
         about += [("Run", state(row["status"])), ("Case", row["case_id"]), ("Definition", row["definition"])]
-        about += [("Began", moment(row["created_at"])), ("Ended", moment(row["completed_at"]))]
-        about += [("Halted because", code(row["halt_reason"]))] if row["halt_reason"] else []
+        about += [("Began", moment_html(row["created_at"])), ("Ended", moment_html(row["completed_at"]))]
+        about += [("Halted because", code_markup(row["halt_reason"]))] if row["halt_reason"] else []
     return section("Summary", facts(about))
 
 
-def attempts(told: Told) -> Html:
+def attempts_section(told: ReportFacts) -> Html:
     parts = []
-    for row in plain(told.material.attempts):
-        parts.append(f"<h3>{text(row['workflow_slug'])} version {text(row['contract_version'])}</h3>")
+    for row in canonical_plain(told.material.attempts):
+        parts.append(f"<h3>{text_html(row['workflow_slug'])} version {text_html(row['contract_version'])}</h3>")
         action = " ".join(part for part in (row["connector"], row["operation"], row["target_ref"]) if part)
         pairs: list[tuple[str, Any]] = [
-            ("Attempt", code(row["id"])),
+            ("Attempt", code_markup(row["id"])),
             ("State", state(row["state"])),
-            ("Reason", code(row["reason_code"])),
+            ("Reason", code_markup(row["reason_code"])),
             ("Asked by", told.who("service", row["caller_id"])),
-            ("Asked at", moment(row["created_at"])),
+            ("Asked at", moment_html(row["created_at"])),
             ("Action", action),
             ("Effect and risk", f"{row['effect']}, {row['risk_tier']}"),
             ("Context reference", row["patient_context_ref"]),
             ("Payload", f"{row['payload_ref']} (SHA-256 {row['payload_sha256']})" if row["payload_ref"] else ""),
             ("Fields written", ", ".join(row["fields"])),
-            ("Digest of the action", code(row["action_digest"])),
+            ("Digest of the action", code_markup(row["action_digest"])),
             ("Mode", row["runtime_mode"]),
-            ("Ended", moment(row["ended_at"])),
+            ("Ended", moment_html(row["ended_at"])),
         ]
         parts.append(facts(pairs))
-    return section("What was asked for", *(parts or [text("No side effect was asked for.")]))
+    return section("What was asked for", *(parts or [text_html("No side effect was asked for.")]))
 
 
-def timeline(told: Told) -> Html:
+def timeline_section(told: ReportFacts) -> Html:
     rows = [
         (
-            moment(entry["at"]),
+            moment_html(entry["at"]),
             told.who(entry["actor_kind"], entry["actor_ref"]),
             words,
-            code(entry["reason_code"]),
-            code(entry["sha256"][:12]),
+            code_markup(entry["reason_code"]),
+            code_markup(entry["sha256"][:12]),
         )
         for entry, words in told.entries
     ]
     return section(
-        "Timeline", table(["When (UTC)", "Who", "What", "Reason", "Ledger entry"], rows, empty="Nothing is on record.")
+        "Timeline",
+        table_html(["When (UTC)", "Who", "What", "Reason", "Ledger entry"], rows, empty="Nothing is on record."),
     )
 
 
-def decisions(told: Told) -> Html:
+def decisions_section(told: ReportFacts) -> Html:
     parts = []
-    for row in plain(told.decisions):
+    for row in canonical_plain(told.decisions):
         word, tone = VERDICTS.get(row["verdict"], (row["verdict"], "plain"))
         version = f"policy version {row['policy_version']}" if row["policy_version"] is not None else "no policy"
         rule = f"rule {row['rule_id']}" if row["rule_id"] else "no rule"
-        head = f"<p>{badge(word, tone)} at {moment(row['at'])}, {text(version)}, {text(rule)}, {code(row['id'])}</p>"
+        head = f"<p>{badge(word, tone)} at {moment_html(row['at'])}, {text_html(version)}, {text_html(rule)}, "
+        head += f"{code_markup(row['id'])}</p>"
         said = [
             (result.evaluator, VERDICTS.get(result.verdict.value, (result.verdict.value,))[0], result.explanation)
             for result in results_from_document(row["results"])
         ]
-        parts += [head, table(["Check", "Result", "In words"], said, empty="No check ran.")]
-    return section("What was decided, and why", *(parts or [text("Nothing was decided by rules.")]))
+        parts += [head, table_html(["Check", "Result", "In words"], said, empty="No check ran.")]
+    return section("What was decided, and why", *(parts or [text_html("Nothing was decided by rules.")]))
 
 
-def reviews(told: Told) -> Html:
-    rows = plain(told.material.reviews)
+def reviews_section(told: ReportFacts) -> Html:
+    rows = canonical_plain(told.material.reviews)
     held = [
         (
-            moment(row["requested_at"]),
+            moment_html(row["requested_at"]),
             row["tier"],
             row["approvals_required"],
             state(row["status"]),
-            moment(row["decided_at"]),
+            moment_html(row["decided_at"]),
         )
         for row in rows
     ]
     votes = [
         (
-            moment(row["at"]),
+            moment_html(row["at"]),
             told.who("person", row["voter_ref"]),
             told.who("person", row["on_behalf_of_ref"]) if row["on_behalf_of_ref"] else "",
             state(row["verdict"]),
-            code(row["reason_code"]),
+            code_markup(row["reason_code"]),
         )
-        for row in plain(told.material.votes)
+        for row in canonical_plain(told.material.votes)
     ]
     return section(
         "Who was asked, and what they said",
-        table(["Asked at", "Tier", "People needed", "Outcome", "Decided"], held, empty="No person was asked."),
-        table(["When (UTC)", "Who", "In place of", "Said", "Reason"], votes, empty="Nobody voted.") if held else "",
+        table_html(["Asked at", "Tier", "People needed", "Outcome", "Decided"], held, empty="No person was asked."),
+        table_html(["When (UTC)", "Who", "In place of", "Said", "Reason"], votes, empty="Nobody voted.")
+        if held
+        else "",
     )
 
 
-def executions(told: Told) -> Html:
+def executions_section(told: ReportFacts) -> Html:
     intents = [
-        (moment(row["at"]), row["number"], row["adapter"], row["executor_ref"], code(row["effect_key"]))
-        for row in plain(told.material.intents)
+        (moment_html(row["at"]), row["number"], row["adapter"], row["executor_ref"], code_markup(row["effect_key"]))
+        for row in canonical_plain(told.material.intents)
     ]
     receipts = [
         (
-            moment(row["at"]),
+            moment_html(row["at"]),
             state(row["outcome"]),
             "late: its lease was lost" if row["late"] else "",
-            code(row["reason_code"]),
+            code_markup(row["reason_code"]),
             _said(row["response_metadata"]),
             "reversible" if row["reversible"] else "",
         )
-        for row in plain(told.material.receipts)
+        for row in canonical_plain(told.material.receipts)
     ]
     return section(
         "What was done, and what came back",
-        table(["Sent (UTC)", "Try", "By", "Executor", "Key"], intents, empty="Nothing was sent."),
-        table(["Came back", "Outcome", "Note", "Reason", "Said", "Undo"], receipts, empty="Nothing came back."),
+        table_html(["Sent (UTC)", "Try", "By", "Executor", "Key"], intents, empty="Nothing was sent."),
+        table_html(["Came back", "Outcome", "Note", "Reason", "Said", "Undo"], receipts, empty="Nothing came back."),
     )
 
 
-def quarantine(told: Told) -> Html:
+def quarantine_section(told: ReportFacts) -> Html:
     rows = [
         (
-            moment(row["opened_at"]),
+            moment_html(row["opened_at"]),
             row["category"],
-            code(row["reason_code"]),
+            code_markup(row["reason_code"]),
             row["finding"] or "nobody has said yet",
             row["resolution"] or "open",
             told.who("person", row["resolved_by_ref"]) if row["resolved_by_ref"] else "",
         )
-        for row in plain(told.material.quarantine)
+        for row in canonical_plain(told.material.quarantine)
     ]
     if not rows:
         return Html("")
     return section(
-        "Set apart", table(["Opened", "Category", "Reason", "What happened", "Resolution", "By"], rows, empty="")
+        "Set apart", table_html(["Opened", "Category", "Reason", "What happened", "Resolution", "By"], rows, empty="")
     )
 
 
-def picture(told: Told) -> Html:
+def picture_section(told: ReportFacts) -> Html:
     """Made by the workflows' own drawing, from escaped text."""
     if not told.material.picture:
         return Html("")
     return section("The way it took", Html(f'<div class="scroll picture">{told.material.picture}</div>'))
 
 
-def steps(told: Told) -> Html:
+def steps_section(told: ReportFacts) -> Html:
     rows = [
         (
             row["number"],
-            Html(f'<span id="step-{text(row["step_id"])}">{text(row["step_id"])}</span>'),
+            Html(f'<span id="step-{text_html(row["step_id"])}">{text_html(row["step_id"])}</span>'),
             row["step_kind"],
             row["attempt"],
             state(row["status"]),
             row["outcome"],
-            moment(row["started_at"]),
-            moment(row["completed_at"]),
+            moment_html(row["started_at"]),
+            moment_html(row["completed_at"]),
         )
-        for row in plain(told.material.steps)
+        for row in canonical_plain(told.material.steps)
     ]
     if not told.material.instance:
         return Html("")
     headings = ["", "Step", "Kind", "Try", "State", "Outcome", "Began", "Ended"]
-    return section("Steps", table(headings, rows, empty="No step was entered."))
+    return section("Steps", table_html(headings, rows, empty="No step was entered."))
 
 
-def interventions(told: Told) -> Html:
+def interventions_section(told: ReportFacts) -> Html:
     rows = [
         (
-            moment(row["at"]),
+            moment_html(row["at"]),
             told.who(row["actor_kind"], row["actor_ref"]),
             str(row["action"]).replace("_", " "),
-            code(row["reason_code"]),
+            code_markup(row["reason_code"]),
             f"{row['before_state'].get('status')} → {row['after_state'].get('status')}",
         )
-        for row in plain(told.material.interventions)
+        for row in canonical_plain(told.material.interventions)
     ]
     if not told.material.instance:
         return Html("")
     return section(
-        "Interventions", table(["When (UTC)", "Who", "What", "Reason", "Run"], rows, empty="Nobody intervened.")
+        "Interventions", table_html(["When (UTC)", "Who", "What", "Reason", "Run"], rows, empty="Nobody intervened.")
     )
 
 
-def events(told: Told) -> Html:
+def events_section(told: ReportFacts) -> Html:
     rows = [
-        (moment(row["received_at"]), row["number"], row["event_type"], row["source"], row["outcome"], row["drift"])
-        for row in plain(told.material.events)
+        (moment_html(row["received_at"]), row["number"], row["event_type"], row["source"], row["outcome"], row["drift"])
+        for row in canonical_plain(told.material.events)
     ]
     if not told.material.instance:
         return Html("")
     headings = ["Received (UTC)", "", "Event", "From", "Consequence", "Drift"]
-    return section("Events", table(headings, rows, empty="No event came in."))
+    return section("Events", table_html(headings, rows, empty="No event came in."))
 
 
-def people(told: Told) -> Html:
+def people_section(told: ReportFacts) -> Html:
     rows = [
-        (person.name or "erased", person.kind, code(person.reference))
+        (person.name or "erased", person.kind, code_markup(person.reference))
         for person in sorted(told.people, key=lambda person: (person.kind, person.name, person.reference))
     ]
     told_of = "A person stands in the ledger as a commitment. An erased one can no longer be named, by anybody."
     return section(
         "People and services",
-        table(["Name", "Kind", "Reference in the ledger"], rows, empty="Nobody."),
-        f'<p class="soft">{text(told_of)}</p>',
+        table_html(["Name", "Kind", "Reference in the ledger"], rows, empty="Nobody."),
+        f'<p class="soft">{text_html(told_of)}</p>',
     )
 
 
-def costs(told: Told) -> Html:
+def costs_section(told: ReportFacts) -> Html:
     rows = [
         (row["provider"], row["model"], row["calls"], row["units"], f"{row['amount']} {row['currency']}".strip())
         for row in told.costs
     ]
     return section(
-        "Costs", table(["Provider", "Model", "Calls", "Units", "Amount"], rows, empty="No cost was reported.")
+        "Costs", table_html(["Provider", "Model", "Calls", "Units", "Amount"], rows, empty="No cost was reported.")
     )
 
 

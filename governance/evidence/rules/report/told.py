@@ -10,7 +10,7 @@ KINDS = {"clock": "the clock", "system": "Holdpoint"}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportFacts:
     material: Material
     organization: Mapping[str, str]
     decisions: list[Row]

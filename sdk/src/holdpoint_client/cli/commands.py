@@ -20,18 +20,18 @@ HOLD = ("id", "state", "scope", "target", "reason_code", "placed_at")
 CODE_LIMIT = 200
 
 
-def listing(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def listing_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     """Every `list`: the filters that were given, up to `--limit` rows."""
     given = {name: getattr(options, name) for name in options.filters}
     found = list(client.rows(options.path, most=options.limit, **given))
     screen.rows(found, options.columns, "nothing found")
 
 
-def show(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def show_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     screen.one(client.read(f"{options.path}/{options.id}"))
 
 
-def attempt_explain(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def attempt_explain_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     found = client.read(f"/attempts/{options.id}/explain")
     if screen.json:
         return screen.one(found)
@@ -41,23 +41,23 @@ def attempt_explain(client: Holdpoint, options: Namespace, screen: Screen) -> No
     return None
 
 
-def attempt_timeline(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def attempt_timeline_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     found = client.read(f"/attempts/{options.id}/timeline")
     screen.rows(found, ("at", "wording", "actor_kind", "actor", "reason_code"), "nothing on record")
 
 
-def attempt_cancel(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def attempt_cancel_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     screen.one(dict(client.cancel(options.id).data))
 
 
-def attempt_replay(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def attempt_replay_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     """The key is stored first: the same command again is the same replay."""
     answer = client.replay(options.id, ref=options.ref)
     screen.say("This replay was asked for before." if answer.replayed else "A new attempt.")
     screen.one({**answer.attempt.data, "id": answer.attempt.id, "state": answer.attempt.state})
 
 
-def intervene(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def intervene_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     done = client.act(f"/workflow-instances/{options.id}/{options.act}", reasoned(client, options, "intervention"))
     if screen.json:
         return screen.one(done)
@@ -65,7 +65,7 @@ def intervene(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     return None
 
 
-def shutdown_engage(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def shutdown_engage_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     """Shows first what it would stop; `--yes` is for scripts."""
     target = {"scope": options.scope, "target": options.target}
     preview = client.act("/shutdowns/preview", target)
@@ -78,12 +78,12 @@ def shutdown_engage(client: Holdpoint, options: Namespace, screen: Screen) -> No
     screen.one(client.act("/shutdowns", body))
 
 
-def hold_place(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def hold_place_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     body = {"scope": options.scope, "target": options.target, "authority_ref": options.authority_ref}
     screen.one(client.act("/legal-holds", body | reasoned(client, options, "intervention")))
 
 
-def event_send(client: Holdpoint, options: Namespace, screen: Screen) -> None:
+def event_send_command(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     """From a file or standard input. An `event_id` that is known changes nothing."""
     try:
         envelope = json.loads(sys.stdin.read() if options.file == "-" else Path(options.file).read_text())
@@ -94,7 +94,7 @@ def event_send(client: Holdpoint, options: Namespace, screen: Screen) -> None:
     screen.one(client.send_event(envelope))
 
 
-def people_only(client: Holdpoint, options: Namespace, screen: Screen) -> int:
+def people_only_command(client: Holdpoint, options: Namespace, screen: Screen) -> int:
     """No key opens this door, whatever its scopes: somebody has to be signed in, and is on record with it."""
     place = client.settings.url + options.page.format(id=options.id)
     return screen.fail(f"{options.why} Sign in and do it here: {place}", PEOPLE_ONLY)

@@ -18,7 +18,7 @@ class Screen:
         elif not rows:
             print(nothing)
         else:
-            print(table(rows, columns))
+            print(text_table(rows, columns))
 
     def one(self, document: Mapping[str, Any]) -> None:
         if self.json:
@@ -32,7 +32,7 @@ class Screen:
     def say(self, text: str) -> None:
         """For people only: a program reads the document."""
         if not self.json:
-            print(plain(text))
+            print(printable(text))
 
     def fail(self, text: str, code: int) -> int:
         if self.json:
@@ -42,7 +42,7 @@ class Screen:
         return code
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+def text_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     cells = [[cell(lookup(row, column), WIDEST) for column in columns] for row in rows]
     titles = [column.rpartition(".")[2] if column.count(".") else column for column in columns]
     widths = [max(len(line[at]) for line in [titles, *cells]) for at in range(len(columns))]
@@ -66,9 +66,9 @@ def cell(value: Any, widest: int) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     if len(text) > 19 and text[10:11] == "T" and text[4:5] == "-":  # moments without their fractions
         text = text[:19].replace("T", " ")
-    text = plain(text)
+    text = printable(text)
     return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)

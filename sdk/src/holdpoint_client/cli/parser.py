@@ -19,11 +19,11 @@ RESOLVE = "Only people say what happened to an action whose outcome failed or is
 SECOND = "Only a person may release it, and not whoever engaged it."
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    return build().parse_args(arguments)
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    return build_parser().parse_args(arguments)
 
 
-def build() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdpoint",
         description="Operate Holdpoint from a shell.",
@@ -37,7 +37,7 @@ def build() -> argparse.ArgumentParser:
     return parser
 
 
-class Group:
+class CommandGroup:
     """The commands about one noun."""
 
     def __init__(self, groups: Any, name: str, text: str) -> None:
@@ -54,20 +54,22 @@ class Group:
 
     def list(self, path: str, columns: Sequence[str], **filters: dict[str, Any]) -> None:
         text = "the newest first"
-        parser = self.add("list", commands.listing, text, id_=False, path=path, columns=columns, filters=list(filters))
+        parser = self.add(
+            "list", commands.listing_command, text, id_=False, path=path, columns=columns, filters=list(filters)
+        )
         parser.add_argument("--limit", type=_count, default=50, help="rows at most (50)")
         for name, how in filters.items():
             parser.add_argument(f"--{name.replace('_', '-')}", dest=name, **how)
 
     def show(self, path: str) -> None:
-        self.add("show", commands.show, "everything about one", path=path)
+        self.add("show", commands.show_command, "everything about one", path=path)
 
     def people(self, verb: str, why: str, page: str) -> None:
-        self.add(verb, commands.people_only, f"{why} Says where.", why=why, page=page)
+        self.add(verb, commands.people_only_command, f"{why} Says where.", why=why, page=page)
 
 
 def _attempts(groups: Any) -> None:
-    group = Group(groups, "attempts", "governed actions")
+    group = CommandGroup(groups, "attempts", "governed actions")
     states = [state.value for state in State]
     moments = {"metavar": "MOMENT", "help": "ISO 8601"}
     group.list(
@@ -81,15 +83,17 @@ def _attempts(groups: Any) -> None:
         idempotency_key={"metavar": "KEY"},
     )
     group.show("/attempts")
-    group.add("explain", commands.attempt_explain, "everything that holds it up right now")
-    group.add("timeline", commands.attempt_timeline, "what the record says, in order")
-    group.add("cancel", commands.attempt_cancel, "withdraw it, before its first lease")
-    replay = group.add("replay", commands.attempt_replay, "a new attempt with the same content, where that is allowed")
+    group.add("explain", commands.attempt_explain_command, "everything that holds it up right now")
+    group.add("timeline", commands.attempt_timeline_command, "what the record says, in order")
+    group.add("cancel", commands.attempt_cancel_command, "withdraw it, before its first lease")
+    replay = group.add(
+        "replay", commands.attempt_replay_command, "a new attempt with the same content, where that is allowed"
+    )
     replay.add_argument("--ref", help="a name for this replay; without one there is one replay per attempt")
 
 
 def _reviews(groups: Any) -> None:
-    group = Group(groups, "reviews", "what waits for people")
+    group = CommandGroup(groups, "reviews", "what waits for people")
     statuses = ["requested", "approved", "rejected", "confirmed", "overridden", "expired", "canceled"]
     kinds = ["release", "human_review"]
     group.list("/reviews", commands.REVIEW, status={"choices": statuses}, kind={"choices": kinds}, tier={})
@@ -99,7 +103,7 @@ def _reviews(groups: Any) -> None:
 
 
 def _quarantine(groups: Any) -> None:
-    group = Group(groups, "quarantine", "what failed, or nobody knows the outcome of")
+    group = CommandGroup(groups, "quarantine", "what failed, or nobody knows the outcome of")
     categories = ["outcome_unknown", "adapter_failure", "timeout", "invalid_response", "policy_changed", "lease_lost"]
     yes = {"choices": ["true", "false"]}
     group.list("/quarantine-cases", commands.CASE, category={"choices": categories}, resolved=yes)
@@ -108,7 +112,7 @@ def _quarantine(groups: Any) -> None:
 
 
 def _instances(groups: Any) -> None:
-    group = Group(groups, "instances", "runs of workflows")
+    group = CommandGroup(groups, "instances", "runs of workflows")
     statuses = ["queued", "running", "waiting_approval", "completed", "halted", "cancelled"]
     group.list(
         "/workflow-instances",
@@ -127,14 +131,14 @@ def _instances(groups: Any) -> None:
         "supersede": "end it, and run the case under the latest definition",
     }
     for verb, text in texts.items():
-        _reasoned(group.add(verb, commands.intervene, text, act=verb))
+        _reasoned(group.add(verb, commands.intervene_command, text, act=verb))
 
 
 def _shutdowns(groups: Any) -> None:
-    group = Group(groups, "shutdown", "the kill switch")
+    group = CommandGroup(groups, "shutdown", "the kill switch")
     group.list("/shutdowns", commands.SHUTDOWN, state={"choices": ["engaged", "released"]})
     engage = group.add(
-        "engage", commands.shutdown_engage, "stop everything in a scope, from the next request on", id_=False
+        "engage", commands.shutdown_engage_command, "stop everything in a scope, from the next request on", id_=False
     )
     engage.add_argument("scope", choices=["organization", "contract", "connector", "global", "region"])
     engage.add_argument("target", nargs="?", default="", help="a contract's slug, a connector, a region")
@@ -145,11 +149,11 @@ def _shutdowns(groups: Any) -> None:
 
 
 def _holds(groups: Any) -> None:
-    group = Group(groups, "holds", "legal holds: what must be kept")
+    group = CommandGroup(groups, "holds", "legal holds: what must be kept")
     scopes = ["organization", "contract", "context", "attempt", "run", "person"]
     group.list("/legal-holds", commands.HOLD, state={"choices": ["active", "released"]}, scope={"choices": scopes})
     group.show("/legal-holds")
-    place = group.add("place", commands.hold_place, "keep it, whatever retention or deletion says", id_=False)
+    place = group.add("place", commands.hold_place_command, "keep it, whatever retention or deletion says", id_=False)
     place.add_argument("scope", choices=scopes)
     place.add_argument("target", nargs="?", default="", help="a slug, a reference or an id; empty for all")
     place.add_argument("--authority-ref", default="", help="who demands it, by reference")
@@ -158,8 +162,8 @@ def _holds(groups: Any) -> None:
 
 
 def _events(groups: Any) -> None:
-    group = Group(groups, "events", "what modules report")
-    send = group.add("send", commands.event_send, "hand in one event", id_=False)
+    group = CommandGroup(groups, "events", "what modules report")
+    send = group.add("send", commands.event_send_command, "hand in one event", id_=False)
     send.add_argument("file", help="the envelope as JSON; - is standard input")
 
 
@@ -168,7 +172,9 @@ def _reasons(groups: Any) -> None:
     _common(parser)
     parser.add_argument("--scope", help="such as intervention, halt or quarantine")
     columns = ("scope", "code", "label", "requires_note")
-    parser.set_defaults(command=commands.listing, path="/reason-codes", columns=columns, filters=["scope"], limit=500)
+    parser.set_defaults(
+        command=commands.listing_command, path="/reason-codes", columns=columns, filters=["scope"], limit=500
+    )
 
 
 def _common(parser: argparse.ArgumentParser) -> None:

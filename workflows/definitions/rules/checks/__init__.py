@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from workflows.definitions.rules.checks import conditions, kinds, routes, shape, texts, vocabulary
-from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.reading import Reading
 
-Rule = Callable[[Reading], Iterator[Finding]]
+Rule = Callable[[Reading], Iterator[DefinitionFinding]]
 
 # These read one place at a time, and hold for drafts of any size.
 LOCAL: tuple[Rule, ...] = (

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 
 from governance.conditions import Condition, ConditionError, compile_condition
-from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.paths import path_problem, schema_of
 from workflows.definitions.rules.reading import Reading
 from workflows.definitions.rules.types import type_problems
 from workflows.kinds.template import placeholders
 
 
-def condition_parses(reading: Reading) -> Iterator[Finding]:
+def condition_parses(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, param, source in _sources(reading):
         try:
             compile_condition(source)
         except ConditionError as error:
             message = f"The condition cannot be read: {error}."
-            yield Finding("condition_parses", reading.param_pointer(step_id, param), message)
+            yield DefinitionFinding("condition_parses", reading.param_pointer(step_id, param), message)
 
 
-def condition_paths_known(reading: Reading) -> Iterator[Finding]:
+def condition_paths_known(reading: Reading) -> Iterator[DefinitionFinding]:
     """What stands inside coalesce may be missing at run time, but must be able to exist: a typing error is neither."""
     for step_id, param, source in _sources(reading):
         condition = _compiled(source)
@@ -28,18 +28,18 @@ def condition_paths_known(reading: Reading) -> Iterator[Finding]:
             problem = path_problem(reading, step_id, path, required=path in required)
             if problem is not None:
                 pointer = reading.param_pointer(step_id, param)
-                yield Finding("condition_paths_known", pointer, problem.message, problem.suggestion)
+                yield DefinitionFinding("condition_paths_known", pointer, problem.message, problem.suggestion)
 
 
-def condition_types_fit(reading: Reading) -> Iterator[Finding]:
+def condition_types_fit(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, param, source in _sources(reading):
         condition = _compiled(source)
         for problem in type_problems(condition.expression, lambda path: schema_of(reading, path)) if condition else ():
             pointer = reading.param_pointer(step_id, param)
-            yield Finding("condition_types_fit", pointer, problem.message, problem.suggestion)
+            yield DefinitionFinding("condition_types_fit", pointer, problem.message, problem.suggestion)
 
 
-def template_paths_known(reading: Reading) -> Iterator[Finding]:
+def template_paths_known(reading: Reading) -> Iterator[DefinitionFinding]:
     """A template's missing value is null, so the step need not be upstream on every path; on one it must be."""
     for step_id, _, kind in reading.of_kind():
         for param in kind.templates:
@@ -47,7 +47,7 @@ def template_paths_known(reading: Reading) -> Iterator[Finding]:
                 problem = path_problem(reading, step_id, path, required=False)
                 if problem is not None:
                     pointer = reading.param_pointer(step_id, param, *where)
-                    yield Finding("template_paths_known", pointer, problem.message, problem.suggestion)
+                    yield DefinitionFinding("template_paths_known", pointer, problem.message, problem.suggestion)
 
 
 def _sources(reading: Reading) -> Iterator[tuple[str, str, str]]:

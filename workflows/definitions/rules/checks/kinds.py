@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 
-from workflows.definitions.rules.findings import Finding, did_you_mean, is_plain, nearest, quoted
-from workflows.definitions.rules.reading import Reading, integer
+from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, is_plain, nearest, quoted
+from workflows.definitions.rules.reading import Reading, integer_or_none
 from workflows.kinds.base import StepKind
 from workflows.kinds.checking import params_problems
 
 
-def kind_exists(reading: Reading) -> Iterator[Finding]:
+def kind_exists(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, step in reading.steps.items():
         name = step.get("kind")
         if isinstance(name, str) and name not in reading.kinds:
             suggestion = nearest(name, reading.kinds)
             advice = did_you_mean(suggestion) or f" Use one of: {', '.join(reading.kinds)}."
             message = f"There is no step kind {quoted(name)}.{advice}"
-            yield Finding("kind_exists", reading.pointer("steps", step_id, "kind"), message, suggestion)
+            yield DefinitionFinding("kind_exists", reading.pointer("steps", step_id, "kind"), message, suggestion)
 
 
-def params_valid(reading: Reading) -> Iterator[Finding]:
+def params_valid(reading: Reading) -> Iterator[DefinitionFinding]:
     """By the kind's own schema."""
     for step_id, step, kind in reading.of_kind():
         if "params" in step and not isinstance(step["params"], dict):
@@ -32,10 +32,10 @@ def params_valid(reading: Reading) -> Iterator[Finding]:
             what = f"'{last}'" if is_plain(last) else "This"
             remove = " Remove it." if problem.rule == "unknown_field" and not suggestion else did_you_mean(suggestion)
             message = f"{what} {problem.message}.{remove}"
-            yield Finding("params_valid", pointer, message, suggestion)
+            yield DefinitionFinding("params_valid", pointer, message, suggestion)
 
 
-def outcomes_complete(reading: Reading) -> Iterator[Finding]:
+def outcomes_complete(reading: Reading) -> Iterator[DefinitionFinding]:
     """Every outcome of the kind has a transition, and there is no transition for anything else."""
     for step_id, _, kind in reading.of_kind():
         given = reading.steps[step_id].get("transitions", {})
@@ -45,36 +45,40 @@ def outcomes_complete(reading: Reading) -> Iterator[Finding]:
         for outcome in kind.outcomes:
             if outcome not in given:
                 message = f"Add a transition for the outcome '{outcome}' of {kind.name}: the id of the next step."
-                yield Finding("outcomes_complete", at, message, outcome)
+                yield DefinitionFinding("outcomes_complete", at, message, outcome)
         for outcome in given:
             if outcome not in kind.outcomes:
                 yield _unknown_outcome(reading, step_id, outcome, kind)
 
 
-def final_targets_terminal(reading: Reading) -> Iterator[Finding]:
+def final_targets_terminal(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, _, kind in reading.of_kind():
         targets = reading.targets(step_id)
         for outcome, only in kind.must_target.items():
             if outcome in targets and targets[outcome] != only:
                 message = f"A step of kind {kind.name} ends the workflow: '{outcome}' must lead to {only}."
                 pointer = reading.pointer("steps", step_id, "transitions", outcome)
-                yield Finding("final_targets_terminal", pointer, message, only)
+                yield DefinitionFinding("final_targets_terminal", pointer, message, only)
 
 
-def effect_forbids_retries(reading: Reading) -> Iterator[Finding]:
+def effect_forbids_retries(reading: Reading) -> Iterator[DefinitionFinding]:
     """Law 4: nothing proves a second try of effect `once` safe."""
     for step_id, step, kind in reading.of_kind():
-        if kind.effect == "once" and (integer(step.get("max_retries")) or 0) > 0:
+        if kind.effect == "once" and (integer_or_none(step.get("max_retries")) or 0) > 0:
             message = f"{kind.name} has effect once and is never retried automatically. Set max_retries to 0."
-            yield Finding("effect_forbids_retries", reading.pointer("steps", step_id, "max_retries"), message, "0")
+            yield DefinitionFinding(
+                "effect_forbids_retries", reading.pointer("steps", step_id, "max_retries"), message, "0"
+            )
 
 
-def _unknown_outcome(reading: Reading, step_id: str, outcome: str, kind: StepKind) -> Finding:
+def _unknown_outcome(reading: Reading, step_id: str, outcome: str, kind: StepKind) -> DefinitionFinding:
     pointer = reading.pointer("steps", step_id, "transitions", outcome)
     if kind.is_terminal:
-        return Finding("outcomes_complete", pointer, f"{kind.name} ends the workflow. Remove its transitions.")
+        return DefinitionFinding(
+            "outcomes_complete", pointer, f"{kind.name} ends the workflow. Remove its transitions."
+        )
     missing = [name for name in kind.outcomes if name not in reading.targets(step_id)]
     suggestion = nearest(outcome, missing or kind.outcomes)
     advice = did_you_mean(suggestion) or f" Its outcomes are: {', '.join(kind.outcomes)}."
     message = f"{kind.name} has no outcome {quoted(outcome)}.{advice}"
-    return Finding("outcomes_complete", pointer, message, suggestion)
+    return DefinitionFinding("outcomes_complete", pointer, message, suggestion)

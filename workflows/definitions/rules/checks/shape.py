@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from governance.conditions.vocabulary import RESERVED
 from governance.contracts.rules.documents.json_safety import integers_written_as_floats
 from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA, TERMINAL
-from workflows.definitions.rules.findings import Finding, did_you_mean, is_plain, nearest
+from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, is_plain, nearest
 from workflows.definitions.rules.reading import Reading
 from workflows.kinds.base import ROOT
-from workflows.kinds.checking import Problem, checker
+from workflows.kinds.checking import ShapeProblem, checker
 from workflows.kinds.shapes import CODE_PATTERN
 
 _STEP_ID = re.compile(CODE_PATTERN.strip("^$"))
 
 
-def document_shape(reading: Reading) -> Iterator[Finding]:
+def document_shape(reading: Reading) -> Iterator[DefinitionFinding]:
     """Fields, types and limits; unknown fields with the one that was probably meant."""
     for problem in checker(DOCUMENT_SCHEMA).problems(reading.document, known=reading.known_names):
         if problem.rule == "field_name":
@@ -24,10 +24,10 @@ def document_shape(reading: Reading) -> Iterator[Finding]:
         suggestion = _field_meant(problem)
         remove = " Remove it." if problem.rule == "unknown_field" and not suggestion else did_you_mean(suggestion)
         message = f"{_subject(problem)} {problem.message}.{remove}"
-        yield Finding(rule, problem.pointer, message, suggestion)
+        yield DefinitionFinding(rule, problem.pointer, message, suggestion)
 
 
-def integers_written_plainly(reading: Reading) -> Iterator[Finding]:
+def integers_written_plainly(reading: Reading) -> Iterator[DefinitionFinding]:
     """JSON Schema takes 3.0 for an integer; the engine would count to 3.0."""
     top = integers_written_as_floats(reading.document, schema=DOCUMENT_SCHEMA)
     for problem in top:
@@ -40,37 +40,37 @@ def integers_written_plainly(reading: Reading) -> Iterator[Finding]:
             yield _integer(reading.pointer("steps", step_id, "params") + problem.pointer)
 
 
-def step_ids_valid(reading: Reading) -> Iterator[Finding]:
+def step_ids_valid(reading: Reading) -> Iterator[DefinitionFinding]:
     """A step's id is a word in conditions and a key in the context, so it must be free there."""
     for step_id in reading.raw_steps:
         pointer = reading.pointer("steps", step_id)
         if not _STEP_ID.fullmatch(step_id):
             suggestion = _as_id(step_id) if is_plain(step_id) else ""
             message = "A step's id has up to 64 lower-case letters, digits and underscores, a letter first. Rename it."
-            yield Finding("step_ids_valid", pointer, message + did_you_mean(suggestion), suggestion)
+            yield DefinitionFinding("step_ids_valid", pointer, message + did_you_mean(suggestion), suggestion)
         elif step_id in ROOT or step_id in RESERVED:
             message = "This word has a meaning of its own in a context or a condition. Rename the step."
-            yield Finding("step_ids_valid", pointer, message, f"{step_id}_step")
+            yield DefinitionFinding("step_ids_valid", pointer, message, f"{step_id}_step")
 
 
-def expression_once(reading: Reading) -> Iterator[Finding]:
+def expression_once(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, step in reading.steps.items():
         params = step.get("params")
         if "expr" in step and isinstance(params, dict) and "expr" in params:
             message = "The expression stands here and in params. Keep one of them."
-            yield Finding("expression_once", reading.pointer("steps", step_id, "expr"), message)
+            yield DefinitionFinding("expression_once", reading.pointer("steps", step_id, "expr"), message)
 
 
-def _integer(pointer: str) -> Finding:
-    return Finding("integer_form", pointer, "Write this number as an integer, without a decimal point.")
+def _integer(pointer: str) -> DefinitionFinding:
+    return DefinitionFinding("integer_form", pointer, "Write this number as an integer, without a decimal point.")
 
 
-def _subject(problem: Problem) -> str:
+def _subject(problem: ShapeProblem) -> str:
     last = problem.pointer.rpartition("/")[2]
     return f"'{last}'" if is_plain(last) else "This"
 
 
-def _field_meant(problem: Problem) -> str:
+def _field_meant(problem: ShapeProblem) -> str:
     """Only steps and the document itself have fields of ours; pointers to fields of a step have three parts."""
     if problem.rule != "unknown_field":
         return ""

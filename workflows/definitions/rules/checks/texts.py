@@ -3,36 +3,36 @@
 from collections.abc import Iterator
 from typing import Any
 
-from governance.boundary.rules.detectors import DETECTOR_NAMES, Form, Subject, tripped
+from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, tripped
 from governance.boundary.rules.findings import MESSAGES
 from governance.boundary.rules.keys import key_facts
 from governance.boundary.rules.text import has_broken_characters, normalise
-from workflows.definitions.rules.findings import Finding
+from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.reading import Reading
 
 _ALL = frozenset(DETECTOR_NAMES)
 _PROSE = frozenset({"name", "description", "note", "expr"})  # words of an author; all other texts are references
 
 
-def text_boundary(reading: Reading) -> Iterator[Finding]:
+def text_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
     texts = frozenset(text for kind in reading.kinds.values() for text in (*kind.texts, *kind.expressions))
     for path, text in _texts(reading.document):
         prose = _PROSE | texts
         last = next((part for part in reversed(path) if isinstance(part, str)), "")
-        for rule in _tripped(text, Form.NOTE if last in prose else Form.REFERENCE):
+        for rule in _tripped(text, TextForm.NOTE if last in prose else TextForm.REFERENCE):
             message = f"{MESSAGES[rule]} Write what the workflow does, without people, contacts or secrets."
-            yield Finding("text_boundary", reading.pointer(*path), message)
+            yield DefinitionFinding("text_boundary", reading.pointer(*path), message)
 
 
-def key_boundary(reading: Reading) -> Iterator[Finding]:
+def key_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
     for path, key in _keys(reading.document):
         for rule in key_facts(key).rules:
             message = f"{MESSAGES[rule]} Choose another name."
-            yield Finding("text_boundary", reading.pointer(*path, key), message)
+            yield DefinitionFinding("text_boundary", reading.pointer(*path, key), message)
 
 
-def _tripped(text: str, form: Form) -> list[str]:
-    rules = list(tripped(Subject(normalise(text), frozenset(), form), _ALL))
+def _tripped(text: str, form: TextForm) -> list[str]:
+    rules = list(tripped(InspectedText(normalise(text), frozenset(), form), _ALL))
     return [*rules, "control_character"] if has_broken_characters(text) else rules
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from workflows.definitions.rules.findings import Finding, did_you_mean, nearest, quoted
+from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, nearest, quoted
 from workflows.definitions.rules.reading import Reading
 
 
-def halt_reason_exists(reading: Reading) -> Iterator[Finding]:
+def halt_reason_exists(reading: Reading) -> Iterator[DefinitionFinding]:
     """Also for other scopes, if a kind has a param for one; a scope nobody gave codes for is not judged."""
     for step_id, _, kind in reading.of_kind():
         for param, scope in kind.reason_codes.items():
@@ -16,7 +16,7 @@ def halt_reason_exists(reading: Reading) -> Iterator[Finding]:
                 yield from _known(reading, step_id, param, codes, rule=f"{scope}_reason_exists", what=what)
 
 
-def review_tier_exists(reading: Reading) -> Iterator[Finding]:
+def review_tier_exists(reading: Reading) -> Iterator[DefinitionFinding]:
     for step_id, _, kind in reading.of_kind():
         if kind.human_tier:
             what = "a reviewer tier of this organization"
@@ -25,7 +25,7 @@ def review_tier_exists(reading: Reading) -> Iterator[Finding]:
 
 def _known(
     reading: Reading, step_id: str, param: str, names: Iterable[str], *, rule: str, what: str
-) -> Iterator[Finding]:
+) -> Iterator[DefinitionFinding]:
     value = reading.params(step_id).get(param)
     if not isinstance(value, str) or value in names:
         return
@@ -33,4 +33,4 @@ def _known(
     few = ", ".join(sorted(names)[:12])
     advice = did_you_mean(suggestion) or (f" There are: {few}." if few else " There is none yet: add it first.")
     message = f"{quoted(value).capitalize()} is not {what}.{advice}"
-    yield Finding(rule, reading.param_pointer(step_id, param), message, suggestion)
+    yield DefinitionFinding(rule, reading.param_pointer(step_id, param), message, suggestion)

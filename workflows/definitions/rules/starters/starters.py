@@ -18,10 +18,10 @@ NAMES: tuple[str, ...] = (
 
 def starters() -> dict[str, Json]:
     """Name: document, in S4's order. Fresh copies that the caller may change."""
-    return {name: starter(name) for name in NAMES}
+    return {name: definition_starter(name) for name in NAMES}
 
 
-def starter(name: str) -> Json:
+def definition_starter(name: str) -> Json:
     """Raises KeyError for a name that is none of the six."""
     if name not in NAMES:
         raise KeyError("there is no starter workflow of that name")
