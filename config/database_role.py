@@ -34,10 +34,10 @@ def role_fault(cursor: Any) -> str:
 
 def refuse_powerful_roles() -> None:
     """Wiring of web, worker and beat in production. Migrations need such a role, and do not come here."""
-    connection_created.connect(refuse_powerful_role)
+    connection_created.connect(_refuse_powerful_role)
 
 
-def refuse_powerful_role(connection: Any = None, **_: Any) -> None:
+def _refuse_powerful_role(connection: Any = None, **_: Any) -> None:
     """For every new connection: the database may have been away when the process started."""
     with connection.connection.cursor() as cursor:
         fault = role_fault(cursor)

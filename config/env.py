@@ -23,7 +23,7 @@ def home() -> Path:
 def runtime() -> dict[str, Any]:
     """What a running `make run` wrote down for other terminals; empty when nothing runs from this folder."""
     path = home() / "run" / "runtime.json"
-    if is_production():
+    if _is_production():
         return {}
     try:
         return dict(json.loads(path.read_text()))
@@ -37,7 +37,7 @@ def server_url(*, variable: str, key: str) -> str:
     if not url:
         raise ImproperlyConfigured(
             f"{variable} is missing: set it to the server's address."
-            if is_production()
+            if _is_production()
             else f"{variable} is not set and nothing runs from {home()}: start `make run`, or set {variable}."
         )
     return str(url)
@@ -60,7 +60,7 @@ def database_mark(settings: dict[str, Any]) -> str:
     return sha256(where.encode()).hexdigest()[:12]
 
 
-def is_production() -> bool:
+def _is_production() -> bool:
     """Production takes everything from its environment: what a local run left behind must not be picked up."""
     return env.str("DJANGO_SETTINGS_MODULE", default="").endswith(".production")
 
@@ -68,7 +68,7 @@ def is_production() -> bool:
 def secret_key() -> str:
     """The signing secret: SECRET_KEY, else the file that `make run` made once."""
     value = env.str("SECRET_KEY", default="")
-    if value or is_production():
+    if value or _is_production():
         if not value:
             raise ImproperlyConfigured("SECRET_KEY is missing: set it to 50 random characters or more.")
         return value
@@ -78,14 +78,14 @@ def secret_key() -> str:
         raise ImproperlyConfigured("SECRET_KEY is not set; `make run` makes one for local use.") from error
 
 
-def redis_scheme_url(url: str, *, scheme: str) -> str:
+def _redis_scheme_url(url: str, *, scheme: str) -> str:
     """A unix-socket address in the dialect of another library (kombu, limits); TCP addresses stay as they are."""
     return scheme + url.removeprefix("unix://") if url.startswith("unix://") else url
 
 
 def broker_url(url: str) -> str:
     """Celery's spelling of the queue's address."""
-    return redis_scheme_url(url, scheme="redis+socket://").replace("?db=", "?virtual_host=")
+    return _redis_scheme_url(url, scheme="redis+socket://").replace("?db=", "?virtual_host=")
 
 
 def broker_options(url: str) -> dict[str, Any]:

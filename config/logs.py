@@ -18,7 +18,7 @@ FRAMES_KEPT = 12
 ALREADY_FILLED_IN = ("Invalid request from ip=",)  # gunicorn writes what it could not parse into the line itself
 
 
-def describe_exception(error: BaseException) -> dict[str, Any]:
+def _describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as log fields: its class, the violated constraint, where it was raised. Not its text."""
     diag = getattr(error.__cause__ or error, "diag", None)
     frames = list(traceback.extract_tb(error.__traceback__))
@@ -42,7 +42,7 @@ def report_exceptions_to(tracker: Tracker) -> None:
     _trackers[:] = [tracker]
 
 
-def reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+def _reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """structlog processor: replaces exc_info by its description."""
     info = event.pop("exc_info", None)
     if info is True:
@@ -51,7 +51,7 @@ def reduce_exceptions(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if isinstance(error, BaseException):
         if event.get("level") in {"error", "critical"}:
             _report(error, event)
-        event.update(describe_exception(error))
+        event.update(_describe_exception(error))
     return event
 
 
@@ -68,7 +68,7 @@ SHARED: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
-    reduce_exceptions,
+    _reduce_exceptions,
 ]
 
 

@@ -29,10 +29,10 @@ log = structlog.get_logger("holdpoint.metrics")
 
 def render_metrics() -> bytes:
     """All processes' figures when PROMETHEUS_MULTIPROC_DIR is set, else this process' own; and those of the record."""
-    return counters_exposed() + record_gauges() + way_gauges() + stream_gauges()
+    return _counters_exposed() + _record_gauges() + _way_gauges() + _stream_gauges()
 
 
-def record_gauges() -> bytes:
+def _record_gauges() -> bytes:
     """Read from the database when they are asked for: worker and web see the same. Left out while it is away."""
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
@@ -53,7 +53,7 @@ def record_gauges() -> bytes:
     return generate_latest(registry)
 
 
-def way_gauges() -> bytes:
+def _way_gauges() -> bytes:
     """The outbox and what is parked. Left out while the database is away."""
     registry = CollectorRegistry()
     try:
@@ -73,7 +73,7 @@ def way_gauges() -> bytes:
     return generate_latest(registry)
 
 
-def stream_gauges() -> bytes:
+def _stream_gauges() -> bytes:
     """How far each group is, ours and the modules'. Left out while Valkey is away. A group's name is a module's choice:
     what does not look like a name is not repeated."""
     registry, labels = CollectorRegistry(), ["event_type", "group"]
@@ -92,7 +92,7 @@ def stream_gauges() -> bytes:
     return generate_latest(registry)
 
 
-def counters_exposed() -> bytes:
+def _counters_exposed() -> bytes:
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest()

@@ -50,7 +50,7 @@ def secrets(settings: Any) -> Findings:
         yield "HOLDPOINT_METRICS_TOKEN is missing, short or guessable", f"HOLDPOINT_METRICS_TOKEN=$({RANDOM})"
 
 
-def a_demo(settings: Any) -> Findings:
+def _a_demo(settings: Any) -> Findings:
     production = "DJANGO_SETTINGS_MODULE=config.settings.production"
     if settings.DEBUG:
         yield "DEBUG is on, and whoever causes an error sees values", f"remove it; {production}"
@@ -166,4 +166,4 @@ def _default_password(password: str | None, *, user: str | None) -> bool:
     return password == user or password.lower() in PASSWORDS or bool(PLACEHOLDER.search(password))
 
 
-RULES: tuple[Callable[[Any], Findings], ...] = (secrets, a_demo, names, transport, record, servers)
+RULES: tuple[Callable[[Any], Findings], ...] = (secrets, _a_demo, names, transport, record, servers)

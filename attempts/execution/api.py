@@ -118,7 +118,7 @@ class ReportedOut(serializers.Serializer[Any]):
     next_eligible_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again, if it is.")
 
 
-def lease_json(granted: Granted, epoch: str) -> dict[str, Any]:
+def _lease_json(granted: Granted, epoch: str) -> dict[str, Any]:
     attempt = granted.attempt
     token = lease_token_make(attempt_id=attempt.id, fence=attempt.lease_token, epoch=epoch)
     return {
@@ -129,7 +129,7 @@ def lease_json(granted: Granted, epoch: str) -> dict[str, Any]:
     }
 
 
-def reported_json(attempt: Attempt) -> dict[str, Any]:
+def _reported_json(attempt: Attempt) -> dict[str, Any]:
     return {
         "id": attempt.id,
         "state": attempt.state,
@@ -163,7 +163,7 @@ class AttemptLeaseManyApi(ExecutorView):
             actor=self.actor(request), at=timezone.now(), connector=fields.get("connector"), limit=fields["limit"]
         )
         epoch = epoch_mark() if granted else ""
-        return Response(LeaseManyOut({"results": [lease_json(one, epoch) for one in granted]}).data)
+        return Response(LeaseManyOut({"results": [_lease_json(one, epoch) for one in granted]}).data)
 
 
 class AttemptLeaseApi(ExecutorView):
@@ -171,7 +171,7 @@ class AttemptLeaseApi(ExecutorView):
     def post(self, request: Request, attempt_id: UUID) -> Response:
         self.body(request, NothingIn)
         granted = executor_lease(actor=self.actor(request), at=timezone.now(), attempt_id=attempt_id)
-        return Response(LeaseOut(lease_json(granted, epoch_mark())).data)
+        return Response(LeaseOut(_lease_json(granted, epoch_mark())).data)
 
 
 class AttemptHeartbeatApi(ExecutorView):
@@ -212,9 +212,9 @@ class AttemptCompleteApi(ExecutorView):
             actor=self.actor(request),
             at=timezone.now(),
             presented=presented,
-            result=SuccessReport(**fields | {"cost": cost_document(fields.get("cost"))}),
+            result=SuccessReport(**fields | {"cost": _cost_document(fields.get("cost"))}),
         )
-        return Response(ReportedOut(reported_json(attempt)).data)
+        return Response(ReportedOut(_reported_json(attempt)).data)
 
 
 class AttemptFailApi(ExecutorView):
@@ -236,10 +236,10 @@ class AttemptFailApi(ExecutorView):
         fields = self.body(request, FailIn)
         presented = Presented(attempt_id, fields.pop("lease_token"))
         attempt = executor_fail(actor=self.actor(request), at=timezone.now(), presented=presented, **fields)
-        return Response(ReportedOut(reported_json(attempt)).data)
+        return Response(ReportedOut(_reported_json(attempt)).data)
 
 
-def cost_document(cost: dict[str, Any] | None) -> dict[str, Any] | None:
+def _cost_document(cost: dict[str, Any] | None) -> dict[str, Any] | None:
     """The amount as text: money is not a binary fraction."""
     if cost is None:
         return None

@@ -49,12 +49,12 @@ class AttemptCreateApi(View):
         try:
             facts = intake_pass(credential=arrival.credential, facts=arrival.facts)
         except AttemptCreationDisabled as refusal:
-            note_refusal(arrival.credential, refusal)
+            _note_refusal(arrival.credential, refusal)
             raise
-        return render(attempt_create(intake=read_intake(request, arrival, facts)))
+        return render(attempt_create(intake=_read_intake(request, arrival, facts)))
 
 
-def read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> Intake:
+def _read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> Intake:
     """From here on the body is read: the contract is open."""
     intake = Intake(
         credential=arrival.credential,
@@ -70,13 +70,13 @@ def read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> I
         known=arrival.also,
     )
     try:
-        return intake.with_body(read_body(request))
+        return intake.with_body(_read_body(request))
     except (InvalidInput, BodyTooDeep) as unreadable:
         attempt_refuse_unreadable(intake=intake, refusal=unreadable)
         raise
 
 
-def read_body(request: HttpRequest) -> object:
+def _read_body(request: HttpRequest) -> object:
     if request.content_type != "application/json":
         raise UnsupportedMediaType
     check_length(request.META)
@@ -89,7 +89,7 @@ def render(answer: IntakeAnswer) -> HttpResponse:
     return HttpResponse(answer.body, status=answer.status, content_type=media_type, headers=answer.headers)
 
 
-def note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> None:
+def _note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> None:
     """No row is written for a closed door: a counter and a security log line remain."""
     REFUSED_AT_THE_DOOR.labels(reason_code=refusal.reason_code).inc()
     log.warning(

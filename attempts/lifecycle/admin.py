@@ -92,7 +92,7 @@ LABELS = {
 }
 
 
-def attempt_cancel_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
+def _attempt_cancel_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Attempt, data: dict[str, Any]) -> str:
     attempt_cancel(actor=console_actor(request), at=timezone.now(), attempt_id=obj.id, **data)
     return f"Withdrawn. It is on record as denied with the reason {data['reason_code']}."
 
@@ -162,7 +162,7 @@ class AttemptAdmin(WithdrawPages):
             "Withdraw",
             "Denies the attempt before anything runs, and ends its hold. You cannot withdraw an attempt after its "
             "first lease.",
-            attempt_cancel_act,
+            _attempt_cancel_act,
             ReasonForm,
             available=lambda obj: obj.state not in FINAL_STATES and obj.lease_token == 0,
             danger=True,

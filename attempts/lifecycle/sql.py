@@ -28,7 +28,7 @@ def record_latest_sql(*, organization: str, scope: str, key: str) -> str:
     """  # noqa: S608
 
 
-def record_known_sql(*, organization: str, scope: str, key: str, generation: str) -> str:
+def _record_known_sql(*, organization: str, scope: str, key: str, generation: str) -> str:
     """Whether somebody has used the key since: this generation of it, or a later one."""
     return f"""EXISTS (
         SELECT 1 FROM attempts_idempotencyrecord
@@ -65,7 +65,7 @@ def _reservation(on_conflict: str) -> str:
     $6 to $8 the caps, $9 attempt, $10 whether the slots are kept: what ends within the transaction has them by their
     locks alone. MATERIALIZED: the locks are taken once, and before anything is inserted. All of it sees the database as
     it was when the statement began: a record or a slot that was committed since is found by the unique constraints."""
-    known = record_known_sql(organization="$2", scope="$3", key="$4", generation="$5::int")
+    known = _record_known_sql(organization="$2", scope="$3", key="$4", generation="$5::int")
     return f"""
     guarded AS MATERIALIZED (
         SELECT $1::text IS NULL OR {key_locked_sql("$1")} AS locked, $1::text IS NOT NULL AND {known} AS known

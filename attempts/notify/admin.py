@@ -107,28 +107,28 @@ class RouteForm(OfOrganization):
         fields["workspace"].queryset = workspace_choices(organizations=fields["organization"].queryset)
 
 
-def workspace_connect_act(
+def _workspace_connect_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
 ) -> HttpResponse:
     made = workspace_connect(actor=console_actor(request), at=timezone.now(), **data)
     return model_admin.done(request, made, "Connected. Now enter the address below in the Slack app's settings.")
 
 
-def workspace_secrets_act(
+def _workspace_secrets_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]
 ) -> str:
     workspace_secrets_replace(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
     return "Replaced. The workspace is active, and waiting messages are sent."
 
 
-def workspace_disable_act(
+def _workspace_disable_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatWorkspace, data: dict[str, Any]
 ) -> str:
     workspace_disable(actor=console_actor(request), at=timezone.now(), workspace_id=obj.id, **data)
     return "Disabled. Nothing is sent to it, and nobody can decide through it."
 
 
-def route_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def _route_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     workspace = data.pop("workspace")
     data["channel"] = NotifyChannel(data["channel"])
     made = route_create(
@@ -141,21 +141,21 @@ def route_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, da
     return model_admin.done(request, made, "Created. It announces reviews that open from now on.")
 
 
-def route_disable_act(
+def _route_disable_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]
 ) -> str:
     route_disable(actor=console_actor(request), at=timezone.now(), route_id=obj.id, **data)
     return "Disabled. Waiting messages are kept until you enable it."
 
 
-def route_enable_act(
+def _route_enable_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: NotificationRoute, data: dict[str, Any]
 ) -> str:
     route_enable(actor=console_actor(request), at=timezone.now(), route_id=obj.id)
     return "Enabled. Waiting messages are sent, unless their review has ended."
 
 
-def chat_identity_unlink_act(
+def _chat_identity_unlink_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ChatIdentity, data: dict[str, Any]
 ) -> HttpResponse:
     chat_identity_unlink(actor=console_actor(request), at=timezone.now(), identity_id=obj.id, **data)
@@ -163,7 +163,7 @@ def chat_identity_unlink_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def notification_resend_act(
+def _notification_resend_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: Notification, data: dict[str, Any]
 ) -> str:
     notification_resend(actor=console_actor(request), at=timezone.now(), notification_id=obj.id)
@@ -183,7 +183,7 @@ class ChatWorkspaceAdmin(StatePages):
         "connect",
         "Connect a Slack workspace",
         "Holdpoint encrypts the secrets and never shows them again.",
-        workspace_connect_act,
+        _workspace_connect_act,
         ConnectForm,
     )
     list_display = ["name", "organization", "team_id", "state_shown", "disabled_reason", "created_at"]
@@ -204,14 +204,14 @@ class ChatWorkspaceAdmin(StatePages):
             "replace-secrets",
             "Replace the secrets",
             "Replaces both secrets at once and makes the workspace active again.",
-            workspace_secrets_act,
+            _workspace_secrets_act,
             SecretsForm,
         ),
         Act(
             "disable",
             "Disable",
             "Nothing more is sent to this workspace, and nobody can decide through it from now on.",
-            workspace_disable_act,
+            _workspace_disable_act,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
             danger=True,
@@ -230,7 +230,7 @@ class NotificationRouteAdmin(StatePages):
         "create",
         "Add a notification route",
         "The route announces reviews that open from now on. Messages do not contain the content of the action.",
-        route_add_act,
+        _route_add_act,
         RouteForm,
         button="Add",
     )
@@ -254,7 +254,7 @@ class NotificationRouteAdmin(StatePages):
             "disable",
             "Disable",
             "This route sends nothing more. Waiting messages are kept until you enable it.",
-            route_disable_act,
+            _route_disable_act,
             ReasonForm,
             available=lambda obj: obj.state == RouteState.ACTIVE,
             danger=True,
@@ -263,7 +263,7 @@ class NotificationRouteAdmin(StatePages):
             "enable",
             "Enable",
             "The route sends again. Waiting messages are sent too, unless their review has ended.",
-            route_enable_act,
+            _route_enable_act,
             available=lambda obj: obj.state == RouteState.DISABLED,
         ),
     ]
@@ -288,7 +288,7 @@ class ChatIdentityAdmin(ConsoleAdmin):
             "unlink",
             "Unlink",
             "This account cannot decide anything from now on. The person can link it again.",
-            chat_identity_unlink_act,
+            _chat_identity_unlink_act,
             ReasonForm,
             danger=True,
         )
@@ -329,7 +329,7 @@ class NotificationAdmin(ConsoleAdmin):
             "resend",
             "Send again",
             "Holdpoint sends the message again shortly, unless its review has ended.",
-            notification_resend_act,
+            _notification_resend_act,
             available=lambda obj: obj.state in AGAIN,
         )
     ]

@@ -49,7 +49,7 @@ class IncidentForm(forms.Form):
     )
 
 
-def resolution_from_form(request: HttpRequest, data: dict[str, Any]) -> ResolutionOrder:
+def _resolution_from_form(request: HttpRequest, data: dict[str, Any]) -> ResolutionOrder:
     return ResolutionOrder(
         finding=data["finding"],
         evidence_ref=data["evidence_ref"],
@@ -59,36 +59,36 @@ def resolution_from_form(request: HttpRequest, data: dict[str, Any]) -> Resoluti
     )
 
 
-def resolution_message(answer: IntakeAnswer, what: str) -> str:
+def _resolution_message(answer: IntakeAnswer, what: str) -> str:
     if answer.status >= 400:
         return "The new attempt was denied. The denial is on record, and the case stays open."
     return f"{what} The new attempt is {answer.attempt_id}."
 
 
-def case_accept_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+def _case_accept_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
     quarantine_accept(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
     )
     return "Accepted. The outcome stays as it is."
 
 
-def case_retry_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
+def _case_retry_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
     answer = quarantine_authorize_retry(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
     )
-    return resolution_message(answer, "Authorized.")
+    return _resolution_message(answer, "Authorized.")
 
 
-def case_compensate_act(
+def _case_compensate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
 ) -> str:
     answer = quarantine_compensate(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=resolution_from_form(request, data)
+        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
     )
-    return resolution_message(answer, "Compensating.")
+    return _resolution_message(answer, "Compensating.")
 
 
-def case_incident_act(
+def _case_incident_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
 ) -> str:
     quarantine_link_incident(
@@ -97,7 +97,7 @@ def case_incident_act(
     return "Linked. The case stays open until somebody resolves it."
 
 
-def case_is_open(obj: QuarantineCase) -> bool:
+def _case_is_open(obj: QuarantineCase) -> bool:
     return not obj.resolution
 
 
@@ -150,34 +150,34 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "Authorize a retry",
             "Use this only if you found that it did not happen. A new attempt goes through the same checks. This "
             "attempt stays failed.",
-            case_retry_act,
+            _case_retry_act,
             FindingForm,
-            available=case_is_open,
+            available=_case_is_open,
         ),
         Act(
             "compensate",
             "Compensate",
             "Use this only if you found that it happened. A new attempt goes through the checks of the compensation "
             "contract.",
-            case_compensate_act,
+            _case_compensate_act,
             FindingForm,
-            available=case_is_open,
+            available=_case_is_open,
         ),
         Act(
             "accept",
             "Accept",
             "The outcome stays as it is, and the case is resolved. Nothing more happens.",
-            case_accept_act,
+            _case_accept_act,
             FindingForm,
-            available=case_is_open,
+            available=_case_is_open,
         ),
         Act(
             "link-incident",
             "Link an incident",
             "Links an incident to the case. The case stays open.",
-            case_incident_act,
+            _case_incident_act,
             IncidentForm,
-            available=case_is_open,
+            available=_case_is_open,
         ),
     ]
 

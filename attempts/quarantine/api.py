@@ -79,7 +79,7 @@ FOUND = OpenApiExample(
 )
 
 
-def resolution_from_request(request: Request, fields: dict[str, Any]) -> ResolutionOrder:
+def _resolution_from_request(request: Request, fields: dict[str, Any]) -> ResolutionOrder:
     return ResolutionOrder(
         **fields,
         trace=trace_or_new(),
@@ -118,7 +118,7 @@ class ResolveView(ApiView):
 class CaseAcceptApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_accept", request=FindingIn, responses=CaseOut, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> Response:
-        order = resolution_from_request(request, self.body(request, FindingIn))
+        order = _resolution_from_request(request, self.body(request, FindingIn))
         case = quarantine_accept(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order)
         return Response(CaseOut(case).data)
 
@@ -139,7 +139,7 @@ class CaseIncidentApi(ResolveView):
 class CaseAuthorizeRetryApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_authorize_retry", request=FindingIn, responses=None, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> HttpResponse:
-        order = resolution_from_request(request, self.body(request, FindingIn))
+        order = _resolution_from_request(request, self.body(request, FindingIn))
         return render(
             quarantine_authorize_retry(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order)
         )
@@ -148,7 +148,7 @@ class CaseAuthorizeRetryApi(ResolveView):
 class CaseCompensateApi(ResolveView):
     @extend_schema(operation_id="quarantine_cases_compensate", request=FindingIn, responses=None, examples=[FOUND])
     def post(self, request: Request, case_id: UUID) -> HttpResponse:
-        order = resolution_from_request(request, self.body(request, FindingIn))
+        order = _resolution_from_request(request, self.body(request, FindingIn))
         return render(quarantine_compensate(actor=self.actor(request), at=timezone.now(), case_id=case_id, order=order))
 
 

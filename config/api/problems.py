@@ -51,14 +51,14 @@ def _base_url(request: HttpRequest | Request) -> str:
 
 def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """DRF's exception handler."""
-    record_violation(context["request"], error)
+    _record_violation(context["request"], error)
     problem = as_domain_error(error)
     if isinstance(problem, MethodNotAllowed):
         problem.headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return problem_response(context["request"], problem)
 
 
-def record_violation(request: HttpRequest | Request, error: Exception) -> None:
+def _record_violation(request: HttpRequest | Request, error: Exception) -> None:
     """What a read refused as a violation (somebody else's id) is put on record here; services record their own."""
     actor = getattr(request, "actor", None)
     if isinstance(error, RuleBroken) and actor is not None:
@@ -87,7 +87,7 @@ def as_domain_error(error: Exception) -> DomainError:
 
 def _from_framework(error: Exception) -> DomainError:
     if isinstance(error, exceptions.ValidationError):
-        return InvalidInput(errors=field_errors(error.detail))
+        return InvalidInput(errors=_field_errors(error.detail))
     if isinstance(error, exceptions.ParseError):
         return InvalidInput("The body is not valid JSON.")
     if isinstance(error, exceptions.MethodNotAllowed):
@@ -109,17 +109,17 @@ def _from_framework(error: Exception) -> DomainError:
     return InternalError()
 
 
-def field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
+def _field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
     """DRF's nested errors as pointers ("" is the whole body). Only its codes are used: its texts repeat values."""
     if isinstance(detail, dict):
         found = [
-            field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)
+            _field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)
             for key, value in detail.items()
         ]
         return [error for errors in found for error in errors]
     if isinstance(detail, list):
         found = [
-            field_errors(value, pointer=f"{pointer}/{index}" if isinstance(value, dict) and value else pointer)
+            _field_errors(value, pointer=f"{pointer}/{index}" if isinstance(value, dict) and value else pointer)
             for index, value in enumerate(detail)
         ]
         return [error for errors in found for error in errors]

@@ -110,7 +110,7 @@ class HoldpointAutoSchema(AutoSchema):
 
 def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """drf-spectacular hook: adds the Problem schema and refers to it from each operation."""
-    result["components"].setdefault("schemas", {})["Problem"] = problem_schema()
+    result["components"].setdefault("schemas", {})["Problem"] = _problem_schema()
     content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     _drop(result, "x-spec-enum-id")  # drf-spectacular's own mark, left over where its enum hook is not used
     for operations in result["paths"].values():
@@ -134,7 +134,7 @@ def _drop(node: Any, key: str) -> None:
         _drop(child, key)
 
 
-def problem_schema() -> dict[str, Any]:
+def _problem_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "RFC 9457. `type` resolves to a help page. Submitted values are never repeated.",

@@ -44,7 +44,7 @@ VERDICTS = (
 LAG_WORRIES = 30
 
 
-def listing_url(view: str, **query: str) -> str:
+def _listing_url(view: str, **query: str) -> str:
     return f"{reverse(f'admin:{view}_changelist')}?{urlencode(query)}"
 
 
@@ -56,7 +56,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
         "operates": bool(console_actor(request).organization_ids) or request.user.is_superuser,
         "shutdowns": list(shutdowns_covering()[:10]),
         "runs": [
-            (status, count, listing_url("workflows_workflowinstance", status=status)) for status, count in runs.items()
+            (status, count, _listing_url("workflows_workflowinstance", status=status)) for status, count in runs.items()
         ],
         "unmatched": events_unmatched(),
         **_intake(at),
@@ -79,7 +79,8 @@ def _intake(at: datetime) -> dict[str, Any]:
         ],
         "intake_series": VERDICTS,
         "intake_totals": [
-            (one, totals[one.name], listing_url("governance_enforcementdecision", verdict=one.name)) for one in VERDICTS
+            (one, totals[one.name], _listing_url("governance_enforcementdecision", verdict=one.name))
+            for one in VERDICTS
         ],
         "decisions": totals,
         "decision_total": sum(totals.values()),
@@ -100,8 +101,8 @@ def _waiting(at: datetime) -> dict[str, Any]:
 
 def _trouble() -> dict[str, Any]:
     halts, cases = halts_by_reason(), quarantine_by_category()
-    reasons = {code: listing_url("workflows_workflowinstance", halt_reason=code) for code, _ in halts}
-    categories = {name: listing_url("attempts_quarantinecase", category=name) for name, _ in cases}
+    reasons = {code: _listing_url("workflows_workflowinstance", halt_reason=code) for code, _ in halts}
+    categories = {name: _listing_url("attempts_quarantinecase", category=name) for name, _ in cases}
     return {
         "halt_bars": bars(halts, urls=reasons),
         "quarantine_bars": bars(cases, urls=categories),
@@ -113,15 +114,15 @@ def _lags(at: datetime) -> dict[str, Any]:
     outbox, sealer = outbox_waiting(at=at), sealer_lag(at=at)
     return {
         "outbox": outbox,
-        "outbox_lag": lag_words(outbox.lag_seconds),
+        "outbox_lag": _lag_words(outbox.lag_seconds),
         "outbox_late": outbox.waiting and outbox.lag_seconds > LAG_WORRIES,
-        "sealer_lag": lag_words(sealer),
+        "sealer_lag": _lag_words(sealer),
         "sealer_late": sealer > settings.SEALER_LAG_LIMIT_SECONDS,
         "webhooks_in_trouble": endpoints_in_trouble(),
     }
 
 
-def lag_words(seconds: float) -> str:
+def _lag_words(seconds: float) -> str:
     """Coarse, so that figures which only grow older by a second are the same figures."""
     steps = ((5, "under 5 s"), (15, "under 15 s"), (60, "under a minute"))
     return next((words for limit, words in steps if seconds < limit), f"{seconds / 60:,.0f} min")

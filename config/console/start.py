@@ -99,12 +99,12 @@ def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     return _done(asking, f"{made.username} can sign in now.")
 
 
-def add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     made = service_account_create(actor=asking.actor, at=timezone.now(), organization=asking.organization, **data)
     return _done(asking, f"The service account {made.slug} is ready. It gets its key with the first request.")
 
 
-def add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     contract = contract_from_starter(
         actor=asking.actor,
         at=timezone.now(),
@@ -115,7 +115,7 @@ def add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
 
 
-def first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
+def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     """The line is shown once: it holds a new key."""
     contract, account = asking.found.contract, asking.found.account
     if contract is None or account is None or not asking.found.is_open:
@@ -158,7 +158,7 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
         "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
         "Add the account",
         AccountForm,
-        add_account,
+        _add_account,
     ),
     "contract": (
         "A contract from a starter",
@@ -166,7 +166,7 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
         "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
-        add_contract,
+        _add_contract,
     ),
     "call": (
         "The first request",
@@ -174,7 +174,7 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
         f"is valid for {KEY_DAYS} day and can only create attempts.",
         "Make the line",
         CallForm,
-        first_call,
+        _first_call,
     ),
 }
 

@@ -61,7 +61,7 @@ CONTRACTS: dict[str, DemoContract] = {
 }
 
 
-def documents_for(contract: DemoContract) -> dict[str, Any]:
+def _documents_for(contract: DemoContract) -> dict[str, Any]:
     """The safe defaults, with room to try things: no small caps, wide throttles, a few metadata fields."""
     documents = default_documents()
     limits = documents["concurrency_and_locks"]["limits"]
@@ -109,7 +109,7 @@ def contract_make(organization: Organization, *, slug: str, wanted: DemoContract
         adapter=wanted.adapter,
         review_owner="customer_clinician",
         policy_slug=wanted.policy,
-        documents=documents_for(wanted),
+        documents=_documents_for(wanted),
     )
     for area in AREAS if wanted.opened else AREAS[:4]:
         owner = User.objects.get(username=f"owner_{area.owner_group.replace('-', '_')}")

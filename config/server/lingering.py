@@ -95,9 +95,9 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]
     def handle(self, conn: Any) -> Any:
         """In a thread of the pool. What is over is closed here, without a detour over the main loop."""
         if not conn.initialized and not conn.data_ready:
-            conn.data_ready = has_data(conn.sock)  # gunicorn would make a selector to find that out
+            conn.data_ready = _has_data(conn.sock)  # gunicorn would make a selector to find that out
         keep = super().handle(conn)
-        if keep is False and all_received(conn):
+        if keep is False and _all_received(conn):
             util.close(conn.sock)
         return keep
 
@@ -113,7 +113,7 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]
             util.close(sock)
 
 
-def has_data(sock: Any) -> bool:
+def _has_data(sock: Any) -> bool:
     """Whether something can be read now; an ended connection can too. Takes nothing."""
     try:
         sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -122,7 +122,7 @@ def has_data(sock: Any) -> bool:
     return True
 
 
-def all_received(conn: Any) -> bool:
+def _all_received(conn: Any) -> bool:
     """Whether the client has sent all of its last request and nothing more, so that closing resets nothing on its way.
     What of the body has arrived is dropped: the answer is out, and nobody wanted it."""
     reader = getattr(getattr(getattr(conn.parser, "mesg", None), "body", None), "reader", None)
@@ -137,4 +137,4 @@ def all_received(conn: Any) -> bool:
             missing -= received
     except (OSError, ValueError):
         return False
-    return missing <= 0 and not has_data(conn.sock)
+    return missing <= 0 and not _has_data(conn.sock)

@@ -43,7 +43,7 @@ class GuardedInput:
         return iter(self._stream)
 
 
-def has_body(environ: dict[str, Any]) -> bool:
+def _has_body(environ: dict[str, Any]) -> bool:
     """Whether the request announced a body."""
     length = environ.get("CONTENT_LENGTH") or "0"
     return length.strip() != "0" or "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
@@ -56,7 +56,7 @@ class UnreadBodyGuard:
         self.application = application
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if not has_body(environ):
+        if not _has_body(environ):
             return self.application(environ, start_response)
         guarded = GuardedInput(environ["wsgi.input"], ask=self._ask(environ))
         environ["wsgi.input"] = guarded

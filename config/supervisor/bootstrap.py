@@ -39,7 +39,7 @@ def one_at_a_time() -> Iterator[None]:
         os.close(descriptor)
 
 
-def run_quietly(command: list[str], *, what: str) -> None:
+def _run_quietly(command: list[str], *, what: str) -> None:
     """Show a program's output only if it fails."""
     with tempfile.TemporaryFile() as output:
         code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode
@@ -49,17 +49,17 @@ def run_quietly(command: list[str], *, what: str) -> None:
             sys.exit(f"Error: {what} failed; what it printed is above.")
 
 
-def make_venv() -> None:
+def _make_venv() -> None:
     """A fresh `.venv`, without pip: this Python's pip installs into it, and Debian may lack ensurepip."""
     venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(VENV)
 
 
-def pip_command() -> list[str]:
+def _pip_command() -> list[str]:
     """This Python's pip, working on `.venv`; a Python without pip brings one along as ensurepip."""
     found = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False)
     if found.returncode == 0:
         return [sys.executable, "-m", "pip", "--python", str(PYTHON)]
-    run_quietly([str(PYTHON), "-m", "ensurepip"], what="making pip available")
+    _run_quietly([str(PYTHON), "-m", "ensurepip"], what="making pip available")
     return [str(PYTHON), "-m", "pip"]
 
 
@@ -68,10 +68,10 @@ def install() -> None:
     print("Installing the locked packages into .venv (a minute or two, only when they changed) …", flush=True)
     STAMP.unlink(missing_ok=True)
     if not PYTHON.exists() or subprocess.run([str(PYTHON), "-c", ""], check=False).returncode:
-        make_venv()
+        _make_venv()
     # Compiled when they are first loaded, which most modules never are: a quarter of the time.
     options = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--require-hashes"]
-    run_quietly([*pip_command(), *options, "-r", str(REQUIREMENTS)], what="pip install")
+    _run_quietly([*_pip_command(), *options, "-r", str(REQUIREMENTS)], what="pip install")
     STAMP.write_text(wanted())
 
 

@@ -56,7 +56,7 @@ def receive(control: socket.socket) -> ForkedJob | None:
     return ForkedJob(**json.loads(text), outputs=outputs)
 
 
-def fork_as_asked(control: socket.socket) -> ForkedJob | None:
+def _fork_as_asked(control: socket.socket) -> ForkedJob | None:
     """Fork for each request. Returns the job in the forked process, None in this one at its end."""
     here = os.getpid()
     while (job := receive(control)) is not None:
@@ -77,14 +77,14 @@ def fork_as_asked(control: socket.socket) -> ForkedJob | None:
 
 
 def main() -> None:
-    """A forked process comes out of `fork_as_asked`, does its work and ends as any program does."""
+    """A forked process comes out of `_fork_as_asked`, does its work and ends as any program does."""
     control = socket.socket(fileno=int(sys.argv[1]))
     load()
     refuse_unless_forkable()
     gc.freeze()  # the collector would write to, and so copy, every page that the processes share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here: the kernel does
     with contextlib.suppress(BrokenPipeError):
-        job = fork_as_asked(control)
+        job = _fork_as_asked(control)
     if job is not None:
         job.run()
 

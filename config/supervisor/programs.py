@@ -50,35 +50,35 @@ def refuse_unless_forkable() -> None:
         raise NotForkable("After loading the database is connected: an import asks it.")
 
 
-def keep_our_titles() -> None:
+def _keep_our_titles() -> None:
     """Where setproctitle is installed, both would rename the process; environment.py keeps it from doing worse."""
     platforms._setproctitle = None
     util._setproctitle = lambda title: None
 
 
-def run_celery(arguments: Sequence[str]) -> None:
-    keep_our_titles()
+def _run_celery(arguments: Sequence[str]) -> None:
+    _keep_our_titles()
     sys.exit(celery_app.start(list(arguments)))
 
 
-def run_gunicorn(arguments: Sequence[str]) -> None:
-    keep_our_titles()
+def _run_gunicorn(arguments: Sequence[str]) -> None:
+    _keep_our_titles()
     sys.argv = ["gunicorn", *arguments]
     WSGIApplication("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
 
 
-def manage_command(arguments: Sequence[str]) -> None:
+def _manage_command(arguments: Sequence[str]) -> None:
     """One of `manage.py`'s."""
     call_command(*arguments)
 
 
-def run_prepare(arguments: Sequence[str]) -> None:
+def _run_prepare(arguments: Sequence[str]) -> None:
     prepare()
 
 
 PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
-    "celery": run_celery,
-    "gunicorn": run_gunicorn,
-    "manage.py": manage_command,
-    "prepare": run_prepare,
+    "celery": _run_celery,
+    "gunicorn": _run_gunicorn,
+    "manage.py": _manage_command,
+    "prepare": _run_prepare,
 }

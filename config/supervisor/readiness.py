@@ -11,7 +11,7 @@ SECONDS_TO_BECOME_READY = 60
 DENY_MODE = {"ledger", "sealer"}  # in deny mode nothing is sealed either
 
 
-def readiness_ask(*, port: int) -> tuple[int, str]:
+def _readiness_ask(*, port: int) -> tuple[int, str]:
     """One GET of /health/ready: status (0 when nobody answers) and what is missing."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
@@ -51,7 +51,7 @@ def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> bool:
 
     def ready() -> bool:
         nonlocal reason, status
-        status, reason = readiness_ask(port=port)
+        status, reason = _readiness_ask(port=port)
         return status == 200 or denied(reason)
 
     if not stop.wait_until(ready, seconds=SECONDS_TO_BECOME_READY):

@@ -60,7 +60,7 @@ def seconds_from(value: str | None, *, default: float) -> float:
         raise StartError(f"HOLDPOINT_RESTART_DELAY must be a number of seconds, not {value!r}.") from None
 
 
-def check_port_is_free(port: int) -> None:
+def _check_port_is_free(port: int) -> None:
     """Refuse before anything is started. A closed connection's TIME_WAIT does not count as busy."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -115,7 +115,7 @@ class Stack:
         began = time.monotonic()
         stop_leftover_children(paths=self.paths)
         stop_leftover_servers(paths=self.paths)
-        check_port_is_free(self.port)
+        _check_port_is_free(self.port)
         say(f"Starting Holdpoint from {self.paths.home}")
         forkserver = self._load()
         self._start_servers()

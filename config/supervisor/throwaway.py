@@ -30,7 +30,7 @@ def run_throwaway(*, command: Sequence[str], durable: bool, environ: Mapping[str
     """Run `command` between start and stop of the servers; the command's exit code."""
     stop = StopFlag()
     stop.install()
-    remove_abandoned_folders()
+    _remove_abandoned_folders()
     paths = StackPaths(home=Path(tempfile.mkdtemp(prefix=PREFIX)).resolve())
     servers = choose_servers(paths=paths, environ=environ, fast=not durable)
     lock: FolderLock | None = None
@@ -41,18 +41,18 @@ def run_throwaway(*, command: Sequence[str], durable: bool, environ: Mapping[str
         servers.start()
         if stop.requested:
             return 128 + signal.SIGTERM
-        return run_command(command, environment=command_environment(paths, servers, environ), stop=stop)
+        return _run_command(command, environment=_command_environment(paths, servers, environ), stop=stop)
     except EmbeddedServerError as error:
         say(f"Error: {error}", error=True)
         return 1
     finally:
         stop.install()
-        remove_folder(paths, servers=servers)
+        _remove_folder(paths, servers=servers)
         if lock:
             lock.release()
 
 
-def command_environment(paths: StackPaths, servers: Servers, environ: Mapping[str, str]) -> dict[str, str]:
+def _command_environment(paths: StackPaths, servers: Servers, environ: Mapping[str, str]) -> dict[str, str]:
     """Tests work as the owner, who may make test databases; HOLDPOINT_APP_ROLE names the other role."""
     return {
         **environ,
@@ -64,7 +64,7 @@ def command_environment(paths: StackPaths, servers: Servers, environ: Mapping[st
     }
 
 
-def run_command(command: Sequence[str], *, environment: Mapping[str, str], stop: StopFlag) -> int:
+def _run_command(command: Sequence[str], *, environment: Mapping[str, str], stop: StopFlag) -> int:
     """Run the command in our own process group, so that it keeps the terminal; hand signals on."""
     try:
         process = subprocess.Popen(command, env=environment)
@@ -85,7 +85,7 @@ def run_command(command: Sequence[str], *, environment: Mapping[str, str], stop:
     return code if code >= 0 else 128 - code
 
 
-def remove_folder(paths: StackPaths, *, servers: Servers) -> None:
+def _remove_folder(paths: StackPaths, *, servers: Servers) -> None:
     """Stop the servers and delete their files, even if stopping one of them fails."""
     try:
         servers.stop()
@@ -96,7 +96,7 @@ def remove_folder(paths: StackPaths, *, servers: Servers) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_abandoned_folders() -> None:
+def _remove_abandoned_folders() -> None:
     """Tidy up after a run that was killed with -9: its folder is there, and nobody holds its lock."""
     for folder in Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, EmbeddedServerError):

@@ -29,7 +29,7 @@ class NotReady(Exception):
     """A check's own finding; its text is ours and may be shown."""
 
 
-def check_database() -> None:
+def _check_database() -> None:
     drop_stale_connection()
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM django_migrations WHERE app = 'governance'")
@@ -37,18 +37,18 @@ def check_database() -> None:
             raise NotReady("the schema is not migrated")
 
 
-def check_broker() -> None:
+def _check_broker() -> None:
     with celery_app.connection_for_write(connect_timeout=2) as broker:
         broker.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=2)
 
 
-def check_streams() -> str | None:
+def _check_streams() -> str | None:
     """Failing when they cannot be reached. That nobody reads them, or not fast enough, is said: nothing is lost."""
     valkey().exists("holdpoint:streams:probe")
     return inbound_trouble(most_behind=settings.CONSUMER_LIMIT_MESSAGES, silent_seconds=settings.CONSUMER_LIMIT_SECONDS)
 
 
-def check_beat() -> None:
+def _check_beat() -> None:
     age = heartbeat_age(at=timezone.now())
     if age is None:
         raise NotReady("no heartbeat has come through beat and a worker yet")
@@ -56,13 +56,13 @@ def check_beat() -> None:
         raise NotReady(f"the last heartbeat through beat and a worker is {age:.0f} s old")
 
 
-def check_sealer() -> None:
+def _check_sealer() -> None:
     lag = sealer_lag(at=timezone.now())
     if lag > settings.SEALER_LAG_LIMIT_SECONDS:
         raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{oldest_writer()}")
 
 
-def check_ledger() -> None:
+def _check_ledger() -> None:
     """Deny mode: nothing is taken in or sent until a person has confirmed what is lost."""
     denial = ledger_denial()
     if denial is not None:
@@ -70,7 +70,7 @@ def check_ledger() -> None:
         raise NotReady(f"the record does not fit its witnesses, and everything is stopped. {found}")
 
 
-def check_witnesses() -> str | None:
+def _check_witnesses() -> str | None:
     """Never failing: the record goes on without them. What is behind is said."""
     now = timezone.now()
     limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
@@ -81,18 +81,18 @@ def check_witnesses() -> str | None:
 
 
 CHECKS: dict[str, Callable[[], str | None]] = {
-    "database": check_database,
-    "broker": check_broker,
-    "streams": check_streams,
-    "beat": check_beat,
-    "sealer": check_sealer,
-    "ledger": check_ledger,
-    "witnesses": check_witnesses,
+    "database": _check_database,
+    "broker": _check_broker,
+    "streams": _check_streams,
+    "beat": _check_beat,
+    "sealer": _check_sealer,
+    "ledger": _check_ledger,
+    "witnesses": _check_witnesses,
 }
 ASK_THE_DATABASE = {"sealer", "ledger", "witnesses"}  # not asked when that fails: each would wait for it once more
 
 
-def run_check(name: str) -> dict[str, Any]:
+def _run_check(name: str) -> dict[str, Any]:
     """One dependency. Errors are named by class only: their texts may hold addresses or row values."""
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok"}
@@ -110,13 +110,13 @@ def run_check(name: str) -> dict[str, Any]:
     return result | {"ms": round((time.perf_counter() - started) * 1000, 1)}
 
 
-def run_checks() -> dict[str, dict[str, Any]]:
+def _run_checks() -> dict[str, dict[str, Any]]:
     results: dict[str, dict[str, Any]] = {}
     for name in CHECKS:
         if name in ASK_THE_DATABASE and results["database"]["status"] != "ok":
             results[name] = {"status": "unknown", "detail": "the database is failing", "ms": 0.0}
         else:
-            results[name] = run_check(name)
+            results[name] = _run_check(name)
     return results
 
 
@@ -136,7 +136,7 @@ def health(_: HttpRequest) -> JsonResponse:
 
 @require_safe
 def health_ready(_: HttpRequest) -> JsonResponse:
-    results = run_checks()
+    results = _run_checks()
     ready = all(result["status"] == "ok" for result in results.values())
     response = JsonResponse(
         {"status": "ready" if ready else "not ready", "checks": results, "notes": notes(results)},

@@ -65,7 +65,7 @@ def kind_of(value: Any) -> str:
     return KIND_OF.get(type(value), "value that is not JSON")
 
 
-def parse_timestamp(text: str, *, position: Position | None) -> datetime:
+def _parse_timestamp(text: str, *, position: Position | None) -> datetime:
     """Read an ISO 8601 timestamp with seconds and an offset; anything less is not a moment."""
     if len(text) <= _MAX_TIMESTAMP_CHARACTERS and _TIMESTAMP.fullmatch(text):
         try:
@@ -78,7 +78,7 @@ def parse_timestamp(text: str, *, position: Position | None) -> datetime:
     )
 
 
-def check_string(value: str, *, position: Position | None) -> None:
+def _check_string(value: str, *, position: Position | None) -> None:
     if len(value) > MAX_STRING_CHARACTERS:
         raise ConditionLimitError(
             f"a string over {MAX_STRING_CHARACTERS} characters cannot be compared", position=position
@@ -94,8 +94,8 @@ def comparable(left: Any, right: Any, *, kinds: frozenset[str], operator: str, p
         hint = "; null is received by coalesce only" if NULL in (kind, other) else ""
         raise ConditionTypeError(f"'{operator}' cannot compare {kind} with {other}{hint}", position=position)
     if kind == STRING:
-        check_string(left, position=position)
-        check_string(right, position=position)
+        _check_string(left, position=position)
+        _check_string(right, position=position)
     return left, right
 
 
@@ -119,7 +119,7 @@ def contains(value: Any, items: list[Any] | tuple[Any, ...], *, position: Positi
             )
         if kind == STRING:
             if len(item) > MAX_STRING_CHARACTERS:
-                check_string(item, position=position)
+                _check_string(item, position=position)
         elif type(item) is float and not isfinite(item):
             raise ConditionTypeError("an array holds a number that is not finite", position=position)
         found = found or item == value
@@ -136,11 +136,11 @@ def check_needle(value: Any, *, position: Position | None) -> str:
     if kind not in SCALAR_KINDS:
         raise ConditionTypeError(f"'in' looks for a number, string or boolean, not {kind}", position=position)
     if kind == STRING:
-        check_string(value, position=position)
+        _check_string(value, position=position)
     return kind
 
 
 def _moment(value: Any, *, position: Position | None) -> datetime:
     if type(value) is Instant:
         return value.at
-    return parse_timestamp(value, position=position)
+    return _parse_timestamp(value, position=position)

@@ -87,8 +87,8 @@ class SetUp:
 def set_up(*, organization: Organization | None) -> SetUp:
     if organization is None:
         return SetUp(None, list(OWNER_GROUPS), 0, None, None, 0)
-    roles = roles_held(organization_id=organization.id)
-    contract = nearest_contract(organization_id=organization.id)
+    roles = _roles_held(organization_id=organization.id)
+    contract = _nearest_contract(organization_id=organization.id)
     approved = sum(row.status == APPROVED for row in readiness_board(contract=contract)) if contract else 0
     accounts = ServiceAccount.objects.filter(organization=organization, status=ServiceAccount.Status.ACTIVE)
     return SetUp(
@@ -101,7 +101,7 @@ def set_up(*, organization: Organization | None) -> SetUp:
     )
 
 
-def roles_held(*, organization_id: UUID) -> dict[str, int]:
+def _roles_held(*, organization_id: UUID) -> dict[str, int]:
     """Role: how many active people have it."""
     rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__is_active=True)
     found: dict[str, int] = {}
@@ -110,7 +110,7 @@ def roles_held(*, organization_id: UUID) -> dict[str, int]:
     return found
 
 
-def nearest_contract(*, organization_id: UUID) -> Contract | None:
+def _nearest_contract(*, organization_id: UUID) -> Contract | None:
     """An open one, else the newest draft."""
     rows = Contract.objects.filter(organization_id=organization_id).order_by("-id")[:200]
     return min(rows, key=lambda row: NEARNESS[ContractState(row.state)], default=None)

@@ -22,7 +22,7 @@ VERDICT_LABELS = {"allow": "success", "held": "warning", "deny": "danger"}
 VERDICT_WORDS = {"allow": "allow", "needs_approval": "held", "deny": "deny"}
 
 
-def decision_replay_act(
+def _decision_replay_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: EnforcementDecision, data: Any
 ) -> HttpResponse:
     found = decision_replay(row=obj)
@@ -54,7 +54,7 @@ class EnforcementDecisionAdmin(ConsoleAdmin):
             "Re-evaluate",
             "Computes the decision again from the stored request, environment and snapshots only, and compares the "
             "results. Nothing is recorded.",
-            decision_replay_act,
+            _decision_replay_act,
             permission=AUDIT,
         )
     ]

@@ -35,7 +35,7 @@ def snapshot_store(*, kind: str, document: dict[str, Any], at: datetime) -> str:
 _known_here: set[str] = set()
 
 
-def snapshot_ensure(*, sha256: str, kind: str, document: dict[str, Any], at: datetime) -> None:
+def _snapshot_ensure(*, sha256: str, kind: str, document: dict[str, Any], at: datetime) -> None:
     """Stored once; remembered per process, and only after the commit that stored it."""
     if sha256 not in _known_here:
         row = Snapshot(sha256=sha256, kind=kind, document=document, at=at)
@@ -79,7 +79,7 @@ EXPIRY_DEFAULT = {"expires_in_seconds": 86400}
 COUNT_DEFAULT = {"approvals_required": 1}
 
 
-def normalized_rule(rule: dict[str, Any]) -> dict[str, Any]:
+def _normalized_rule(rule: dict[str, Any]) -> dict[str, Any]:
     """A rule that holds says how many must release it and until when; unsaid, one person (of each tier) in a day."""
     if rule.get("verdict") != "needs_approval":
         return rule
@@ -94,7 +94,7 @@ def policy_snapshot(*, policy: Policy) -> dict[str, Any]:
         "id": str(policy.id),
         "slug": policy.slug,
         "version": policy.version,
-        "rules": [normalized_rule(rule) for rule in policy.rules],
+        "rules": [_normalized_rule(rule) for rule in policy.rules],
     }
 
 
@@ -174,7 +174,7 @@ def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
     """Unsaved: the caller inserts it with what it decides about, and names it in that ledger entry."""
     decision, contract = computed.decision, computed.intake.contract
     if computed.region is not None:
-        snapshot_ensure(sha256=computed.facts["region_sha256"], kind="region", document=computed.region, at=at)
+        _snapshot_ensure(sha256=computed.facts["region_sha256"], kind="region", document=computed.region, at=at)
     document = decision_document(decision)
     return new_row(
         EnforcementDecision,
@@ -200,7 +200,7 @@ def _stored(computed: Computed, results: list[Any], *, at: datetime) -> dict[str
         whole = {"request": computed.request, "environment": computed.facts}
         return whole | {"results": results, "frame_sha256": None}
     sha256 = frame_sha256(framed.frame)
-    snapshot_ensure(sha256=sha256, kind="frame", document=framed.frame, at=at)
+    _snapshot_ensure(sha256=sha256, kind="frame", document=framed.frame, at=at)
     return {
         "request": framed.values,
         "environment": AS_FRAMED,

@@ -64,7 +64,7 @@ def evidence_act(kind: EvidenceKind) -> Act:
     )
 
 
-def bundle_verify_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: EvidenceBundle, data: Any) -> HttpResponse:
+def _bundle_verify_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: EvidenceBundle, data: Any) -> HttpResponse:
     try:
         report = evidence_verify(bundle=obj, storage=storages["evidence"], at=timezone.now())
     except DomainError as refusal:
@@ -108,7 +108,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
             "Verify",
             "Runs the bundle's own verifier on the stored file, and computes every decision in it again. Nothing is "
             "recorded unless the file was altered.",
-            bundle_verify_act,
+            _bundle_verify_act,
             permission=AUDIT,
             available=lambda obj: obj.state == EvidenceState.READY,
         )

@@ -130,7 +130,7 @@ class EvidenceDownloadApi(BundleView):
     @extend_schema(operation_id="evidence_download", responses=FILE)
     def get(self, request: Request, bundle_id: UUID) -> HttpResponseBase:
         self.query(request)
-        return file_response(self, request, self.bundle(request, bundle_id))
+        return _file_response(self, request, self.bundle(request, bundle_id))
 
 
 class SubjectEvidenceView(ApiView):
@@ -158,11 +158,11 @@ class SubjectEvidenceView(ApiView):
         self.query(request)
         bundle = bundle_newest_or_404(kind=self.kind, subject_id=subject_id)
         if isinstance(request.accepted_renderer, ZipRenderer):
-            return file_response(self, request, bundle)
+            return _file_response(self, request, bundle)
         return Response(EvidenceOut(bundle).data)
 
 
-def file_response(view: ApiView, request: Request, bundle: EvidenceBundle) -> HttpResponseBase:
+def _file_response(view: ApiView, request: Request, bundle: EvidenceBundle) -> HttpResponseBase:
     """Taking a copy is reading it: that stands in the read audit before the first byte leaves."""
     tag = f'"{bundle.sha256}"'
     if bundle.state == EvidenceState.READY and request.headers.get("If-None-Match") == tag:

@@ -55,14 +55,14 @@ ON CONFLICT DO NOTHING
 
 def minutes_count(*, at: datetime) -> int:
     """From the first minute that is not counted yet, at most an hour of them; a doubled tick counts nothing twice."""
-    until = whole_minute(at - SETTLED)
+    until = _whole_minute(at - SETTLED)
     newest = IntakeMinute.objects.order_by("-minute").values_list("minute", flat=True).first()
     since = max(newest + MINUTE, until - KEPT) if newest else until - KEPT
     ahead = EnforcementDecision.objects.filter(id__gte=id_floor(since), id__lt=id_floor(until)).order_by("id")
     first = ahead.values_list("id", flat=True).first()
     if first is None:
         return 0
-    since = whole_minute(id_moment(first))
+    since = _whole_minute(id_moment(first))
     with connection.cursor() as cursor:
         cursor.execute(COUNT, [id_floor(since), id_floor(min(until, since + AT_ONCE))])
         counted = int(cursor.rowcount)
@@ -70,5 +70,5 @@ def minutes_count(*, at: datetime) -> int:
     return counted
 
 
-def whole_minute(at: datetime) -> datetime:
+def _whole_minute(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(second=0, microsecond=0)

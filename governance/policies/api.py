@@ -188,16 +188,16 @@ class PolicySimulateApi(ApiView):
         items = policy_simulate(policy=policy_get(policy_id=policy_id), limit=limit)
         if NDJSON in request.headers.get("Accept", ""):
             scope = self.actor(request).organization_ids
-            response = StreamingHttpResponse(simulation_lines(items, scope), content_type=NDJSON)
+            response = StreamingHttpResponse(_simulation_lines(items, scope), content_type=NDJSON)
             response["X-Accel-Buffering"] = "no"
             return response
-        return Response(simulation_json(items))
+        return Response(_simulation_json(items))
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         return super().perform_content_negotiation(request, force=True)
 
 
-def simulation_json(items: Iterator[DecisionChange | DecisionTally]) -> dict[str, Any]:
+def _simulation_json(items: Iterator[DecisionChange | DecisionTally]) -> dict[str, Any]:
     changes: list[dict[str, Any]] = []
     tally = DecisionTally()
     for item in items:
@@ -208,7 +208,7 @@ def simulation_json(items: Iterator[DecisionChange | DecisionTally]) -> dict[str
     return tally.as_json() | {"changes": changes}
 
 
-def simulation_lines(
+def _simulation_lines(
     items: Iterator[DecisionChange | DecisionTally], organization_ids: frozenset[UUID]
 ) -> Iterator[bytes]:
     """Streamed after the view has returned, so the tenant scope is entered again."""

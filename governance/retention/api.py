@@ -77,7 +77,7 @@ ACCEPT = OpenApiExample("Accept", value={"reason_code": "data_subject_request"},
 REFUSE = OpenApiExample("Refuse", value={"reason_code": "retention_not_over"}, request_only=True)
 
 
-def deletion_response(deletion_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+def _deletion_response(deletion_id: UUID, code: int = status.HTTP_200_OK) -> Response:
     return Response(DeletionOut(deletion_get(deletion_id=deletion_id)).data, status=code)
 
 
@@ -96,7 +96,7 @@ class DeletionListApi(ApiView):
         given, actor = self.body(request, DeletionIn), self.actor(request)
         organization = organization_of(actor=actor, org_id=None)
         row = deletion_request(actor=actor, at=timezone.now(), organization=organization, **given)
-        return deletion_response(row.id, status.HTTP_201_CREATED)
+        return _deletion_response(row.id, status.HTTP_201_CREATED)
 
 
 class DeletionApi(ApiView):
@@ -106,7 +106,7 @@ class DeletionApi(ApiView):
     @extend_schema(operation_id="deletions_read", responses=DeletionOut)
     def get(self, request: Request, deletion_id: UUID) -> Response:
         self.query(request)
-        return deletion_response(deletion_id)
+        return _deletion_response(deletion_id)
 
 
 class DeletionAcceptApi(ApiView):
@@ -120,7 +120,7 @@ class DeletionAcceptApi(ApiView):
         self.query(request)
         given = self.body(request, ReasonedIn)
         row = deletion_accept(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
-        return deletion_response(row.id)
+        return _deletion_response(row.id)
 
 
 class DeletionRefuseApi(ApiView):
@@ -134,7 +134,7 @@ class DeletionRefuseApi(ApiView):
         self.query(request)
         given = self.body(request, ReasonedIn)
         row = deletion_refuse(actor=self.actor(request), at=timezone.now(), deletion_id=deletion_id, **given)
-        return deletion_response(row.id)
+        return _deletion_response(row.id)
 
 
 class LegalHoldOut(serializers.ModelSerializer[LegalHold]):
@@ -190,7 +190,7 @@ PLACE = OpenApiExample(
 RELEASE = OpenApiExample("Over", value={"reason_code": "hold_ended"}, request_only=True)
 
 
-def legal_hold_response(hold_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+def _legal_hold_response(hold_id: UUID, code: int = status.HTTP_200_OK) -> Response:
     return Response(LegalHoldOut(legal_hold_get(hold_id=hold_id)).data, status=code)
 
 
@@ -211,7 +211,7 @@ class LegalHoldListApi(ApiView):
         given["scope"] = HoldScope(given["scope"])
         organization = organization_of(actor=actor, org_id=None)
         hold = legal_hold_place(actor=actor, at=timezone.now(), organization_id=organization.id, **given)
-        return legal_hold_response(hold.id, status.HTTP_201_CREATED)
+        return _legal_hold_response(hold.id, status.HTTP_201_CREATED)
 
 
 class LegalHoldApi(ApiView):
@@ -221,7 +221,7 @@ class LegalHoldApi(ApiView):
     @extend_schema(operation_id="legal_holds_read", responses=LegalHoldOut)
     def get(self, request: Request, hold_id: UUID) -> Response:
         self.query(request)
-        return legal_hold_response(hold_id)
+        return _legal_hold_response(hold_id)
 
 
 class LegalHoldReleaseApi(ApiView):
@@ -235,7 +235,7 @@ class LegalHoldReleaseApi(ApiView):
         self.query(request)
         given = self.body(request, ReasonedIn)
         hold = legal_hold_release(actor=self.actor(request), at=timezone.now(), hold_id=hold_id, **given)
-        return legal_hold_response(hold.id)
+        return _legal_hold_response(hold.id)
 
 
 def archive_response(*, row: ExportRequest, stream: IO[Any]) -> FileResponse:

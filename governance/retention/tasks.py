@@ -12,7 +12,7 @@ from governance.retention.services import erasure, export
 from reasoncodes.base.tenancy import every_tenant
 
 
-def exports_storage_open() -> Storage:
+def _exports_storage_open() -> Storage:
     return storages["exports"]
 
 
@@ -36,7 +36,7 @@ def export_build_task(export_id: str) -> None:
         export.export_build(
             export_id=UUID(export_id),
             now=timezone.now,
-            storage=exports_storage_open(),
+            storage=_exports_storage_open(),
             keep_for=timedelta(days=settings.EXPORT_DAYS),
         )
 
@@ -52,4 +52,4 @@ def exports_resume_task() -> None:
 @shared_task(name="governance.tasks.exports_expire")
 def exports_expire_task() -> None:
     with every_tenant():
-        export.exports_expire(at=timezone.now(), storage=exports_storage_open())
+        export.exports_expire(at=timezone.now(), storage=_exports_storage_open())

@@ -134,7 +134,7 @@ class ReleaseForm(forms.Form):
     )
 
 
-def shutdown_release_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+def _shutdown_release_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
     shutdown_release(
         actor=console_actor(request),
         at=timezone.now(),
@@ -145,22 +145,22 @@ def shutdown_release_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: S
     return "Released. Attempts are accepted again from the next request on."
 
 
-def release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
+def _release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
     engaged_by = people_behind(commitments={obj.engaged_by_ref}).get(obj.engaged_by_ref, "")
     same = not obj.drill and engaged_by == request.user.get_username()
     return {"warning": "You engaged this shutdown. A second person has to release it." if same else ""}
 
 
-def is_denial(obj: Shutdown) -> bool:
+def _is_denial(obj: Shutdown) -> bool:
     """Deny mode: engaged by the program, ended by confirming what is lost."""
     return obj.scope == ShutdownScope.GLOBAL and obj.target == LEDGER_INCONSISTENT
 
 
-def findings_words(obj: Shutdown) -> str:
+def _findings_words(obj: Shutdown) -> str:
     return " ".join(str(found["words"]) for found in obj.preview.get("findings", [])[:5])
 
 
-def shutdown_confirm_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+def _shutdown_confirm_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
     epoch = epoch_begin(
         actor=console_actor(request),
         at=timezone.now(),
@@ -189,10 +189,10 @@ class ShutdownAdmin(ConsoleAdmin):
             "Release",
             "Attempts in its scope are accepted again from the next request on. The person who engaged the shutdown "
             "cannot release it.",
-            shutdown_release_act,
+            _shutdown_release_act,
             ReleaseForm,
-            available=lambda obj: obj.state == "engaged" and not is_denial(obj),
-            context=release_context,
+            available=lambda obj: obj.state == "engaged" and not _is_denial(obj),
+            context=_release_context,
         ),
         Act(
             "confirm",
@@ -201,10 +201,10 @@ class ShutdownAdmin(ConsoleAdmin):
             "changed. Find out which before you confirm. Confirming records the lost range and begins a new epoch, "
             "in which all earlier leases are void. Attempts are accepted again from the next request on. You cannot "
             "undo this.",
-            shutdown_confirm_act,
+            _shutdown_confirm_act,
             ReasonForm,
-            available=lambda obj: obj.state == "engaged" and is_denial(obj),
-            context=lambda request, obj: {"warning": findings_words(obj)},
+            available=lambda obj: obj.state == "engaged" and _is_denial(obj),
+            context=lambda request, obj: {"warning": _findings_words(obj)},
             danger=True,
             button="Confirm the loss",
         ),
@@ -230,7 +230,7 @@ class ShutdownAdmin(ConsoleAdmin):
 
     @admin.display(description="What was found", empty_value="-")
     def found(self, obj: Shutdown) -> str | None:
-        return findings_words(obj) or None
+        return _findings_words(obj) or None
 
     @admin.display(description="Engaged by")
     def engaged_by(self, obj: Shutdown) -> str:

@@ -46,7 +46,7 @@ def read_trace(*, request_id: str, traceparent: str) -> TraceContext:
     return TraceContext(request_id if known else str(uuid7()), trace_id, token_hex(8), flags, parent_id)
 
 
-def set_trace(trace: TraceContext) -> None:
+def _set_trace(trace: TraceContext) -> None:
     """Another place in the same trace: log lines stay as they are."""
     _current.set(trace)
 
@@ -112,12 +112,12 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
         return
     inner = replace(outer, span_id=token_hex(8), parent_id=outer.span_id)
     began, error = time.time_ns(), ""
-    set_trace(inner)
+    _set_trace(inner)
     try:
         yield
     except BaseException as raised:
         error = type(raised).__name__
         raise
     finally:
-        set_trace(outer)
+        _set_trace(outer)
         span_finished(trace=inner, name=name, kind="client", began_ns=began, error=error, **attributes)

@@ -60,7 +60,7 @@ def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> 
     """Mode active: Holdpoint itself sees to it that the step is done."""
     kind, params = run.kind(step.step_id), run.step(step).params
     if is_for_our_people(run, step):
-        await_person(run, step, at)
+        _await_person(run, step, at)
     elif kind.request is None:
         answer_at_once(run, step, at)
     else:
@@ -75,7 +75,7 @@ def is_for_our_people(run: Run, step: StepState) -> bool:
     return bool(run.kind(step.step_id).human_tier) and not run.step(step).params.get("module")
 
 
-def await_person(run: Run, step: StepState, at: datetime) -> None:
+def _await_person(run: Run, step: StepState, at: datetime) -> None:
     kind, params = run.kind(step.step_id), run.step(step).params
     step.status = StepStatus.WAITING_APPROVAL
     run.state.status = InstanceStatus.WAITING_APPROVAL
@@ -131,7 +131,7 @@ def leave(run: Run, step: StepState, outcome: str, at: datetime) -> None:
     run.note(step, "completed", outcome)
     target = run.step(step).transitions[outcome]
     if target == TERMINAL:
-        run_complete(run, at)
+        _run_complete(run, at)
     else:
         enter(run, target, at)
 
@@ -181,7 +181,7 @@ def halt(run: Run, at: datetime, *, reason_code: str, step_id: str, resume: str 
     run.effects.append(Emit("workflow.halted", payload))
 
 
-def run_complete(run: Run, at: datetime) -> None:
+def _run_complete(run: Run, at: datetime) -> None:
     run.state.status = InstanceStatus.COMPLETED
     run.state.completed_at = at
     payload = {"instance_id": str(run.state.id), "completed_at": at.isoformat()}

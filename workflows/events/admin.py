@@ -46,7 +46,7 @@ class WhichFilter(admin.SimpleListFilter):
         return queryset
 
 
-def kept_event_redrive_act(
+def _kept_event_redrive_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowEvent, data: dict[str, Any]
 ) -> Any:
     made = event_redrive(
@@ -91,7 +91,7 @@ class KeptEventAdmin(ConsoleAdmin):
             "Process again",
             "Holdpoint processes the event as if it arrived now. You can do this once: if no run accepts it, "
             "Holdpoint keeps it as a new event.",
-            kept_event_redrive_act,
+            _kept_event_redrive_act,
             available=lambda obj: obj.outcome == EventOutcome.UNMATCHED and not event_was_redriven(event_id=obj.id),
         )
     ]
@@ -139,7 +139,7 @@ class OutboxStatusFilter(admin.SimpleListFilter):
         return newest(queryset).filter(status=self.value()) if self.value() == "sent" else queryset
 
 
-def outbox_redrive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: OutboxEvent, data: dict[str, Any]) -> str:
+def _outbox_redrive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: OutboxEvent, data: dict[str, Any]) -> str:
     outbox_redrive(
         event_id=obj.id,
         reason_code=data["reason_code"],
@@ -178,7 +178,7 @@ class OutboxEventAdmin(ConsoleAdmin):
             "Publish again",
             "The stream refused this event several times. Holdpoint publishes it again, with the same id and in the "
             "same order. Later events of its run wait until it is published.",
-            outbox_redrive_act,
+            _outbox_redrive_act,
             ReasonForm,
             available=lambda obj: obj.status == OutboxStatus.PARKED,
         )
@@ -237,7 +237,7 @@ class ParkedStatusFilter(admin.SimpleListFilter):
         return queryset
 
 
-def parked_redrive_act(
+def _parked_redrive_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage, data: dict[str, Any]
 ) -> str:
     received = message_redrive(
@@ -251,7 +251,7 @@ def parked_redrive_act(
     return "It had already arrived." if received.duplicate else f"Accepted: {received.event.outcome}."
 
 
-def parked_dismiss_act(
+def _parked_dismiss_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ParkedMessage, data: dict[str, Any]
 ) -> str:
     message_dismiss(
@@ -264,7 +264,7 @@ def parked_dismiss_act(
     return "Dismissed."
 
 
-def is_parked(obj: ParkedMessage) -> bool:
+def _is_parked(obj: ParkedMessage) -> bool:
     return obj.status == ParkedStatus.PARKED
 
 
@@ -302,17 +302,17 @@ class ParkedMessageAdmin(ConsoleAdmin):
             "Process again",
             "Holdpoint reads the message from its stream again and processes it as if it arrived now. No check is "
             "skipped.",
-            parked_redrive_act,
+            _parked_redrive_act,
             ReasonForm,
-            available=is_parked,
+            available=_is_parked,
         ),
         Act(
             "dismiss",
             "Dismiss",
             "Holdpoint will not process the message. Its stream removes it when it expires; this row stays.",
-            parked_dismiss_act,
+            _parked_dismiss_act,
             ReasonForm,
-            available=is_parked,
+            available=_is_parked,
             danger=True,
         ),
     ]

@@ -22,7 +22,7 @@ BATCH, BLOCK_MS = 20, 500
 FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
 
 
-def consumer_backoff(tries: int) -> float:
+def _consumer_backoff(tries: int) -> float:
     return float(min(FIRST_WAIT * 2 ** min(tries, 10), LONGEST_WAIT))
 
 
@@ -47,7 +47,7 @@ class EventConsumer:
             except RedisError as error:
                 if self._failures == 0:
                     log.warning("streams_away", error=type(error).__name__)
-                self.stop.wait(consumer_backoff(self._failures))
+                self.stop.wait(_consumer_backoff(self._failures))
                 self._failures += 1
 
     def round(self, *, block_ms: int = BLOCK_MS) -> None:
@@ -75,14 +75,14 @@ class EventConsumer:
             try:
                 fate = message_take(message=message, at=self.now(), region=self.region)
             except (OperationalError, InterfaceError) as error:
-                if database_answers():
+                if _database_answers():
                     if not again:
                         return self._left(message, error)
                     again = False
                     continue
                 if tries == 0:
                     log.warning("database_away", error=type(error).__name__)
-                if self.stop.wait(consumer_backoff(tries)):
+                if self.stop.wait(_consumer_backoff(tries)):
                     return self.inbox.give_back([message])
                 tries += 1
             except Exception as error:
@@ -104,7 +104,7 @@ class EventConsumer:
         log.error("message_failed", event_type=message.event_type, entry_id=message.entry_id, exc_info=error)
 
 
-def database_answers() -> bool:
+def _database_answers() -> bool:
     """On a new connection: the old one may be the whole trouble."""
     connection.close()
     try:

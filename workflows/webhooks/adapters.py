@@ -66,7 +66,7 @@ def _exchange(client: httpx.Client, sending: WebhookRequest, began: float) -> We
     with client.stream("POST", sending.url, content=sending.body, headers=dict(sending.headers)) as response:
         read, whole = _read(response)
         return WebhookResult(
-            outcome=webhook_outcome(response.status_code),
+            outcome=_webhook_outcome(response.status_code),
             status=response.status_code,
             duration_ms=_since(began),
             response_bytes=len(read),
@@ -89,7 +89,7 @@ def _read(response: httpx.Response) -> tuple[bytes, bool]:
     return read, True
 
 
-def webhook_outcome(status: int) -> str:
+def _webhook_outcome(status: int) -> str:
     if 200 <= status < 300:
         return DELIVERED
     if 300 <= status < 400:

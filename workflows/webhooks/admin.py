@@ -88,7 +88,7 @@ class SecretRotateForm(forms.Form):
 Data = dict[str, Any]
 
 
-def secret_show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endpoints.IssuedEndpoint) -> HttpResponse:
+def _secret_show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endpoints.IssuedEndpoint) -> HttpResponse:
     context = {
         **model_admin.admin_site.each_context(request),
         "title": "The secret",
@@ -101,7 +101,7 @@ def secret_show_once(model_admin: ConsoleAdmin, request: HttpRequest, made: endp
     return response
 
 
-def endpoint_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: Data) -> HttpResponse:
+def _endpoint_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: Data) -> HttpResponse:
     organization = data.pop("organization")
     made = endpoints.endpoint_create(
         actor=model_admin.require_operator(request, organization.id),
@@ -110,10 +110,10 @@ def endpoint_add_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None,
         private_hosts=webhook_private_hosts(),
         **data,
     )
-    return secret_show_once(model_admin, request, made)
+    return _secret_show_once(model_admin, request, made)
 
 
-def endpoint_change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def _endpoint_change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_change(
         actor=console_actor(request),
         at=timezone.now(),
@@ -124,7 +124,7 @@ def endpoint_change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: We
     return "Changed. Waiting deliveries go to the current address."
 
 
-def secret_rotate_act(
+def _secret_rotate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
 ) -> HttpResponse:
     made = endpoints.endpoint_secret_rotate(
@@ -133,10 +133,10 @@ def secret_rotate_act(
         endpoint_id=obj.id,
         overlap=timedelta(hours=data["hours"]),
     )
-    return secret_show_once(model_admin, request, made)
+    return _secret_show_once(model_admin, request, made)
 
 
-def endpoint_test_act(
+def _endpoint_test_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
 ) -> HttpResponse:
     made = endpoints.endpoint_test(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
@@ -145,22 +145,22 @@ def endpoint_test_act(
     return shown
 
 
-def endpoint_enable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def _endpoint_enable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_enable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id)
     return "Enabled. You can now send failed deliveries again from here."
 
 
-def endpoint_disable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def _endpoint_disable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     endpoints.endpoint_disable(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     return "Disabled. Waiting deliveries have failed. You can send them again after you enable the endpoint."
 
 
-def failed_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
+def _failed_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data) -> str:
     count = failed_redeliver(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
     return f"{count:,} will be sent again."
 
 
-def endpoint_remove_act(
+def _endpoint_remove_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookEndpoint, data: Data
 ) -> HttpResponse:
     endpoints.endpoint_remove(actor=console_actor(request), at=timezone.now(), endpoint_id=obj.id, **data)
@@ -168,7 +168,7 @@ def endpoint_remove_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def delivery_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookDelivery, data: Data) -> str:
+def _delivery_redeliver_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: WebhookDelivery, data: Data) -> str:
     delivery_redeliver(actor=console_actor(request), at=timezone.now(), delivery_id=obj.id, **data)
     return "It will be sent again, with the same id and the same body."
 
@@ -178,7 +178,7 @@ ADD = Act(
     "Add a webhook endpoint",
     "Holdpoint sends signed events of the organization to this address from now on. The next page shows the secret "
     "once.",
-    endpoint_add_act,
+    _endpoint_add_act,
     EndpointForm,
 )
 ENDPOINT_ACTS = [
@@ -186,7 +186,7 @@ ENDPOINT_ACTS = [
         "change",
         "Change",
         "Change the address, the events or the description.",
-        endpoint_change_act,
+        _endpoint_change_act,
         EndpointChangeForm,
         initial=lambda obj: {"url": obj.url, "events": obj.events, "description": obj.description},
     ),
@@ -194,7 +194,7 @@ ENDPOINT_ACTS = [
         "test",
         "Send a test",
         "Sends a test event of type webhook.test. It describes no real change.",
-        endpoint_test_act,
+        _endpoint_test_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
     ),
@@ -203,7 +203,7 @@ ENDPOINT_ACTS = [
         "Rotate the secret",
         "Creates a new secret and shows it once. During the overlap both secrets sign, so that the receiver has "
         "time to switch.",
-        secret_rotate_act,
+        _secret_rotate_act,
         SecretRotateForm,
     ),
     Act(
@@ -211,7 +211,7 @@ ENDPOINT_ACTS = [
         "Send failed ones again",
         "Sends the failed deliveries of this endpoint again, with the same ids and the same bodies. At most the "
         "oldest ten thousand.",
-        failed_redeliver_act,
+        _failed_redeliver_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
     ),
@@ -219,14 +219,14 @@ ENDPOINT_ACTS = [
         "enable",
         "Enable",
         "Holdpoint sends events that happen from now on.",
-        endpoint_enable_act,
+        _endpoint_enable_act,
         available=lambda obj: not obj.enabled,
     ),
     Act(
         "disable",
         "Disable",
         "Nothing more is sent. Events that happen while the endpoint is disabled are not kept for it.",
-        endpoint_disable_act,
+        _endpoint_disable_act,
         ReasonForm,
         available=lambda obj: obj.enabled,
         danger=True,
@@ -235,7 +235,7 @@ ENDPOINT_ACTS = [
         "remove",
         "Remove",
         "Removes the endpoint for good. You can still read its deliveries for a while.",
-        endpoint_remove_act,
+        _endpoint_remove_act,
         ReasonForm,
         danger=True,
     ),
@@ -245,7 +245,7 @@ DELIVERY_ACTS = [
         "redeliver",
         "Send again",
         "Sends it again from the start of the retry schedule, with the same id and the same body.",
-        delivery_redeliver_act,
+        _delivery_redeliver_act,
         ReasonForm,
         available=lambda obj: obj.state != WebhookDeliveryState.PENDING and bool(obj.body),
     )

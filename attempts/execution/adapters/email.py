@@ -31,11 +31,11 @@ class EmailAdapter:
         except (OSError, smtplib.SMTPException):
             return unknown("connection")
         finally:
-            connection_close(connection)
+            _connection_close(connection)
         return success(messages=sent) if sent else failure("not_sent")
 
 
-def connection_close(connection: object) -> None:
+def _connection_close(connection: object) -> None:
     """The server's word was given before; a failing goodbye changes nothing."""
     try:
         connection.close()  # type: ignore[attr-defined]

@@ -52,10 +52,10 @@ def exchange(client: httpx.Client, url: str, call: AdapterCall) -> Outcome:
         **signed,
     }
     with client.stream("POST", url, content=body, headers=headers) as response:
-        return status_outcome(response.status_code, read_facts(response))
+        return _status_outcome(response.status_code, _read_facts(response))
 
 
-def read_facts(response: httpx.Response) -> dict[str, Any]:
+def _read_facts(response: httpx.Response) -> dict[str, Any]:
     """Size and hash of the answer, not the answer: it may hold anything. What cannot be read is left out."""
     digest, size = sha256(), 0
     try:
@@ -69,7 +69,7 @@ def read_facts(response: httpx.Response) -> dict[str, Any]:
     return {"response_bytes": size, "response_sha256": digest.hexdigest()}
 
 
-def status_outcome(status: int, facts: dict[str, Any]) -> Outcome:
+def _status_outcome(status: int, facts: dict[str, Any]) -> Outcome:
     """The status line is the receiver's word. A redirect is not followed, so nothing was done."""
     if 200 <= status < 300:
         return success(status=status, **facts)

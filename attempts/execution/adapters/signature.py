@@ -26,13 +26,13 @@ def secret_text(key: bytes) -> str:
     return "whsec_" + base64.b64encode(key).decode()
 
 
-def signing_keys(organization_id: UUID) -> list[bytes]:
+def _signing_keys(organization_id: UUID) -> list[bytes]:
     """One purpose per organization: a receiver of one cannot sign for another."""
     return derived_keys(f"{PURPOSE}:{organization_id}")
 
 
 def signing_secret(organization_id: UUID) -> str:
-    return secret_text(signing_keys(organization_id)[0])
+    return secret_text(_signing_keys(organization_id)[0])
 
 
 def signed_headers(*, keys: Iterable[bytes], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
@@ -49,4 +49,4 @@ def signed_headers(*, keys: Iterable[bytes], message_id: str, at: datetime, body
 
 def signature_headers(*, organization_id: UUID, message_id: str, at: datetime, body: bytes) -> dict[str, str]:
     """Of the http adapter."""
-    return signed_headers(keys=signing_keys(organization_id), message_id=message_id, at=at, body=body)
+    return signed_headers(keys=_signing_keys(organization_id), message_id=message_id, at=at, body=body)

@@ -26,7 +26,7 @@ class SlackAdapter:
         # The library repeats a request by itself after a lost connection unless its handlers are taken away.
         client = WebClient(token=token, base_url=base_url, timeout=max(1, int(call.seconds)), retry_handlers=[])
         try:
-            answer = client.chat_postMessage(channel=channel, text=slack_text(call))
+            answer = client.chat_postMessage(channel=channel, text=_slack_text(call))
         except SlackApiError as error:
             return failure("refused", status=int(getattr(error.response, "status_code", 0) or 0))
         except URLError as error:
@@ -36,5 +36,5 @@ class SlackAdapter:
         return success(status=int(answer.status_code or 200))
 
 
-def slack_text(call: AdapterCall) -> str:
+def _slack_text(call: AdapterCall) -> str:
     return f"{call.operation} for {call.target_ref} (attempt {call.attempt_id}, payload {call.payload_ref or 'none'})"

@@ -36,7 +36,9 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
     crash_point("before_lease")
     with every_tenant():
         began = time.monotonic()
-        leases = attempt_lease(actor=SYSTEM, at=now(), owner=worker_name(), selection=for_worker(attempt_id=attempt_id))
+        leases = attempt_lease(
+            actor=SYSTEM, at=now(), owner=_worker_name(), selection=for_worker(attempt_id=attempt_id)
+        )
         if not leases.granted:
             if attempt_origin(attempt_id=attempt_id) is not None:
                 step_ready(attempt_id, now())
@@ -48,7 +50,7 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
         return _record(granted, outcome, at=now())
 
 
-def worker_name() -> str:
+def _worker_name() -> str:
     return f"worker:{os.getpid()}@{socket.gethostname()}"[:64]
 
 

@@ -32,7 +32,7 @@ from reasoncodes.base.ids import uuid7
 LOOK_AGAIN_SECONDS = 15
 
 
-def refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
+def _refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
     """`attempt` is locked and leased by this transaction. HOLD writes no record: nothing has changed. `tell` is
     `transition_apply`'s."""
     _undo(attempt)
@@ -180,7 +180,7 @@ def attempt_lease(
         for attempt in attempts:
             checked = rechecks.of(attempt)
             if checked.go is not Go.SEND:
-                refusal_apply(attempt, checked, actor=actor, at=at, tell=tell)
+                _refusal_apply(attempt, checked, actor=actor, at=at, tell=tell)
                 leases.refused.append((attempt.id, checked))
                 continue
             if checked.chain is None:

@@ -44,7 +44,7 @@ def effect_chain(attempt: Attempt) -> EffectChain:
     return EffectChain(tuple(ids))
 
 
-def success_already(*, chain: EffectChain) -> Receipt | None:
+def _success_already(*, chain: EffectChain) -> Receipt | None:
     """Late evidence counts too: whoever sent it had a lease, and acting twice is worse than not acting."""
     rows = Receipt.objects.filter(attempt_id__in=chain.attempt_ids, outcome=ReceiptOutcome.SUCCESS)
     return rows.order_by("id").first()
@@ -82,13 +82,13 @@ class Rechecks:
         refusal = self._contract(attempt)
         if refusal is not None:
             return refusal
-        if not digest_unchanged(attempt):
+        if not _digest_unchanged(attempt):
             return Recheck(Go.DENY, "effect_mismatch")
-        if attempt.tries > 1 and not earlier_tries_resolved(attempt):
+        if attempt.tries > 1 and not _earlier_tries_resolved(attempt):
             return Recheck(Go.UNRESOLVED, "outcome_unknown")
         chain = effect_chain(attempt)
-        receipt = success_already(chain=chain) if attempt.tries > 1 or len(chain.attempt_ids) > 1 else None
-        if receipt is None and not signers_stand(attempt):
+        receipt = _success_already(chain=chain) if attempt.tries > 1 or len(chain.attempt_ids) > 1 else None
+        if receipt is None and not _signers_stand(attempt):
             return Recheck(Go.DENY, "approver_standing_lost")
         return Recheck(Go.DONE if receipt else Go.SEND, chain=chain, receipt=receipt)
 
@@ -114,7 +114,7 @@ class Rechecks:
         return self._facts[key]
 
 
-def signers_stand(attempt: Attempt) -> bool:
+def _signers_stand(attempt: Attempt) -> bool:
     """What people released goes out only while they could still release it: a role taken since then takes the release
     with it. What no rule held needs nobody."""
     if attempt.decision.verdict != Verdict.NEEDS_APPROVAL:
@@ -123,7 +123,7 @@ def signers_stand(attempt: Attempt) -> bool:
     return review is not None and approval_stands(review=review, attempt=attempt, now=database_now())
 
 
-def digest_unchanged(attempt: Attempt) -> bool:
+def _digest_unchanged(attempt: Attempt) -> bool:
     """What was decided on, what was approved and what would be sent now are the same action."""
     action = attempt.decision.request["action"]
     if action_digest(action) != attempt.action_digest:
@@ -132,7 +132,7 @@ def digest_unchanged(attempt: Attempt) -> bool:
     return all((action.get(name) or empty.get(name, "")) == getattr(attempt, name) for name in ACTION_COLUMNS)
 
 
-def earlier_tries_resolved(attempt: Attempt) -> bool:
+def _earlier_tries_resolved(attempt: Attempt) -> bool:
     """Every intent has its receipt, and there is none at all where only one is ever allowed."""
     if effect_in_force(adapter=attempt.connector, effect=attempt.effect) == Effect.ONCE:
         return False

@@ -76,7 +76,7 @@ def attempt_cancel(*, actor: Actor, at: datetime, attempt_id: UUID, reason_code:
             raise NotFound
         if actor.kind is ActorKind.SERVICE and actor.id != attempt.caller_id:
             raise NotFound
-        if not withdrawable(attempt):
+        if not _withdrawable(attempt):
             raise WrongState(TOO_LATE)
         payload = _said(attempt, reason_code, note) if reason_code else {}
         code = reason_code or BY_CALLER
@@ -85,7 +85,7 @@ def attempt_cancel(*, actor: Actor, at: datetime, attempt_id: UUID, reason_code:
     return attempt
 
 
-def withdrawable(attempt: Attempt) -> bool:
+def _withdrawable(attempt: Attempt) -> bool:
     return attempt.state in {AttemptState.REVIEW_REQUIRED, AttemptState.APPROVED} and attempt.lease_token == 0
 
 
@@ -98,7 +98,7 @@ def _said(attempt: Attempt, reason_code: str, note: str) -> dict[str, str]:
 def attempts_preview(*, attempt_ids: Sequence[UUID]) -> list[Withdrawal]:
     """What would happen to each, as things are now."""
     rows = attempts_chosen(ids=attempt_ids[:AT_ONCE])
-    return [Withdrawal(row, "" if withdrawable(row) else TOO_LATE) for row in rows]
+    return [Withdrawal(row, "" if _withdrawable(row) else TOO_LATE) for row in rows]
 
 
 def attempts_cancel(

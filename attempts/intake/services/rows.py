@@ -196,13 +196,13 @@ def answer_build(
             attempt_id=attempt.id,
         )
     headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
-    body = attempt_json(attempt, review)
+    body = _attempt_json(attempt, review)
     if review is not None:
         headers["Retry-After"] = "30"
     return IntakeAnswer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
 
 
-def attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
+def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
     """The answer to whoever asked. Stored with the key and given again byte by byte."""
     return {
         "id": str(attempt.id),

@@ -32,7 +32,7 @@ NAMES = (
 )
 
 
-def attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
+def _attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
     """Whose context or target this reference is."""
     about = Q(patient_context_ref=reference) | Q(target_ref=reference)
     return Attempt.objects.filter(about, organization_id=organization_id)
@@ -88,7 +88,7 @@ ATTEMPT = SubjectKind(
     title="Attempts",
     door="attempts_erase",
     due=_due,
-    about=lambda organization_id, reference: _subjects(attempts_about(organization_id, reference)),
+    about=lambda organization_id, reference: _subjects(_attempts_about(organization_id, reference)),
     get=_get,
     unstamped=_unstamped,
 )
@@ -101,26 +101,26 @@ class OfAttempt:
         self.path = path
 
     def __call__(self, organization_id: UUID, reference: str) -> Q:
-        return Q(**{f"{self.path}__in": attempts_about(organization_id, reference).values("id")})
+        return Q(**{f"{self.path}__in": _attempts_about(organization_id, reference).values("id")})
 
 
-def reviews_about(organization_id: UUID, reference: str) -> QuerySet[Review]:
+def _reviews_about(organization_id: UUID, reference: str) -> QuerySet[Review]:
     """Of such an attempt, or of a case that a workflow asks people about."""
-    own = Q(attempt__in=attempts_about(organization_id, reference).values("id")) | Q(subject_ref=reference)
+    own = Q(attempt__in=_attempts_about(organization_id, reference).values("id")) | Q(subject_ref=reference)
     return Review.objects.filter(own, organization_id=organization_id)
 
 
 def _votes(organization_id: UUID, reference: str) -> Q:
-    return Q(review__in=reviews_about(organization_id, reference).values("id"))
+    return Q(review__in=_reviews_about(organization_id, reference).values("id"))
 
 
 def attempt_ledger_about(organization_id: UUID, reference: str) -> Q:
-    attempts = attempts_about(organization_id, reference)
+    attempts = _attempts_about(organization_id, reference)
     cases = QuarantineCase.objects.filter(attempt__in=attempts.values("id"))
     return (
         Q(subject_id__in=attempts.values("id"))
         | Q(subject_id__in=attempts.values("decision_id"))
-        | Q(subject_id__in=reviews_about(organization_id, reference).values("id"))
+        | Q(subject_id__in=_reviews_about(organization_id, reference).values("id"))
         | Q(subject_id__in=cases.values("id"))
     )
 
@@ -134,7 +134,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(Receipt, through, about=OfAttempt("attempt")),
         ExportTable(IdempotencyRecord, about=OfAttempt("attempt")),
         ExportTable(QuarantineCase, about=OfAttempt("attempt")),
-        ExportTable(Review, about=lambda o, r: Q(id__in=reviews_about(o, r).values("id"))),
+        ExportTable(Review, about=lambda o, r: Q(id__in=_reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),
         ExportTable(Delegation),
         ExportTable(Notification, about=_votes),
@@ -143,7 +143,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(ChatIdentity, "workspace__organization_id"),
         ExportTable(
             EnforcementDecision,
-            about=lambda o, r: Q(id__in=attempts_about(o, r).values("decision_id")),
+            about=lambda o, r: Q(id__in=_attempts_about(o, r).values("decision_id")),
             without=frozenset({"frame_sha256"}),
         ),
     ]

@@ -22,7 +22,7 @@ ENDED = {
 }
 
 
-def plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
+def _plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
     flat = " ".join(text.split())
     return {"type": "plain_text", "text": flat if len(flat) <= limit else flat[: limit - 1] + "…", "emoji": False}
 
@@ -39,10 +39,10 @@ def escaped(text: str) -> str:
 
 def card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any]:
     """`text` is what a phone's lock screen shows. `value` comes back with a click."""
-    return open_card(facts, now=now, value=value) if facts.open else ended_card(facts)
+    return _open_card(facts, now=now, value=value) if facts.open else _ended_card(facts)
 
 
-def open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any]:
+def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any]:
     lines = [
         f"Tier: {' and '.join(facts.tiers)}",
         f"Risk: {facts.risk}" if facts.risk else "",
@@ -50,8 +50,8 @@ def open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any
         f"Signed: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
     ]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": plain_text_block(facts.title.strip() or "A review")},
-        {"type": "context", "elements": [plain_text_block(line) for line in lines if line]},
+        {"type": "header", "text": _plain_text_block(facts.title.strip() or "A review")},
+        {"type": "context", "elements": [_plain_text_block(line) for line in lines if line]},
     ]
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
@@ -64,26 +64,26 @@ def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:
         approve = {
             "type": "button",
             "action_id": APPROVE,
-            "text": plain_text_block("Approve"),
+            "text": _plain_text_block("Approve"),
             "style": "primary",
             "value": value,
         }
         reject = {
             "type": "button",
             "action_id": REJECT,
-            "text": plain_text_block("Reject"),
+            "text": _plain_text_block("Reject"),
             "style": "danger",
             "value": value,
         }
         found += [approve, reject]
     if facts.link:
         found.append(
-            {"type": "button", "action_id": OPEN, "text": plain_text_block("Open the card"), "url": facts.link}
+            {"type": "button", "action_id": OPEN, "text": _plain_text_block("Open the card"), "url": facts.link}
         )
     return found
 
 
-def ended_card(facts: ReviewFacts) -> dict[str, Any]:
+def _ended_card(facts: ReviewFacts) -> dict[str, Any]:
     """Struck through, without buttons: nobody clicks on what is over."""
     word = ENDED.get(facts.status, "Ended")
     title = escaped(facts.title)
@@ -100,29 +100,29 @@ def reminder(facts: ReviewFacts, *, now: datetime) -> dict[str, Any]:
 
 def reject_view(*, value: str, codes: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Asks for what a rejection needs. `codes`: (code, label)."""
-    options = [{"text": plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
+    options = [{"text": _plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
     reason = {
         "type": "static_select",
         "action_id": REASON,
         "options": options,
-        "placeholder": plain_text_block("Choose a reason"),
+        "placeholder": _plain_text_block("Choose a reason"),
     }
     note = {"type": "plain_text_input", "action_id": NOTE, "max_length": 280, "multiline": False}
     return {
         "type": "modal",
         "callback_id": REJECT_VIEW,
         "private_metadata": value,
-        "title": plain_text_block("Reject", 24),
-        "submit": plain_text_block("Reject", 24),
-        "close": plain_text_block("Cancel", 24),
+        "title": _plain_text_block("Reject", 24),
+        "submit": _plain_text_block("Reject", 24),
+        "close": _plain_text_block("Cancel", 24),
         "blocks": [
-            {"type": "input", "block_id": REASON, "label": plain_text_block("Reason"), "element": reason},
+            {"type": "input", "block_id": REASON, "label": _plain_text_block("Reason"), "element": reason},
             {
                 "type": "input",
                 "block_id": NOTE,
                 "optional": True,
-                "label": plain_text_block("Note, where the reason asks for one"),
-                "hint": plain_text_block("No names, no patient data, no secrets: it is checked."),
+                "label": _plain_text_block("Note, where the reason asks for one"),
+                "hint": _plain_text_block("No names, no patient data, no secrets: it is checked."),
                 "element": note,
             },
         ],

@@ -25,14 +25,14 @@ def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, cho
     until = moment_in_words(one.expires_at)
     if kind is NotifyKind.MAIL:
         return (
-            f"A review waits: {one_line(one.title)}",
+            f"A review waits: {_one_line(one.title)}",
             f"A review waits for a decision.\n\n{_lines(one, now=now)}{foot}",
         )
     why = ESCALATED if kind is NotifyKind.ESCALATION else ""
     return f"A review waits until {until}", f"{_deadline(one)}\n{_lines(one, now=now)}{why}{foot}"
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())[:150]
 
 
@@ -48,7 +48,7 @@ def _lines(facts: ReviewFacts, *, now: datetime) -> str:
     risk = f", {facts.risk} risk" if facts.risk else ""
     where = facts.link or f"Review {facts.review_id} in Holdpoint's queue"
     return (
-        f"{one_line(facts.title)}\n"
+        f"{_one_line(facts.title)}\n"
         f"  Tier {' and '.join(facts.tiers)}{risk}, waits for {age(facts.requested_at, now)},"
         f" until {moment_in_words(facts.expires_at)}\n"
         f"  {where}\n"

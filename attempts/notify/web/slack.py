@@ -106,7 +106,7 @@ def _answered(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any],
     try:
         words = act(workspace, chat_user, payload, value)
     except DomainError as refusal:
-        words = entities(refusal_in_words(refusal))
+        words = entities(_refusal_in_words(refusal))
     channel = _at(payload, "container", "channel_id") or _at(payload, "channel", "id")
     if words:
         chat_whisper(workspace=workspace, channel=channel, chat_user=chat_user, text=words)
@@ -141,7 +141,7 @@ def _rejected(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any])
         clicked = chat_click(workspace=workspace, chat_user=chat_user, value=_at(payload, "view", "private_metadata"))
         chat_decide(clicked=clicked, at=timezone.now(), verdict=VoteVerdict.REJECT, reason_code=reason, note=note)
     except DomainError as refusal:
-        return JsonResponse({"response_action": "errors", "errors": {NOTE: refusal_in_words(refusal)}})
+        return JsonResponse({"response_action": "errors", "errors": {NOTE: _refusal_in_words(refusal)}})
     return JsonResponse({"response_action": "clear"})
 
 
@@ -152,7 +152,7 @@ def _command(workspace: ChatWorkspace, *, chat_user: str, text: str) -> HttpResp
     try:
         chat_identity_link(workspace=workspace, chat_user=chat_user, code=code.strip()[:40], at=timezone.now())
     except DomainError as refusal:
-        return _whispered(entities(refusal_in_words(refusal)))
+        return _whispered(entities(_refusal_in_words(refusal)))
     return _whispered("Linked. What you decide here counts as your vote in Holdpoint.")
 
 
@@ -160,7 +160,7 @@ def _whispered(text: str) -> HttpResponse:
     return JsonResponse({"response_type": "ephemeral", "text": text})
 
 
-def refusal_in_words(refusal: DomainError) -> str:
+def _refusal_in_words(refusal: DomainError) -> str:
     """Never a submitted value: errors carry none."""
     more = " ".join(error.message for error in refusal.errors)
     advice = " ".join(type(refusal).advice().split())

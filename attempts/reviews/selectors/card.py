@@ -198,7 +198,7 @@ def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
         contract=contract,
         compensation=_compensation(contract) if contract is not None else "",
         why_me=[part["tier"] for part in review.parts if part["tier"] in mine],
-        similar=similar_reviews(review=review, attempt=attempt),
+        similar=_similar_reviews(review=review, attempt=attempt),
         refusals=reason_code_choices(organization_id=review.organization_id, scope=scope),
     )
 
@@ -208,7 +208,7 @@ def _compensation(contract: Contract) -> str:
     return str(named) if named else ""
 
 
-def similar_reviews(*, review: Review, attempt: Attempt | None) -> list[Similar]:
+def _similar_reviews(*, review: Review, attempt: Attempt | None) -> list[Similar]:
     """Of the same contract and operation, or of the same step's label; among the organization's newest ended ones, so
     that the card does not cost more as the record grows."""
     ended = Review.objects.filter(organization_id=review.organization_id, decided_at__isnull=False)

@@ -105,7 +105,7 @@ def reader_of(*, actor: Actor, now: datetime) -> Reader:
 
 
 def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cursor | None = None) -> QueuePage:
-    rows = _ordered(queue_rows(reader=reader, wanted=wanted, now=now), wanted.view)
+    rows = _ordered(_queue_rows(reader=reader, wanted=wanted, now=now), wanted.view)
     if after is not None:
         rows = rows.filter(_beyond(after, wanted.view))
     if wanted.view is QueueView.HISTORY:
@@ -127,7 +127,7 @@ def _of_each_organization(rows: QuerySet[Review]) -> QuerySet[Review]:
 
 def queue_next(*, reader: Reader, wanted: QueueFilter, now: datetime, past: Review) -> UUID | None:
     """What to open after `past`: the one behind it in the same queue, else the first one left."""
-    rows = _ordered(queue_rows(reader=reader, wanted=wanted, now=now).exclude(id=past.id), wanted.view)
+    rows = _ordered(_queue_rows(reader=reader, wanted=wanted, now=now).exclude(id=past.id), wanted.view)
     place = _place(past, wanted.view)
     behind = rows.filter(_beyond(place, wanted.view)).values_list("id", flat=True).first()
     return behind or rows.values_list("id", flat=True).first()
@@ -137,12 +137,12 @@ def queue_counts(*, reader: Reader, now: datetime) -> dict[QueueView, int]:
     """Of the open views, each counted to one more than COUNTED and no further."""
     open_views = [view for view in QueueView if view is not QueueView.HISTORY]
     return {
-        view: queue_rows(reader=reader, wanted=QueueFilter(view), now=now).order_by()[: COUNTED + 1].count()
+        view: _queue_rows(reader=reader, wanted=QueueFilter(view), now=now).order_by()[: COUNTED + 1].count()
         for view in open_views
     }
 
 
-def queue_rows(*, reader: Reader, wanted: QueueFilter, now: datetime) -> QuerySet[Review]:
+def _queue_rows(*, reader: Reader, wanted: QueueFilter, now: datetime) -> QuerySet[Review]:
     rows = _in_view(reader, wanted.view, now)
     exact: dict[str, Any] = {
         "attempt__risk_tier": wanted.risk,

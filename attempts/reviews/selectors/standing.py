@@ -53,7 +53,7 @@ class ReviewStanding:
         return helps(self.person, self.mandate, self.facts)
 
 
-def reviewer_role(tier: str) -> str:
+def _reviewer_role(tier: str) -> str:
     return f"{ROLE}{tier}"
 
 
@@ -61,7 +61,7 @@ def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterabl
     """Who of these people has which tier's role right now. A person who was switched off has none."""
     rows = RoleGroup.objects.filter(
         organization_id=organization_id,
-        role__in=[reviewer_role(tier) for tier in tiers],
+        role__in=[_reviewer_role(tier) for tier in tiers],
         group__user__id__in=set(people),
         group__user__is_active=True,
     )
@@ -71,7 +71,7 @@ def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterabl
     return {tier: frozenset(holders) for tier, holders in found.items()}
 
 
-def buckets_of(review: Review) -> tuple[QuorumBucket, ...]:
+def _buckets_of(review: Review) -> tuple[QuorumBucket, ...]:
     return tuple(QuorumBucket(part["tier"], part["approvals_required"]) for part in review.parts)
 
 
@@ -84,7 +84,7 @@ def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None,
 
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
     responsible = attempt.caller.responsible_id if attempt is not None else None
-    barred, voices, buckets = _barred(review), _voices(review), buckets_of(review)
+    barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
     delegations = _delegations(review, person, now) if person is not None else ()
     authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
     deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
@@ -99,7 +99,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
         delegations=delegations,
         voices=voices,
         authorizers=barred[Exclusion.AUTHORIZED_IT],
-        acting=acting_people(organization_id=review.organization_id, people=_known(deputies)),
+        acting=_acting_people(organization_id=review.organization_id, people=_known(deputies)),
     )
 
 
@@ -142,7 +142,7 @@ def _acting_roles(organization_id: UUID) -> QuerySet[RoleGroup]:
     return RoleGroup.objects.filter(organization_id=organization_id).exclude(role=AUDITOR)
 
 
-def acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
+def _acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
     """Who of them is active and has a role in the organization that changes anything."""
     if not people:
         return frozenset()
@@ -230,9 +230,9 @@ def reminder_people(*, review: Review, attempt: Attempt | None) -> ReminderPeopl
 def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
     """By tier whose signature still helps: everybody with its role who is not excluded."""
     tiers, excluded = quorum_for(facts).open_tiers, excluded_people(facts)
-    found = _with_roles(review.organization_id, [reviewer_role(tier) for tier in tiers])
+    found = _with_roles(review.organization_id, [_reviewer_role(tier) for tier in tiers])
     return {
-        tier: tuple(person for person in found.get(reviewer_role(tier), ()) if person.id not in excluded)
+        tier: tuple(person for person in found.get(_reviewer_role(tier), ()) if person.id not in excluded)
         for tier in tiers
     }
 
@@ -260,7 +260,7 @@ def may_sign(*, review: Review, facts: Facts, now: datetime) -> dict[str, list[s
         organization_id=review.organization_id, tier__in=by_tier, starts_at__lte=now, ends_at__gt=now
     )
     lent = list(rows.select_related("to_user"))
-    acting = acting_people(organization_id=review.organization_id, people={row.to_user_id for row in lent})
+    acting = _acting_people(organization_id=review.organization_id, people={row.to_user_id for row in lent})
     names = {tier: {person.username for person in people} for tier, people in by_tier.items()}
     for row in lent:
         known = {person.id for person in by_tier[row.tier]}

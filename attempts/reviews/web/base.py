@@ -24,7 +24,7 @@ def is_htmx(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def zone_of(user: Any) -> ZoneInfo:
+def _zone_of(user: Any) -> ZoneInfo:
     try:
         return ZoneInfo(user.time_zone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -44,7 +44,7 @@ class ReviewPage(View):
         if not self.actor.organization_ids:
             return render(request, "review/denied.html", status=403)
         enter_scope(self.actor.organization_ids)
-        with timezone.override(zone_of(user)):
+        with timezone.override(_zone_of(user)):
             try:
                 return super().dispatch(request, *args, **kwargs)
             except DomainError as refusal:

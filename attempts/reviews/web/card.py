@@ -22,7 +22,7 @@ from governance.sealing.states import ReadDoor
 from reasoncodes.base.actors import Actor
 
 
-def card_context(
+def _card_context(
     request: HttpRequest, *, actor: Actor, reader: Reader, review_id: UUID, wanted: QueueFilter, now: datetime
 ) -> dict[str, Any]:
     sheet = review_sheet(actor=actor, reader=reader, review_id=review_id)
@@ -39,7 +39,7 @@ def card_context(
         "answers_key": answers_key(card),
         "is_open": card.review.status == ReviewStatus.REQUESTED and not card.overdue,
         "ended_by": ended_by(card),
-        "step_up": warns_of_step_up(request, card, at=timezone.now()),
+        "step_up": _warns_of_step_up(request, card, at=timezone.now()),
         "longest_hours": LONGEST_HOURS,
         "zone": timezone.get_current_timezone_name(),
         "now": now,
@@ -51,7 +51,7 @@ def card_opened(
 ) -> dict[str, Any]:
     """What a person is about to look at: that stands in the read audit before it is shown. Not for what a page that is
     open already asks for again."""
-    context = card_context(request, actor=actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+    context = _card_context(request, actor=actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
     read_recorded(
         actor=actor,
         organization_id=context["review"].organization_id,
@@ -64,7 +64,7 @@ def card_opened(
     return context
 
 
-def warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
+def _warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
     """The card says beforehand what the answer will insist on."""
     high = card.attempt is not None and card.attempt.risk_tier == HIGH
     return high and not signed_in_recently(request, at=at)
@@ -106,7 +106,7 @@ class CardLive(ReviewPage):
     def get(self, request: HttpRequest, review_id: UUID) -> HttpResponse:
         now = database_now()
         reader, wanted = reader_of(actor=self.actor, now=now), wanted_from(request.GET)
-        context = card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+        context = _card_context(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
         card: Card = context["card"]
         etag = etag_of(context["answers_key"], card.quorum, card.votes, card.claim, card.excluded)
         return unless_known(request, etag) or live(render(request, "review/parts/live.html", context), etag)

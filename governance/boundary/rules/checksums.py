@@ -13,7 +13,7 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def plausible_day(month: str, day: str) -> bool:
+def _plausible_day(month: str, day: str) -> bool:
     return 1 <= int(month) <= 12 and 1 <= int(day) <= 31
 
 
@@ -32,7 +32,7 @@ def nhs_number(digits: str) -> bool:
 
 def kuwait_civil_id(digits: str) -> bool:
     check = 11 - _weighted(digits, (2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)) % 11
-    return digits[0] in "123" and plausible_day(digits[3:5], digits[5:7]) and check == int(digits[11])
+    return digits[0] in "123" and _plausible_day(digits[3:5], digits[5:7]) and check == int(digits[11])
 
 
 def rwanda_id(digits: str) -> bool:
@@ -55,7 +55,7 @@ def german_tax_id(digits: str) -> bool:
 
 
 def swedish_number(digits: str) -> bool:
-    return plausible_day(digits[-8:-6], digits[-6:-4]) and luhn(digits[-10:])
+    return _plausible_day(digits[-8:-6], digits[-6:-4]) and luhn(digits[-10:])
 
 
 def polish_pesel(digits: str) -> bool:

@@ -26,14 +26,14 @@ from reasoncodes.services import reason_code_create, reason_code_deactivate, rea
 STEP_KIND = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
-def reason_code_deactivate_act(
+def _reason_code_deactivate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]
 ) -> str:
     reason_code_deactivate(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id)
     return "Deactivated. Nobody can choose it any more. Records that name it stay readable."
 
 
-def reason_code_activate_act(
+def _reason_code_activate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]
 ) -> str:
     reason_code_update(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id, changes={"active": True})
@@ -72,7 +72,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
             "deactivate",
             "Deactivate",
             "Nobody can choose this code any more. Records that name it stay readable.",
-            reason_code_deactivate_act,
+            _reason_code_deactivate_act,
             available=lambda obj: obj.active and not obj.emitted and obj.organization_id is not None,
             danger=True,
         ),
@@ -80,7 +80,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
             "activate",
             "Activate",
             "People can choose this code again.",
-            reason_code_activate_act,
+            _reason_code_activate_act,
             available=lambda obj: not obj.active and obj.organization_id is not None,
         ),
     ]

@@ -46,7 +46,7 @@ def shutdowns_covering() -> QuerySet[Shutdown]:
     return shutdowns_engaged().filter(~Q(scope=ShutdownScope.REGION) | Exists(concerned))
 
 
-def readiness_boards(*, contracts: Iterable[Contract]) -> dict[UUID, list[AreaStatus]]:
+def _readiness_boards(*, contracts: Iterable[Contract]) -> dict[UUID, list[AreaStatus]]:
     """The boards of many contracts with two queries; the documents' contents are left out."""
     rows = {contract.id: contract for contract in contracts}
     documents: dict[UUID, dict[str, Any]] = {id_: {} for id_ in rows}
@@ -69,7 +69,7 @@ def readiness_boards(*, contracts: Iterable[Contract]) -> dict[UUID, list[AreaSt
 
 def readiness_counts(*, contracts: Iterable[Contract]) -> dict[UUID, int]:
     """How many of the ten areas are approved, for each contract."""
-    boards = readiness_boards(contracts=contracts)
+    boards = _readiness_boards(contracts=contracts)
     return {id_: sum(row.status == APPROVED for row in rows) for id_, rows in boards.items()}
 
 
@@ -104,7 +104,7 @@ def areas_waiting(*, user_id: UUID, limit: int = 20) -> list[WaitingArea]:
         return []
     states = [ContractState.DRAFT, ContractState.SUSPENDED]
     contracts = list(Contract.objects.filter(organization_id__in=owned, state__in=states).order_by("-id")[:50])
-    boards = readiness_boards(contracts=contracts)
+    boards = _readiness_boards(contracts=contracts)
     return [
         WaitingArea(contract, row)
         for contract in contracts

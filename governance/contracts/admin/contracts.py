@@ -36,7 +36,7 @@ from governance.policies.selectors import reviewer_tiers
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 
-def form_choices(values: Any) -> list[tuple[str, str]]:
+def _form_choices(values: Any) -> list[tuple[str, str]]:
     return [(value.value, value.value) for value in values]
 
 
@@ -45,7 +45,7 @@ class ContractForm(ConsoleForm):
 
     title = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
     effect = forms.ChoiceField(
-        choices=form_choices(Effect),
+        choices=_form_choices(Effect),
         initial=Effect.ONCE.value,
         widget=UnfoldAdminSelectWidget,
         help_text=(
@@ -54,10 +54,10 @@ class ContractForm(ConsoleForm):
         ),
     )
     risk_tier = forms.ChoiceField(
-        choices=form_choices(RiskTier), initial=RiskTier.HIGH.value, widget=UnfoldAdminSelectWidget
+        choices=_form_choices(RiskTier), initial=RiskTier.HIGH.value, widget=UnfoldAdminSelectWidget
     )
     adapter = forms.ChoiceField(
-        choices=form_choices(AdapterName),
+        choices=_form_choices(AdapterName),
         initial=AdapterName.EXTERNAL.value,
         widget=UnfoldAdminSelectWidget,
         help_text="Who carries out the action. “external”: the caller does it and reports the result.",
@@ -99,7 +99,7 @@ class NewContractForm(ContractForm):
         organization.queryset = organization_choices(ids=ids)
 
 
-def contract_create_act(
+def _contract_create_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
 ) -> HttpResponse:
     actor = model_admin.require_operator(request, data["organization"].id)
@@ -110,7 +110,7 @@ def contract_create_act(
     return HttpResponseRedirect(model_admin.page_url("readiness", contract.id))
 
 
-def contract_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
+def _contract_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     changes = {name: value for name, value in data.items() if value != getattr(obj, name)}
     if not changes:
         return "Nothing was changed."
@@ -123,24 +123,24 @@ def contract_open_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Cont
     return "Open. It accepts attempts from the next request on."
 
 
-def contract_suspend_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
+def _contract_suspend_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     contract_suspend(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
     return "Suspended. It accepts no attempts from the next request on."
 
 
-def contract_retire_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
+def _contract_retire_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]) -> str:
     contract_retire(actor=console_actor(request), at=timezone.now(), contract_id=obj.id, **data)
     return "Retired for good."
 
 
-def contract_new_version_act(
+def _contract_new_version_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]
 ) -> HttpResponse:
     made = contract_new_version(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
     return model_admin.done(request, made, f"Version {made.version} is a draft with the same content.")
 
 
-def contract_discard_act(
+def _contract_discard_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: Contract, data: dict[str, Any]
 ) -> HttpResponse:
     contract_discard(actor=console_actor(request), at=timezone.now(), contract_id=obj.id)
@@ -148,7 +148,7 @@ def contract_discard_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def missing_areas_context(request: HttpRequest, obj: Contract) -> dict[str, Any]:
+def _missing_areas_context(request: HttpRequest, obj: Contract) -> dict[str, Any]:
     missing = [row for row in readiness_board(contract=obj) if row.status != APPROVED]
     return {"missing": missing, "blocked": bool(missing)}
 
@@ -158,7 +158,7 @@ ADD = Act(
     "Draft a contract",
     "A draft executes nothing. It starts with ten safe default documents, which you can change on its readiness "
     "board. You can open the contract when the owners of all ten areas have approved it.",
-    contract_create_act,
+    _contract_create_act,
     NewContractForm,
 )
 ACTS = [
@@ -166,7 +166,7 @@ ACTS = [
         "edit",
         "Edit",
         "You can edit only drafts. To change an open contract, make a new version.",
-        contract_edit_act,
+        _contract_edit_act,
         ContractForm,
         button="Save",
         available=lambda obj: obj.state == "draft",
@@ -179,13 +179,13 @@ ACTS = [
         contract_open_act,
         available=lambda obj: obj.state in {"draft", "suspended"},
         template="admin/holdpoint/contract_open.html",
-        context=missing_areas_context,
+        context=_missing_areas_context,
     ),
     Act(
         "suspend",
         "Suspend",
         "The contract accepts no attempts from the next request on. You can open it again.",
-        contract_suspend_act,
+        _contract_suspend_act,
         ReasonForm,
         available=lambda obj: obj.state == "open",
         danger=True,
@@ -195,14 +195,14 @@ ACTS = [
         "New version",
         "Creates a draft with the same content. The approval of a document stays valid until you change the "
         "document. This version does not change.",
-        contract_new_version_act,
+        _contract_new_version_act,
         available=lambda obj: obj.state != "draft",
     ),
     Act(
         "retire",
         "Retire",
         "This version never accepts an attempt again. Its record stays.",
-        contract_retire_act,
+        _contract_retire_act,
         ReasonForm,
         available=lambda obj: obj.state != "retired",
         danger=True,
@@ -211,7 +211,7 @@ ACTS = [
         "discard",
         "Discard draft",
         "Deletes the draft and its documents. This is possible only while no owner has decided on it.",
-        contract_discard_act,
+        _contract_discard_act,
         available=lambda obj: obj.state == "draft",
         danger=True,
     ),

@@ -55,7 +55,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def board_json(contract_id: UUID) -> dict[str, Any]:
+def _board_json(contract_id: UUID) -> dict[str, Any]:
     rows = readiness_board(contract=contract_get(contract_id=contract_id))
     people = people_behind(commitments={row.decision.decided_by_ref for row in rows if row.decision})
     return {"areas": [AreaOut(row, context={"people": people}).data for row in rows]}
@@ -67,7 +67,7 @@ class ReadinessApi(ApiView):
     @extend_schema(operation_id="readiness_read", responses=BoardOut)
     def get(self, request: Request, contract_id: UUID) -> Response:
         self.query(request)
-        return Response(board_json(contract_id))
+        return Response(_board_json(contract_id))
 
 
 class ReadinessDecideApi(ApiView):
@@ -90,4 +90,4 @@ class ReadinessDecideApi(ApiView):
             verdict=ReadinessVerdict(verdict),
             **self.body(request, DecideIn),
         )
-        return Response(board_json(contract_id))
+        return Response(_board_json(contract_id))

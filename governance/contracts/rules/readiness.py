@@ -29,7 +29,7 @@ class AreaStatus:
     decision: Any
 
 
-def area_status(*, verdict: str | None, decided_sha256: str, current_sha256: str, carried_core_differs: bool) -> str:
+def _area_status(*, verdict: str | None, decided_sha256: str, current_sha256: str, carried_core_differs: bool) -> str:
     """`stale`: approved once, but not this content."""
     if verdict is None:
         return PENDING
@@ -46,7 +46,7 @@ def board(*, documents: Mapping[str, Any], latest: Mapping[str, Any], core: Mapp
         row, decision = documents[area.name], latest.get(area.name)
         carried = decision.carried_from if decision is not None else None
         differs = carried is not None and any(getattr(carried.contract, name) != core[name] for name in CORE_FIELDS)
-        status = area_status(
+        status = _area_status(
             verdict=decision.verdict if decision is not None else None,
             decided_sha256=decision.document_sha256 if decision is not None else "",
             current_sha256=row.sha256,

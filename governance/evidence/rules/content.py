@@ -61,9 +61,9 @@ def content_files(collected: Collected) -> dict[str, bytes]:
         costs=verifier.costs_of(material.receipts),
     )
     files["report.html"] = report_html(told).encode()
-    files["verify.py"] = verifier_source()
+    files["verify.py"] = _verifier_source()
     return {name: files[name] for name in verifier.CONTENT}
 
 
-def verifier_source() -> bytes:
+def _verifier_source() -> bytes:
     return Path(verifier.__file__).read_bytes()

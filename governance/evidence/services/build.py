@@ -40,7 +40,7 @@ from sdk import holdpoint_verify as verifier
 ENTRIES = "entries.json"
 
 
-def evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None:
+def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None:
     """None when somebody else has done it, or is at it."""
     with transaction.atomic():
         rows = EvidenceBundle.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
@@ -128,7 +128,7 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
     except Exception as error:
         log.error("evidence_build_failed", bundle=str(bundle_id), error=type(error).__name__, exc_info=error)
         code = EvidenceInconsistent.code if isinstance(error, NotTrue) else InternalError.code
-        evidence_fail(bundle_id=bundle_id, problem=code, at=now())
+        _evidence_fail(bundle_id=bundle_id, problem=code, at=now())
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def _claim(bundle_id: UUID, at: datetime) -> bool:
 
 
 def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> None:
-    evidence_collect(bundle_id=bundle_id, at=now())
+    _evidence_collect(bundle_id=bundle_id, at=now())
     bundle = EvidenceBundle.objects.filter(id=bundle_id, state=EvidenceState.BUILDING).first()
     if bundle is None:
         return
@@ -212,7 +212,7 @@ def _later(bundle: EvidenceBundle, progress: str, resume_at: datetime) -> None:
 def _storage_failed(bundle: EvidenceBundle, at: datetime) -> None:
     tries = bundle.tries + 1
     if tries >= MOST_TRIES:
-        evidence_fail(bundle_id=bundle.id, problem=EvidenceStorageUnavailable.code, at=at)
+        _evidence_fail(bundle_id=bundle.id, problem=EvidenceStorageUnavailable.code, at=at)
         return
     EvidenceBundle.objects.filter(id=bundle.id, state=EvidenceState.BUILDING).update(tries=tries)
     _later(bundle, "the storage does not answer, trying again", at + timedelta(seconds=5 * 2**tries))
@@ -242,7 +242,7 @@ def _ready(bundle_id: UUID, data: bytes, name: str, checkpoint_size: int, *, at:
         evidence_record(bundle, "evidence.built", actor=SYSTEM, at=at, payload=facts)
 
 
-def evidence_fail(*, bundle_id: UUID, problem: str, at: datetime) -> None:
+def _evidence_fail(*, bundle_id: UUID, problem: str, at: datetime) -> None:
     with transaction.atomic():
         bundle = _lock(bundle_id)
         if bundle is None:

@@ -46,7 +46,7 @@ def evidence_request(
     return bundle, True
 
 
-def record_count(*, bundle: EvidenceBundle) -> int:
+def _record_count(*, bundle: EvidenceBundle) -> int:
     """How many ledger entries are about the subject now."""
     subjects = collector_for(bundle.subject_kind).record(subject_id=bundle.subject_id)
     return entries_about(organization_id=bundle.organization_id, subjects=subjects).count()
@@ -56,7 +56,7 @@ def _says_all(bundle: EvidenceBundle) -> bool:
     """Not collected yet, it will; collected, the ledger must not have grown since."""
     if bundle.state in {EvidenceState.FAILED, EvidenceState.ERASED} or bundle.altered_at is not None:
         return False
-    return bundle.entries is None or bundle.entries == record_count(bundle=bundle)
+    return bundle.entries is None or bundle.entries == _record_count(bundle=bundle)
 
 
 def _one_at_a_time(subject_id: UUID) -> None:

@@ -28,7 +28,7 @@ from governance.people.services.people import (
 from governance.tenancy.models import RoleGroup
 
 
-def choose_role(field: Any) -> None:
+def _choose_role(field: Any) -> None:
     field.queryset = roles_in_scope()
     field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
 
@@ -53,7 +53,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "role" in self.fields:
-            choose_role(self.fields["role"])
+            _choose_role(self.fields["role"])
 
     def clean_password(self) -> str:
         """Here, so that a weak one is an error beside the field; the service asks again."""
@@ -68,17 +68,17 @@ class RoleForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choose_role(self.fields["role"])
+        _choose_role(self.fields["role"])
 
 
-def role_give_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def _role_give_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     row: RoleGroup = data["role"]
     actor = model_admin.require_operator(request, row.organization_id)
     person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
     return f"Given: {row.role} in {row.organization.slug}."
 
 
-def role_take_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def _role_take_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     row: RoleGroup = data["role"]
     actor = model_admin.require_operator(request, row.organization_id)
     person_role_take(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
@@ -92,7 +92,7 @@ class PersonReasonForm(ReasonForm):
         super().__init__(*args, **kwargs | {"obj": None})
 
 
-def person_deactivate_act(
+def _person_deactivate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
 ) -> HttpResponse:
     person_deactivate(actor=console_actor(request), at=timezone.now(), user_id=obj.id, **data)
@@ -100,7 +100,7 @@ def person_deactivate_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
-def sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def _sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
     return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
 
@@ -113,14 +113,14 @@ class UserAdmin(ConsoleAdmin):
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
     acts = [
-        Act("give-role", "Give a role", "Takes effect with their next request.", role_give_act, RoleForm),
-        Act("take-role", "Take a role", "Takes effect with their next request.", role_take_act, RoleForm, danger=True),
+        Act("give-role", "Give a role", "Takes effect with their next request.", _role_give_act, RoleForm),
+        Act("take-role", "Take a role", "Takes effect with their next request.", _role_take_act, RoleForm, danger=True),
         Act(
             "deactivate",
             "End access",
             "Use this when a person leaves. They are signed out and lose every role. Actions that they approved are "
             "no longer sent.",
-            person_deactivate_act,
+            _person_deactivate_act,
             PersonReasonForm,
             available=lambda obj: obj.is_active,
             danger=True,
@@ -131,7 +131,7 @@ class UserAdmin(ConsoleAdmin):
             "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
             "passkeys, and unlocks the account. The password stays. First make sure that the request really comes "
             "from this person.",
-            sign_in_reset_act,
+            _sign_in_reset_act,
             PersonReasonForm,
             danger=True,
         ),

@@ -67,7 +67,7 @@ class ServiceAccountReasonForm(forms.Form):
     note = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
 
 
-def key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
+def _key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: IssuedKey) -> HttpResponse:
     response = render(
         request,
         "admin/holdpoint/key_once.html",
@@ -83,7 +83,7 @@ def key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: Issue
     return response
 
 
-def key_issue_act(
+def _key_issue_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
 ) -> HttpResponse:
     now = timezone.now()
@@ -94,10 +94,10 @@ def key_issue_act(
         scopes=data["scopes"],
         expires_at=now + timedelta(days=data["days"]) if data["days"] else None,
     )
-    return key_show_once(model_admin, request, issued)
+    return _key_show_once(model_admin, request, issued)
 
 
-def service_account_suspend_act(
+def _service_account_suspend_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
 ) -> str:
     code = reason_code_require(
@@ -112,7 +112,7 @@ def service_account_suspend_act(
     return "Suspended. Its keys are refused from the next request on."
 
 
-def service_account_reinstate_act(
+def _service_account_reinstate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
 ) -> str:
     service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
@@ -133,14 +133,14 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "issue-key",
             "Issue a key",
             "Creates a key for this account. The next page shows it once.",
-            key_issue_act,
+            _key_issue_act,
             IssueForm,
         ),
         Act(
             "suspend",
             "Suspend",
             "All keys of this account are refused from the next request on.",
-            service_account_suspend_act,
+            _service_account_suspend_act,
             ServiceAccountReasonForm,
             available=lambda obj: obj.status == "active",
             danger=True,
@@ -149,7 +149,7 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "reinstate",
             "Reinstate",
             "The account's live keys work again.",
-            service_account_reinstate_act,
+            _service_account_reinstate_act,
             available=lambda obj: obj.status == "suspended",
         ),
     ]
@@ -172,14 +172,14 @@ class ServiceAccountAdmin(ConsoleAdmin):
         adopt(obj, made)
 
 
-def key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
+def _key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
     issued = api_key_rotate(
         actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
     )
-    return key_show_once(model_admin, request, issued)
+    return _key_show_once(model_admin, request, issued)
 
 
-def key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> str:
+def _key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> str:
     api_key_revoke(actor=console_actor(request), at=timezone.now(), key_id=obj.id)
     return "Revoked. The key is refused from the next request on."
 
@@ -197,7 +197,7 @@ class ApiKeyAdmin(ConsoleAdmin):
             "Rotate",
             "Creates a new key with the same scopes and shows it once. The old key stays valid during the overlap "
             "and then ends.",
-            key_rotate_act,
+            _key_rotate_act,
             KeyRotateForm,
             available=lambda obj: obj.revoked_at is None,
         ),
@@ -205,7 +205,7 @@ class ApiKeyAdmin(ConsoleAdmin):
             "revoke",
             "Revoke",
             "The key is refused from the next request on. This cannot be undone.",
-            key_revoke_act,
+            _key_revoke_act,
             available=lambda obj: obj.revoked_at is None,
             danger=True,
         ),

@@ -99,7 +99,7 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
 ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
 
 
-def role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
+def _role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
     """The organization's group for the role, with its permissions; made on first use (tiers can be added later)."""
     existing = RoleGroup.objects.filter(organization=organization, role=role).first()
     return existing or role_groups_create(organization=organization, roles=[role])[0]
@@ -124,7 +124,7 @@ def role_groups_create(*, organization: Organization, roles: Sequence[str]) -> l
 def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
     _require_standing(actor, organization)
     with transaction.atomic():
-        group = role_group_ensure(organization=organization, role=role).group
+        group = _role_group_ensure(organization=organization, role=role).group
         if user.groups.filter(id=group.id).exists():
             return
         user.groups.add(group)
@@ -136,7 +136,7 @@ def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Or
     _require_standing(actor, organization)
     with transaction.atomic():
         send_lock_exclude()
-        group = role_group_ensure(organization=organization, role=role).group
+        group = _role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return
         user.groups.remove(group)

@@ -79,7 +79,7 @@ STARTER = [
 ]
 
 
-def rules_as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rules_as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The database does not keep the order of names; people read the id first and the condition before the verdict."""
     return [
         {name: rule[name] for name in (*READING_ORDER, *sorted(set(rule) - set(READING_ORDER))) if name in rule}
@@ -128,28 +128,30 @@ class NewPolicyForm(PolicyForm):
         organization.queryset = organization_choices(ids=ids)
 
 
-def policy_create_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def _policy_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     actor = model_admin.require_operator(request, data["organization"].id)
     policy = policy_create(actor=actor, at=timezone.now(), **data)
     return model_admin.done(request, policy, "Draft created. It decides nothing until you publish it.")
 
 
-def policy_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def _policy_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_change(actor=console_actor(request), at=timezone.now(), policy_id=obj.id, changes=data)
     return "Saved."
 
 
-def policy_publish_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def _policy_publish_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_publish(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
     return "Published. It decides from the next request on."
 
 
-def policy_archive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
+def _policy_archive_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
     policy_archive(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
     return "Archived."
 
 
-def policy_new_version_act(
+def _policy_new_version_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]
 ) -> HttpResponse:
     made = policy_create(
@@ -167,7 +169,7 @@ def problems_of(policy: Policy) -> tuple[PolicyProblem, ...]:
     return policy_problems(organization_id=policy.organization_id, rules=policy.rules)
 
 
-def policy_publish_context(request: HttpRequest, obj: Policy) -> dict[str, Any]:
+def _policy_publish_context(request: HttpRequest, obj: Policy) -> dict[str, Any]:
     active = policy_list(slug=obj.slug, state="active").filter(organization_id=obj.organization_id).first()
     problems = problems_of(obj)
     return {
@@ -183,35 +185,35 @@ ACTS = [
         "edit",
         "Edit rules",
         "You can save a draft with errors, but you cannot publish it.",
-        policy_edit_act,
+        _policy_edit_act,
         PolicyForm,
         button="Save",
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/editor.html",
-        initial=lambda obj: {"title": obj.title, "rules": rules_as_written(obj.rules)},
+        initial=lambda obj: {"title": obj.title, "rules": _rules_as_written(obj.rules)},
     ),
     Act(
         "publish",
         "Publish",
         "This version decides from the next request on. The version that is active now is archived. A published "
         "version never changes.",
-        policy_publish_act,
+        _policy_publish_act,
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/policy_publish.html",
-        context=policy_publish_context,
+        context=_policy_publish_context,
     ),
     Act(
         "new-version",
         "New version",
         "Creates a draft with the same rules. This version does not change.",
-        policy_new_version_act,
+        _policy_new_version_act,
         available=lambda obj: obj.state != "draft",
     ),
     Act(
         "archive",
         "Archive",
         "This version no longer decides. If no version is active, every attempt under this policy is denied.",
-        policy_archive_act,
+        _policy_archive_act,
         available=lambda obj: obj.state != "archived",
         danger=True,
     ),
@@ -232,7 +234,7 @@ class PolicyAdmin(SimulationPages):
         "Draft a policy",
         "A policy is a list of rules. The first rule that matches decides. The draft decides nothing until you "
         "publish it.",
-        policy_create_act,
+        _policy_create_act,
         NewPolicyForm,
         template="admin/holdpoint/editor.html",
         initial=lambda _: {"rules": STARTER},

@@ -66,7 +66,7 @@ class SimulationPages(ConsoleAdmin):
                 form.add_error("last", f"Without JavaScript, choose at most {AT_ONCE:,}.")
             else:
                 try:
-                    result = simulation_collect(policy, form.cleaned_data["last"])
+                    result = _simulation_collect(policy, form.cleaned_data["last"])
                 except DomainError as error:
                     refusal = error
         context = {
@@ -96,7 +96,7 @@ class SimulationPages(ConsoleAdmin):
         except DomainError as error:
             problems = [problem.as_json() for problem in error.errors]
             return JsonResponse({"detail": error.detail, "problems": problems}, status=error.status)
-        response = StreamingHttpResponse(simulation_rows(policy, items), content_type="application/x-ndjson")
+        response = StreamingHttpResponse(_simulation_rows(policy, items), content_type="application/x-ndjson")
         response["X-Accel-Buffering"] = "no"
         response["Cache-Control"] = "no-store"
         return response
@@ -108,7 +108,7 @@ class SimulationPages(ConsoleAdmin):
         return policy
 
 
-def simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
+def _simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
     """The whole answer at once. In the policy's own organization: another one may have a policy of the same name."""
     changes: list[DecisionChange] = []
     tally = DecisionTally()
@@ -121,7 +121,7 @@ def simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
     return {"tally": tally.as_json(), "changes": changes}
 
 
-def simulation_rows(policy: Policy, items: Iterator[DecisionChange | DecisionTally]) -> Iterator[bytes]:
+def _simulation_rows(policy: Policy, items: Iterator[DecisionChange | DecisionTally]) -> Iterator[bytes]:
     """Sent after the view has returned, so the tenant scope is entered again. Only the first changes are listed: the
     page could not show more, and the counts have all of them."""
     listed = 0

@@ -133,7 +133,7 @@ class ErasureOrderAdmin(ConsoleAdmin):
         return render(request, "admin/holdpoint/purge.html", context, status=refusal.status if refusal else 200)
 
 
-def legal_hold_place_act(
+def _legal_hold_place_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
 ) -> HttpResponse:
     organization = data.pop("organization")
@@ -148,7 +148,7 @@ def legal_hold_place_act(
     )
 
 
-def legal_hold_release_act(
+def _legal_hold_release_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: LegalHold, data: dict[str, Any]
 ) -> str:
     legal_hold_release(actor=console_actor(request), at=timezone.now(), hold_id=obj.id, **data)
@@ -185,7 +185,7 @@ class LegalHoldAdmin(ConsoleAdmin):
         "Place a legal hold",
         "From now on, nothing that the legal hold covers is purged or deleted. The hold does not expire: a second "
         "person has to release it.",
-        legal_hold_place_act,
+        _legal_hold_place_act,
         HoldForm,
     )
     acts = [
@@ -193,7 +193,7 @@ class LegalHoldAdmin(ConsoleAdmin):
             "release",
             "Release",
             "Ends the legal hold. The person who placed it cannot release it.",
-            legal_hold_release_act,
+            _legal_hold_release_act,
             ReasonForm,
             available=lambda obj: obj.state == "active",
             danger=True,

@@ -22,7 +22,7 @@ SCOPE_WORDS = {
 }
 
 
-def note_field() -> forms.CharField:
+def _note_field() -> forms.CharField:
     return forms.CharField(
         required=False,
         max_length=NOTE_LENGTH,
@@ -65,12 +65,12 @@ class HoldForm(WhereForm):
         help_text="A reference to the case or letter that requires it.",
     )
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
-    note = note_field()
+    note = _note_field()
 
 
 class PurgeForm(WhereForm):
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
-    note = note_field()
+    note = _note_field()
 
 
 class ExportForm(WhereForm):
@@ -82,7 +82,7 @@ class ExportForm(WhereForm):
         help_text="Leave it empty to export the whole organization.",
     )
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
-    note = note_field()
+    note = _note_field()
 
 
 class DeletionForm(WhereForm):
@@ -116,4 +116,4 @@ class RefusalForm(ConsoleForm):
         ],
         widget=UnfoldAdminSelectWidget,
     )
-    note = note_field()
+    note = _note_field()

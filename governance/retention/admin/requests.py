@@ -35,7 +35,7 @@ DELETION_LABELS = {
 }
 
 
-def deletion_ask_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def _deletion_ask_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     organization, person = data["organization"], data["person"]
     row = deletion_request(
         actor=model_admin.require_operator(request, organization.id),
@@ -47,14 +47,14 @@ def deletion_ask_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None,
     return model_admin.done(request, row, "Requested. Another person has to decide.")
 
 
-def deletion_accept_act(
+def _deletion_accept_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: DeletionRequest, data: dict[str, Any]
 ) -> str:
     deletion_accept(actor=console_actor(request), at=timezone.now(), deletion_id=obj.id, **data)
     return "Accepted. The erasure is ordered and runs in the background."
 
 
-def deletion_refuse_act(
+def _deletion_refuse_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: DeletionRequest, data: dict[str, Any]
 ) -> str:
     deletion_refuse(actor=console_actor(request), at=timezone.now(), deletion_id=obj.id, **data)
@@ -67,7 +67,7 @@ def blocked(request: HttpRequest, obj: DeletionRequest) -> dict[str, Any]:
     return {"free": len(free), "found": found}
 
 
-def deletion_is_open(obj: DeletionRequest) -> bool:
+def _deletion_is_open(obj: DeletionRequest) -> bool:
     return obj.state == DeletionState.REQUESTED
 
 
@@ -101,7 +101,7 @@ class DeletionRequestAdmin(ConsoleAdmin):
         "Ask for a deletion",
         "Requests the deletion of a context reference or a person. Another person has to decide by the due date of "
         "the regional profile.",
-        deletion_ask_act,
+        _deletion_ask_act,
         DeletionForm,
     )
     acts = [
@@ -110,9 +110,9 @@ class DeletionRequestAdmin(ConsoleAdmin):
             "Accept",
             "Orders the erasure. Payloads and references are erased, and the reference's salt is destroyed. Proofs "
             "stay valid.",
-            deletion_accept_act,
+            _deletion_accept_act,
             ReasonForm,
-            available=deletion_is_open,
+            available=_deletion_is_open,
             danger=True,
             template="admin/holdpoint/deletion_decide.html",
             context=blocked,
@@ -121,9 +121,9 @@ class DeletionRequestAdmin(ConsoleAdmin):
             "refuse",
             "Refuse",
             "Refuses the request with a lawful reason. The reason stays on record.",
-            deletion_refuse_act,
+            _deletion_refuse_act,
             RefusalForm,
-            available=deletion_is_open,
+            available=_deletion_is_open,
             template="admin/holdpoint/deletion_decide.html",
             context=blocked,
         ),
@@ -139,7 +139,7 @@ class DeletionRequestAdmin(ConsoleAdmin):
 
     @display(description="State", label=DELETION_LABELS)
     def state_shown(self, obj: DeletionRequest) -> str:
-        return "overdue" if deletion_is_open(obj) and obj.due_at <= timezone.now() else str(obj.state)
+        return "overdue" if _deletion_is_open(obj) and obj.due_at <= timezone.now() else str(obj.state)
 
     @admin.display(description="Commitment")
     def commitment_shown(self, obj: DeletionRequest) -> SafeString:
@@ -157,7 +157,7 @@ class DeletionRequestAdmin(ConsoleAdmin):
 EXPORT_LABELS = {"requested": "info", "ready": "success", "failed": "danger", "expired": "default", "overdue": "danger"}
 
 
-def export_ask_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
+def _export_ask_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]) -> HttpResponse:
     organization = data.pop("organization")
     actor = model_admin.require_operator(request, organization.id)
     row = export_request(actor=actor, at=timezone.now(), organization=organization, **data)
@@ -194,7 +194,7 @@ class ExportRequestAdmin(ConsoleAdmin):
         "request",
         "Ask for an export",
         "Builds an archive of JSON files with everything about one context reference or the whole organization.",
-        export_ask_act,
+        _export_ask_act,
         ExportForm,
     )
 

@@ -33,13 +33,13 @@ class ErasureProgress:
     waiting: int
 
 
-def reference_of(field: str = "commitment") -> Subquery:
+def _reference_of(field: str = "commitment") -> Subquery:
     """The reference behind a commitment, while it exists."""
     rows = ContextReference.objects.filter(commitment=OuterRef(field))
     return Subquery(rows.values("reference")[:1])
 
 
-def person_of(field: str) -> Subquery:
+def _person_of(field: str) -> Subquery:
     rows = PersonReference.objects.filter(commitment=OuterRef(field))
     return Subquery(rows.values("user__username")[:1])
 
@@ -47,7 +47,7 @@ def person_of(field: str) -> Subquery:
 def legal_hold_list(*, state: str | None = None, scope: str | None = None) -> QuerySet[LegalHold]:
     """Newest first, each with `reference` or `person` (of what was not destroyed)."""
     rows = LegalHold.objects.select_related("organization", "note").order_by("-id")
-    rows = rows.annotate(reference=reference_of("target"), person=person_of("target"))
+    rows = rows.annotate(reference=_reference_of("target"), person=_person_of("target"))
     given = {"state": state, "scope": scope}
     return rows.filter(**{name: value for name, value in given.items() if value is not None})
 
@@ -59,7 +59,7 @@ def legal_hold_get(*, hold_id: UUID) -> LegalHold:
 def holds_active(*, organization_id: UUID) -> list[Hold]:
     """For the rules: a context's target is the reference itself."""
     rows = LegalHold.objects.filter(organization_id=organization_id, state=HoldState.ACTIVE)
-    rows = rows.annotate(reference=reference_of("target"))
+    rows = rows.annotate(reference=_reference_of("target"))
     return [
         Hold(scope, reference or target if scope == HoldScope.CONTEXT else target)
         for scope, target, reference in rows.values_list("scope", "target", "reference")
@@ -85,7 +85,7 @@ def terms_for(*, organization: Organization) -> EffectiveProfile:
 def erasure_list() -> QuerySet[ErasureOrder]:
     """Newest first, each with `orderer_name`."""
     rows = ErasureOrder.objects.select_related("organization", "note").order_by("-id")
-    return rows.annotate(orderer_name=person_of("ordered_by_ref"))
+    return rows.annotate(orderer_name=_person_of("ordered_by_ref"))
 
 
 def erasure_items(*, order_id: UUID, state: str | None = None) -> QuerySet[ErasureItem]:
@@ -111,7 +111,7 @@ def erased_by(*, subject_id: UUID) -> UUID | None:
 
 def export_list(*, state: str | None = None) -> QuerySet[ExportRequest]:
     rows = (
-        ExportRequest.objects.select_related("organization", "note").order_by("-id").annotate(reference=reference_of())
+        ExportRequest.objects.select_related("organization", "note").order_by("-id").annotate(reference=_reference_of())
     )
     return rows if state is None else rows.filter(state=state)
 
@@ -124,7 +124,7 @@ def deletion_list(
     *, state: str | None = None, overdue: bool | None = None, at: datetime | None = None
 ) -> QuerySet[DeletionRequest]:
     rows = DeletionRequest.objects.select_related("organization", "note", "order").order_by("-id")
-    rows = rows.annotate(reference=reference_of(), person=person_of("commitment"))
+    rows = rows.annotate(reference=_reference_of(), person=_person_of("commitment"))
     if state is not None:
         rows = rows.filter(state=state)
     if overdue is not None and at is not None:

@@ -67,7 +67,7 @@ def _commitment(actor: Actor, organization: Organization, context_ref: str, pers
     return person_commitment(user_id=user.id)
 
 
-def deletion_subjects(*, request: DeletionRequest) -> list[RetentionSubject]:
+def _deletion_subjects(*, request: DeletionRequest) -> list[RetentionSubject]:
     """What would be erased, newest runs first."""
     if request.about == "person":
         user = User.objects.filter(reference__commitment=request.commitment).first()
@@ -87,7 +87,7 @@ def deletion_blockers(*, request: DeletionRequest, at: datetime) -> tuple[list[R
         places |= person_organizations(user=user)
     with every_tenant():  # a person's holds count wherever they acted
         holds = [hold for place in sorted(places) for hold in holds_active(organization_id=place)]
-    return blockers_counted(deletion_subjects(request=request), holds=holds, at=at)
+    return blockers_counted(_deletion_subjects(request=request), holds=holds, at=at)
 
 
 @violations_recorded

@@ -9,7 +9,7 @@ from django.core.files.storage import storages
 from governance.sealing.adapters.base import WitnessFailed
 
 
-def object_name(prefix: str, *, size: int, epoch: int) -> str:
+def _object_name(prefix: str, *, size: int, epoch: int) -> str:
     """Folders of three digits each: the largest is found with a few short listings."""
     digits = f"{size:015d}"
     parts = [digits[start : start + 3] for start in range(0, 12, 3)]
@@ -29,7 +29,7 @@ class StorageWitness:
         return storages[self.alias]
 
     def push(self, text: str, *, size: int, epoch: int) -> None:
-        name = object_name(self.prefix, size=size, epoch=epoch)
+        name = _object_name(self.prefix, size=size, epoch=epoch)
         if self._call(lambda: self._storage.exists(name)):
             if self._read(name) != text:
                 raise WitnessFailed("another_head_is_there", refused=True)

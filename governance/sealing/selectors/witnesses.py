@@ -34,7 +34,7 @@ def epoch_list() -> list[LedgerEpoch]:
     return list(LedgerEpoch.objects.order_by("number"))
 
 
-def epoch_begins() -> list[EpochBegin]:
+def _epoch_begins() -> list[EpochBegin]:
     return [EpochBegin(row.number, row.kept, row.lost_to) for row in epoch_list()]
 
 
@@ -138,7 +138,7 @@ class Tree:
         self.size = latest.size if latest else 0
         self.root = bytes(latest.root) if latest else b""
         self.epoch = epoch_current()
-        self.begins = epoch_begins()
+        self.begins = _epoch_begins()
 
     @cached_property
     def keys(self) -> list[tuple[str, Ed25519PublicKey]]:

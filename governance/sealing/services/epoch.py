@@ -54,7 +54,7 @@ def epoch_begin(
     """`installation`: the door found that the actor administers the installation. Releases deny mode if it stands."""
     if not installation:
         raise ScopeMissing("Only an administrator of the installation begins an epoch.")
-    loss = loss_measure(witnesses=witnesses, keys=keys)
+    loss = _loss_measure(witnesses=witnesses, keys=keys)
     with transaction.atomic():
         with connection.cursor() as cursor:  # no head of the old epoch may be signed from here on
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SEALER])
@@ -80,7 +80,7 @@ def epoch_begin(
     return epoch
 
 
-def loss_measure(*, witnesses: Iterable[Witness], keys: PublicKeys) -> Loss:
+def _loss_measure(*, witnesses: Iterable[Witness], keys: PublicKeys) -> Loss:
     """Reads every head of every witness that can be read."""
     tree = Tree()
     known = [*tree.keys, *keys]

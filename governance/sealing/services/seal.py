@@ -77,7 +77,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
     with transaction.atomic():
         if not _alone():
             return None
-        head, moment = tree_head_read(), _moment()
+        head, moment = _tree_head_read(), _moment()
         entries = _entries(head, moment)
         if not entries:
             return None
@@ -89,7 +89,7 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
 def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
     """Batch after batch while they are full; how many entries were sealed. What came in meanwhile waits for the next
     tick: otherwise a busy record would get a signed head for every handful of entries."""
-    first = last = tree_head_read().size
+    first = last = _tree_head_read().size
     for _ in range(most):
         sealed = ledger_seal(at=at, key=key)
         if sealed is None:
@@ -100,7 +100,7 @@ def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
     return last - first
 
 
-def tree_head_read() -> TreeHead:
+def _tree_head_read() -> TreeHead:
     row = LedgerCheckpoint.objects.order_by("-size").first()
     if row is None:
         return TreeHead()

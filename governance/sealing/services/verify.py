@@ -51,7 +51,7 @@ class Erasures:
     wrong: list[str] = field(default_factory=list)
 
 
-def erasures_verify() -> Erasures:
+def _erasures_verify() -> Erasures:
     with connection.cursor() as cursor:
         cursor.execute(COUNT)
         found = Erasures(count=cursor.fetchone()[0])
@@ -87,7 +87,7 @@ class WitnessChecked:
         return said + (f"; {self.lost} are of what is confirmed as lost" if self.lost else "")
 
 
-def witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> WitnessChecked:
+def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> WitnessChecked:
     """A witness that cannot be read is a fault too: nobody can say that it holds nothing else."""
     checked, tree = WitnessChecked(witness.name), Tree()
     known = [*tree.keys, *keys]
@@ -223,7 +223,7 @@ def ledger_verify(
     _check_guards(verified.found)
     _check_erasures(verified)
     for witness in witnesses:
-        verified.witnesses.append(witness_verify(witness=witness, keys=keys, faults=verified.found))
+        verified.witnesses.append(_witness_verify(witness=witness, keys=keys, faults=verified.found))
     return verified
 
 
@@ -302,7 +302,7 @@ def _check_guards(faults: Faults) -> None:
 
 
 def _check_erasures(verified: Verified) -> None:
-    erasures = erasures_verify()
+    erasures = _erasures_verify()
     verified.erased = erasures.count
     for text in erasures.wrong:
         verified.found.add(text)

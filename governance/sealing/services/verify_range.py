@@ -150,7 +150,7 @@ def _heads(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faul
     rows = list(
         LedgerCheckpoint.objects.filter(size__gt=start, size__lte=end).order_by("size").only("size", "root", "text")
     )
-    keys = public_keys()
+    keys = _public_keys()
     found = [one for row in rows if (one := _head(row, start, levels, keys, faults)) is not None]
     return len(rows), found
 
@@ -172,5 +172,5 @@ def _head(
     return SignedHead(row.size, signed.root, epoch_of(signed), _parts(levels, row.size - start))
 
 
-def public_keys() -> list[tuple[str, Ed25519PublicKey]]:
+def _public_keys() -> list[tuple[str, Ed25519PublicKey]]:
     return [(key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()]

@@ -147,7 +147,7 @@ def _judged(witness: str, head: Checkpoint, tree: Tree) -> DivergentHead | None:
     )
 
 
-def divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[DivergentHead]:
+def _divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[DivergentHead]:
     """Against the newest head of each witness only. One that is away, or gives what nobody signed, finds nothing."""
     tree = Tree()
     known = [*tree.keys, *keys]
@@ -186,7 +186,7 @@ def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: Public
     standing = ledger_denial()
     if standing is not None:
         return standing
-    findings = divergence_find(witnesses=witnesses, keys=keys)
+    findings = _divergence_find(witnesses=witnesses, keys=keys)
     return _deny(findings, at) if findings else None
 
 

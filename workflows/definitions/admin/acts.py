@@ -29,7 +29,7 @@ from workflows.definitions.services.publish import definition_publish
 EDITOR = "admin/workflows/definition_editor.html"
 
 
-def definition_add_act(
+def _definition_add_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
 ) -> HttpResponse:
     product = data["product"]
@@ -45,7 +45,7 @@ def definition_add_act(
     return model_admin.done(request, made, "Draft created. No case uses it until you publish it.")
 
 
-def definition_edit_act(
+def _definition_edit_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
 ) -> str:
     definition_change(
@@ -60,7 +60,7 @@ def definition_edit_act(
     return "Saved."
 
 
-def definition_clone_act(
+def _definition_clone_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
 ) -> Any:
     product = data["product"]
@@ -77,7 +77,7 @@ def definition_clone_act(
     return model_admin.done(request, made, f"Version {made.version} is a draft with the same content.")
 
 
-def definition_publish_act(
+def _definition_publish_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
 ) -> str:
     reason = data.pop("reason")
@@ -89,7 +89,7 @@ def definition_publish_act(
     return f"Published. Contract {found.contract} is open. New cases use it from now on."
 
 
-def definition_validate_act(
+def _definition_validate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
 ) -> str:
     findings = definition_validate(definition_id=obj.id)
@@ -98,14 +98,14 @@ def definition_validate_act(
     return "No errors found." + (" You can publish it." if obj.status == "draft" else "")
 
 
-def definition_archive_act(
+def _definition_archive_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
 ) -> str:
     definition_archive(actor=console_actor(request), at=timezone.now(), definition_id=obj.id, **data)
     return "Archived. Runs in progress continue."
 
 
-def definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
+def _definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
     findings = definition_validate(definition_id=obj.id)
     active = definition_active(organization_id=obj.organization_id, product_id=obj.product_id)
     preview = None if findings else contract_preview(definition=obj)
@@ -120,7 +120,7 @@ def definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) ->
     }
 
 
-def archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
+def _archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
     if obj.status != "active":
         return {}
     runs, product = runs_going(definition=obj), obj.product.name if obj.product else "the whole organization"
@@ -129,7 +129,7 @@ def archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, 
     return {"warning": f"New cases of {product} will have no definition. {said}"}
 
 
-def clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
+def _clone_initial(obj: WorkflowDefinition) -> dict[str, Any]:
     slug = "" if obj.is_template else obj.slug
     return {"name": obj.name, "slug": slug, "product": obj.product_id, "organization": obj.organization_id}
 
@@ -139,7 +139,7 @@ ADD = Act(
     "Draft a definition",
     "A definition is a JSON document that describes a workflow. Most people start with a clone of a template. No "
     "case uses a draft.",
-    definition_add_act,
+    _definition_add_act,
     AddForm,
     button="Save draft",
     template=EDITOR,
@@ -150,7 +150,7 @@ ACTS = [
         "edit",
         "Edit",
         "You can edit only drafts; a published definition never changes. Every save adds a revision to the history.",
-        definition_edit_act,
+        _definition_edit_act,
         EditForm,
         button="Save",
         available=lambda obj: obj.status == "draft" and not obj.is_template,
@@ -165,35 +165,35 @@ ACTS = [
         "validate",
         "Validate",
         "Checks the definition for everything that would prevent publishing. Changes nothing.",
-        definition_validate_act,
+        _definition_validate_act,
         available=lambda obj: obj.status != "archived" and not obj.is_template,
     ),
     Act(
         "publish",
         "Publish",
         "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
-        definition_publish_act,
+        _definition_publish_act,
         PublishForm,
         available=lambda obj: obj.status == "draft" and not obj.is_template,
         template="admin/workflows/definition_publish.html",
-        context=definition_publish_context,
+        context=_definition_publish_context,
     ),
     Act(
         "clone",
         "Clone",
         "Creates a draft with the same content, as the next version for its organization and product.",
-        definition_clone_act,
+        _definition_clone_act,
         CloneForm,
-        initial=clone_initial,
+        initial=_clone_initial,
     ),
     Act(
         "archive",
         "Archive",
         "No new run uses this definition. Its record stays. Runs in progress keep their own copy and continue.",
-        definition_archive_act,
+        _definition_archive_act,
         ArchiveForm,
         available=lambda obj: obj.status != "archived" and not obj.is_template,
         danger=True,
-        context=archive_context,
+        context=_archive_context,
     ),
 ]

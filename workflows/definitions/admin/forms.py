@@ -23,7 +23,7 @@ SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 VALIDATE = "admin:workflows_workflowdefinition_validate"
 
 
-def reason_field(
+def _reason_field(
     text: str = (
         "Why you make this change, for the history. Up to 280 characters. Do not enter names, patient data or secrets: "
         "Holdpoint checks the text."
@@ -32,25 +32,25 @@ def reason_field(
     return forms.CharField(required=False, max_length=NOTE_LENGTH, widget=UnfoldAdminTextInputWidget, help_text=text)
 
 
-def slug_field(**more: Any) -> Any:
+def _slug_field(**more: Any) -> Any:
     text = "Identifies the definition and its contract. Lower-case letters, digits and dashes."
     return forms.RegexField(SLUG, widget=UnfoldAdminTextInputWidget, **({"help_text": text} | more))
 
 
-def organizations_to_choose(request: HttpRequest | None) -> Any:
+def _organizations_to_choose(request: HttpRequest | None) -> Any:
     ids = console_actor(request).organization_ids if request else ()
     return organization_choices(ids=ids)
 
 
 class EditForm(ConsoleForm):
-    slug = slug_field()
+    slug = _slug_field()
     definition = JsonTextField(
         label="Definition (JSON)",
         rows=28,
         sort=False,
         help_text="You can save a draft with errors, but you cannot publish it.",
     )
-    reason = reason_field()
+    reason = _reason_field()
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -80,7 +80,7 @@ class OwnerForm(ConsoleForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own = self.obj.organization_id if self.obj else None
-        organizations = organizations_to_choose(self.request)
+        organizations = _organizations_to_choose(self.request)
         chosen: Any = organizations.filter(id=own) if own else organizations
         fields: Any = self.fields
         fields["organization"].queryset = chosen
@@ -109,11 +109,11 @@ class AddForm(EditForm, OwnerForm):
 
 class CloneForm(OwnerForm):
     name = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
-    slug = slug_field(
+    slug = _slug_field(
         required=False,
         help_text="If you leave it empty, the slug stays the same, with a suffix if another product already uses it.",
     )
-    reason = reason_field()
+    reason = _reason_field()
 
 
 class PublishForm(ConsoleForm):
@@ -141,7 +141,7 @@ class PublishForm(ConsoleForm):
             "approve again."
         ),
     )
-    reason = reason_field()
+    reason = _reason_field()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -153,7 +153,7 @@ class PublishForm(ConsoleForm):
 
 
 class ArchiveForm(ConsoleForm):
-    reason = reason_field()
+    reason = _reason_field()
 
 
 def document_as_written(document: Any) -> Any:

@@ -34,15 +34,15 @@ from workflows.definitions.services.publish import definition_publish
 READ, WRITE, PUBLISH = ApiScope.ORCHESTRATOR_READ, ApiScope.ORCHESTRATOR_WRITE, ApiScope.ORCHESTRATOR_PUBLISH
 
 
-def definition_response(definition: WorkflowDefinition, code: int = status.HTTP_200_OK) -> Response:
+def _definition_response(definition: WorkflowDefinition, code: int = status.HTTP_200_OK) -> Response:
     return Response(shapes.DefinitionDetailOut(definition).data, status=code)
 
 
-def definition_clone_response(
+def _definition_clone_response(
     actor: Actor, source_id: UUID, organization: Organization, fields: dict[str, Any]
 ) -> Response:
     made = definition_clone(actor=actor, at=timezone.now(), source_id=source_id, organization=organization, **fields)
-    return definition_response(made, status.HTTP_201_CREATED)
+    return _definition_response(made, status.HTTP_201_CREATED)
 
 
 class DefinitionListApi(ApiView):
@@ -67,11 +67,11 @@ class DefinitionListApi(ApiView):
         fields, actor = self.body(request, shapes.DefinitionCreateIn), self.actor(request)
         organization = organization_of(actor=actor, org_id=fields.pop("org_id", None))
         if "template_id" in fields:
-            return definition_clone_response(actor, fields.pop("template_id"), organization, fields)
+            return _definition_clone_response(actor, fields.pop("template_id"), organization, fields)
         made = definition_create(
             actor=actor, at=timezone.now(), organization=organization, document=fields.pop("definition"), **fields
         )
-        return definition_response(made, status.HTTP_201_CREATED)
+        return _definition_response(made, status.HTTP_201_CREATED)
 
 
 class DefinitionApi(ApiView):
@@ -80,7 +80,7 @@ class DefinitionApi(ApiView):
     @extend_schema(operation_id="workflow_definitions_read", responses=shapes.DefinitionDetailOut)
     def get(self, request: Request, definition_id: UUID) -> Response:
         self.query(request)
-        return definition_response(definition_get(definition_id=definition_id))
+        return _definition_response(definition_get(definition_id=definition_id))
 
     @extend_schema(
         operation_id="workflow_definitions_change",
@@ -97,7 +97,7 @@ class DefinitionApi(ApiView):
             document=fields.pop("definition", None),
             **fields,
         )
-        return definition_response(changed)
+        return _definition_response(changed)
 
 
 class DefinitionValidateApi(ApiView):
@@ -134,7 +134,7 @@ class DefinitionPublishApi(ApiView):
             terms=PublishTerms(**fields),
             reason=reason,
         )
-        return definition_response(published.definition)
+        return _definition_response(published.definition)
 
 
 class DefinitionArchiveApi(ApiView):
@@ -151,7 +151,7 @@ class DefinitionArchiveApi(ApiView):
         archived = definition_archive(
             actor=self.actor(request), at=timezone.now(), definition_id=definition_id, **fields
         )
-        return definition_response(archived)
+        return _definition_response(archived)
 
 
 class DefinitionCloneApi(ApiView):
@@ -167,7 +167,7 @@ class DefinitionCloneApi(ApiView):
         fields, actor = self.body(request, shapes.CloneIn), self.actor(request)
         asked = fields.pop("org_id", None)
         home = definition_home(definition_id=definition_id)
-        return definition_clone_response(
+        return _definition_clone_response(
             actor, definition_id, organization_of(actor=actor, org_id=asked or home), fields
         )
 
@@ -196,7 +196,7 @@ class TemplateApi(ApiView):
     @extend_schema(operation_id="workflow_templates_read", responses=shapes.DefinitionDetailOut)
     def get(self, request: Request, template_id: UUID) -> Response:
         self.query(request)
-        return definition_response(template_get(template_id=template_id))
+        return _definition_response(template_get(template_id=template_id))
 
 
 DEFINITION = "workflow-definitions/<uuid:definition_id>"

@@ -100,7 +100,7 @@ def _texts(box: Box) -> list[str]:
         return [_text(box, 33, "wf-id", "End")]
     below = f"{box.title} · {box.detail}" if box.role == "human" else box.detail or box.title
     room = box.width - 2 * (_PADDING + 8 if box.role in ("branch", "halt") else _PADDING)
-    name, what = fitted(box.id, room, size=_ID_SIZE * _BOLD), fitted(below, room, size=_WHAT_SIZE)
+    name, what = _fitted(box.id, room, size=_ID_SIZE * _BOLD), _fitted(below, room, size=_WHAT_SIZE)
     return [_text(box, 25, "wf-id", name), _text(box, 42, "wf-what", what)]
 
 
@@ -192,7 +192,7 @@ def _letter(letter: str) -> float:
     return 0.7 if letter.isupper() else 0.56
 
 
-def fitted(text: str, room: float, *, size: float) -> str:
+def _fitted(text: str, room: float, *, size: float) -> str:
     """Whole if it fits, else cut with an ellipsis."""
     if text_width(text, size=size) <= room:
         return text

@@ -104,7 +104,7 @@ def contract_preview(*, definition: WorkflowDefinition) -> ContractPreview:
     before = contract_definition(contract=latest)
     prepared = latest.state == ContractState.DRAFT and before is None
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
-    core, documents = changes_for(definition, parsed, latest, PublishTerms(), before)
+    core, documents = _changes_for(definition, parsed, latest, PublishTerms(), before)
     again = set(areas) if set(core) & set(CORE_FIELDS) and not prepared else set(documents)
     missing = [row.area for row in readiness_board(contract=latest) if row.status != APPROVED or row.area in again]
     retires = latest if latest.state == ContractState.DRAFT and not prepared else None
@@ -154,13 +154,13 @@ def _next(
         if latest.state == ContractState.DRAFT:  # its definition ends with this publication, and it was never open
             contract_retire(actor=actor, at=at, contract_id=latest.id, reason_code="superseded")
         draft = contract_new_version(actor=actor, at=at, contract_id=latest.id)
-    core, documents = changes_for(definition, parsed, draft, terms, before)
+    core, documents = _changes_for(definition, parsed, draft, terms, before)
     if core or documents:
         draft = contract_change(actor=actor, at=at, contract_id=draft.id, core=core, documents=documents)
     return draft
 
 
-def changes_for(
+def _changes_for(
     definition: WorkflowDefinition,
     parsed: Definition,
     contract: Contract,

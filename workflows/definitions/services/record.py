@@ -38,7 +38,7 @@ def definition_record(
         number=revision_latest(definition=definition) + 1,
         changed_by_kind=actor.kind.value,
         changed_by_ref=actor_reference(actor),
-        diff=changes_between(before, content_of(definition)),
+        diff=_changes_between(before, content_of(definition)),
         sha256=definition_sha256(definition.definition),
         reason=reason,
         created_at=at,
@@ -63,7 +63,7 @@ def definition_record(
     return revision
 
 
-def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """`definition`: the document's changes, from nothing for the first revision, so that all of them together give the
     document back. `slug` and `status` only when they changed."""
     found: dict[str, Any] = {"definition": diff(before.get("definition", {}), after["definition"])}

@@ -47,7 +47,7 @@ class EventTypeDetailOut(EventTypeOut):
         return versions(event.name)
 
     def get_schema(self, event: EventType) -> dict[str, Any]:
-        return event_type_document(event)
+        return _event_type_document(event)
 
     def get_webhook_schema(self, event: EventType) -> dict[str, Any] | None:
         return webhook_schema(TYPES[event.name]) if event.name in TYPES else None
@@ -91,7 +91,7 @@ class EventTypeSchemaApi(ApiView):
     @extend_schema(operation_id="event_types_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, name: str, version: str) -> Response:
         self.query(request)
-        return Response(event_type_document(known(name, version)))
+        return Response(_event_type_document(known(name, version)))
 
 
 def everything() -> list[EventType]:
@@ -110,7 +110,7 @@ def versions(name: str) -> list[str]:
     return versions_of(name) or ([VERSION] if name in ONLY_WEBHOOKS else [])
 
 
-def event_type_document(event: EventType) -> dict[str, Any]:
+def _event_type_document(event: EventType) -> dict[str, Any]:
     """A webhook that no module gets has no envelope: its schema is that of its body."""
     if event.direction != WEBHOOK:
         return schema_document(event)

@@ -50,9 +50,9 @@ class Unacceptable(Exception):
         self.why, self.credential, self.envelope, self.errors = why, credential, envelope, errors
 
 
-def message_apply(*, message: StreamMessage, at: datetime, region: str) -> Received:
+def _message_apply(*, message: StreamMessage, at: datetime, region: str) -> Received:
     """Raises Unacceptable, or what may pass by itself."""
-    credential = message_signer(message=message, at=at)
+    credential = _message_signer(message=message, at=at)
     if credential is None:  # nothing that nobody answers for is even read
         raise Unacceptable(ParkedWhy.SIGNATURE)
     if ApiScope.ORCHESTRATOR_WRITE not in credential.actor.scopes:
@@ -67,7 +67,7 @@ def message_apply(*, message: StreamMessage, at: datetime, region: str) -> Recei
         return _receive(credential, envelope, at, region)
 
 
-def message_signer(*, message: StreamMessage, at: datetime) -> Credential | None:
+def _message_signer(*, message: StreamMessage, at: datetime) -> Credential | None:
     """The organization comes from the key, as it does over HTTP; what the envelope says must agree with it."""
     prefix = message.fields.get(KEY, "")
     if not PREFIX.fullmatch(prefix):
@@ -119,8 +119,8 @@ def message_take(*, message: StreamMessage, at: datetime, region: str) -> Fate:
     """Committed when it returns. Raises only what may pass by itself: the message then stays with its group."""
     try:
         if message.deliveries > MOST_DELIVERIES:
-            raise Unacceptable(ParkedWhy.DELIVERIES, credential=message_signer(message=message, at=at))
-        received = message_apply(message=message, at=at, region=region)
+            raise Unacceptable(ParkedWhy.DELIVERIES, credential=_message_signer(message=message, at=at))
+        received = _message_apply(message=message, at=at, region=region)
     except Unacceptable as refusal:
         _park(message, refusal, at)
         return Fate.PARKED
@@ -162,7 +162,7 @@ def message_redrive(
     with transaction.atomic():
         row = _lock(message_id, actor, reason_code, note)
         try:
-            received = message_apply(message=_from_stream(row), at=at, region=region)
+            received = _message_apply(message=_from_stream(row), at=at, region=region)
         except Unacceptable as refusal:
             said = f"Tried again and still refused: {refusal.why.replace('_', ' ')}. It stays parked."
             raise MessageStillRefused(said, errors=list(refusal.errors)) from None

@@ -107,7 +107,7 @@ READ: dict[str, str] = {"GET": ApiScope.ORCHESTRATOR_READ_INSTANCES}
 ALSO = {"GET": ApiScope.ORCHESTRATOR_READ}
 
 
-def bulk_response(bulk_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+def _bulk_response(bulk_id: UUID, code: int = status.HTTP_200_OK) -> Response:
     bulk: Any = bulk_get(bulk_id=bulk_id)
     bulk.progress = bulk_progress(bulk_id=bulk_id)
     return Response(BulkDetailOut(bulk).data, status=code)
@@ -141,7 +141,7 @@ class BulkListApi(ApiView):
             values = {name: getattr(preview, name) for name in ("total", "more", "legal", "sample")}
             return Response(BulkPreviewOut({"dry_run": True, **values, "refused": refused}).data)
         bulk = bulk_order(organization_id=organization.id, order=order, targets=targets, actor=actor, at=at)
-        response = bulk_response(bulk.id, status.HTTP_202_ACCEPTED)
+        response = _bulk_response(bulk.id, status.HTTP_202_ACCEPTED)
         response["Location"] = f"{request.path}/{bulk.id}"
         return response
 
@@ -153,7 +153,7 @@ class BulkApi(ApiView):
     @extend_schema(operation_id="bulk_interventions_read", responses=BulkDetailOut)
     def get(self, request: Request, bulk_id: UUID) -> Response:
         self.query(request)
-        return bulk_response(bulk_id)
+        return _bulk_response(bulk_id)
 
 
 class BulkItemsApi(ApiView):

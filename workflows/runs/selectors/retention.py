@@ -28,7 +28,7 @@ from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEn
 CASE = "case/"
 
 
-def instances_about(organization_id: UUID, reference: str) -> QuerySet[WorkflowInstance]:
+def _instances_about(organization_id: UUID, reference: str) -> QuerySet[WorkflowInstance]:
     """Whose case, or whose patient reference, this is."""
     about = Q(context__patient_id=reference)
     with suppress(ValueError):
@@ -99,7 +99,7 @@ RUN = SubjectKind(
     title="Runs",
     door="workflows_erase",
     due=_due,
-    about=lambda organization_id, reference: _subjects(instances_about(organization_id, reference)),
+    about=lambda organization_id, reference: _subjects(_instances_about(organization_id, reference)),
     get=_get,
     unstamped=_unstamped,
 )
@@ -165,7 +165,7 @@ class OfRun:
         self.path = path
 
     def __call__(self, organization_id: UUID, reference: str) -> Q:
-        return Q(**{f"{self.path}__in": instances_about(organization_id, reference).values("id")})
+        return Q(**{f"{self.path}__in": _instances_about(organization_id, reference).values("id")})
 
 
 def _events(organization_id: UUID, reference: str) -> Q:
@@ -177,8 +177,8 @@ def _events(organization_id: UUID, reference: str) -> Q:
         return found
 
 
-def run_ledger_about(organization_id: UUID, reference: str) -> Q:
-    runs = instances_about(organization_id, reference)
+def _run_ledger_about(organization_id: UUID, reference: str) -> Q:
+    runs = _instances_about(organization_id, reference)
     steps = WorkflowStep.objects.filter(instance__in=runs.values("id"))
     reviews = Review.objects.filter(origin_step__in=steps.values("id"))
     own = Q(subject_id__in=runs.values("id")) | Q(subject_id__in=reviews.values("id"))
@@ -186,13 +186,13 @@ def run_ledger_about(organization_id: UUID, reference: str) -> Q:
 
 
 def _payloads(organization_id: UUID, reference: str) -> Q:
-    return Q(entry__in=LedgerEntry.objects.filter(run_ledger_about(organization_id, reference)).values("id"))
+    return Q(entry__in=LedgerEntry.objects.filter(_run_ledger_about(organization_id, reference)).values("id"))
 
 
 def workflow_export_tables() -> Iterable[ExportTable]:
     through = "instance__organization_id"
     return [
-        ExportTable(LedgerEntry, about=run_ledger_about),
+        ExportTable(LedgerEntry, about=_run_ledger_about),
         ExportTable(ErasedPayload, "item__organization_id", about=_payloads),
         ExportTable(WorkflowInstance, about=OfRun("id")),
         ExportTable(WorkflowStep, through, about=OfRun("instance")),

@@ -50,7 +50,7 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
         case_id=str(instance.case_id),
         mode=instance.mode,
         deadline_at=instance.deadline_at,
-        steps=[step_of(row) for row in steps],
+        steps=[_step_of(row) for row in steps],
         **{name: getattr(instance, name) for name in INSTANCE_FIELDS},
     )
 
@@ -60,7 +60,7 @@ _of_row = attrgetter(*({"kind": "step_kind"}.get(field.name, field.name) for fie
 _changing = attrgetter(*STEP_FIELDS)
 
 
-def step_of(row: WorkflowStep) -> StepState:
+def _step_of(row: WorkflowStep) -> StepState:
     return StepState(*_of_row(row))
 
 
@@ -78,7 +78,7 @@ def step_row(instance: WorkflowInstance, step: StepState, number: int) -> Workfl
     )
 
 
-def steps_changed(
+def _steps_changed(
     instance: WorkflowInstance, rows: Sequence[WorkflowStep], state: InstanceState
 ) -> tuple[list[WorkflowStep], list[WorkflowStep]]:
     """The rows to insert and the rows to update; steps are only ever added at the end."""
@@ -147,7 +147,7 @@ def instance_advance(
     )
     old_status, instance.locked_arrival = instance.status, None
     run = drive(definition_of(instance), kind_table(), state_of(instance, rows), logged.input, gate=gate)
-    event = event_row(instance, run, gate, logged, at)
+    event = _event_row(instance, run, gate, logged, at)
     if run.outcome == EventOutcome.ADVANCED:
         _write(instance, rows, run, gate, event, actor=actor, at=at, new=new)
     elif new:
@@ -181,7 +181,7 @@ def _write(
         setattr(instance, name, getattr(run.state, name))
     instance.started_at = instance.started_at or at
     instance.writes += gate.sent
-    added, changed = steps_changed(instance, rows, run.state)
+    added, changed = _steps_changed(instance, rows, run.state)
     for row in [*added, *changed]:
         inherited = gate.earlier.get(row.step_id) if row.retries else None  # a retry is another try of one attempt
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
@@ -208,7 +208,9 @@ def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run, gate: Step
     gate.pending.write()
 
 
-def event_row(instance: WorkflowInstance, run: Run, gate: StepGate, logged: LoggedInput, at: datetime) -> WorkflowEvent:
+def _event_row(
+    instance: WorkflowInstance, run: Run, gate: StepGate, logged: LoggedInput, at: datetime
+) -> WorkflowEvent:
     instance.events += 1
     gates = {"gates": [answer_json(answer) for answer in gate.answers]} if gate.answers else {}
     event = new_row(

@@ -54,17 +54,17 @@ def instance_intervene(
         instance = instance_lock(instance_id=instance_id)
         if not actor.may_act_in(instance.organization_id):
             raise NotFound
-        return intervention_apply(instance, order, actor=actor, at=at, region=region)
+        return _intervention_apply(instance, order, actor=actor, at=at, region=region)
 
 
-def intervention_apply(
+def _intervention_apply(
     instance: WorkflowInstance, order: InterventionOrder, *, actor: Actor, at: datetime, region: str
 ) -> WorkflowIntervention:
     """For an instance that is locked."""
     reason_code_known(instance.organization_id, order)
-    legal_or_refuse(instance, order.action, at=at)
+    _legal_or_refuse(instance, order.action, at=at)
     note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
-    before = run_summary(instance)
+    before = _run_summary(instance)
     logged = intervened_input(order.action, order.reason_code, at, **_said(order, note))
     advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region)
     if order.action in {InterventionAction.CANCEL, InterventionAction.SUPERSEDE}:
@@ -87,7 +87,7 @@ def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
     reason_code_require(organization_id=organization_id, scope=scope, code=order.reason_code, note=order.note)
 
 
-def legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, at: datetime) -> None:
+def _legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, at: datetime) -> None:
     step = current_step(instance_id=instance.id) if action in GOES_ON else None
     under_way = step.step_id if step and step.status != StepStatus.PENDING else ""
     overdue = instance.deadline_at <= at
@@ -110,7 +110,7 @@ def _resolved_or_refuse(instance: WorkflowInstance) -> None:
         raise OutcomeUnresolved
 
 
-def run_summary(instance: WorkflowInstance) -> dict[str, Any]:
+def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:
     """What an intervention's before and after show."""
     step = current_step(instance_id=instance.id)
     return {
@@ -140,7 +140,7 @@ def _record(
         note=note,
         bulk=order.bulk,
         before_state=before,
-        after_state=run_summary(instance),
+        after_state=_run_summary(instance),
         created_at=at,
     )
     insert_together([intervention], [_event(advanced, order, actor=actor, at=at)])
@@ -173,7 +173,7 @@ def instance_supersede(
         definition = definition_for(organization_id=old.organization_id, product_id=UUID(old.context["product_id"]))
         if definition is None:
             raise InterventionNotLegal("The case's product has no active definition to run under.")
-        intervention = intervention_apply(old, order, actor=actor, at=at, region=region)
+        intervention = _intervention_apply(old, order, actor=actor, at=at, region=region)
         new = instance_build(definition=definition, envelope=envelope, at=at)
         # One run per case: the old one leaves that place before the new one takes it. The foreign key is checked at
         # commit, when the new row is there.

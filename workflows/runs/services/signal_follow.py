@@ -47,13 +47,13 @@ def signal_follow(*, signal_id: UUID, at: datetime, region: str) -> bool:
 def _concerned(signal: Nudge, step: WorkflowStep) -> WorkflowStep:
     """What was said about an earlier try must not answer the next. A review belongs to one try; an attempt to all
     that are retries of it."""
-    newest = current_try(step)
+    newest = _current_try(step)
     if signal.kind == "attempt" and str(newest.governed_attempt) == signal.payload["attempt"]:
         return newest
     return step
 
 
-def current_try(step: WorkflowStep) -> WorkflowStep:
+def _current_try(step: WorkflowStep) -> WorkflowStep:
     """An attempt outlives the tries of its step: what is said about it concerns the newest one."""
     rows = WorkflowStep.objects.filter(instance_id=step.instance_id, step_id=step.step_id)
     return rows.order_by("-number").first() or step
@@ -95,7 +95,7 @@ def step_resume(*, attempt_id: UUID, at: datetime, region: str) -> None:
         if first is None:
             return
         instance = instance_lock(instance_id=first.instance_id)
-        step = current_try(first)
+        step = _current_try(first)
         if step.status == StepStatus.PENDING and step.next_eligible_at is not None and step.next_eligible_at <= at:
             logged = retry_due_input(step.id, at)
         elif step.status == StepStatus.WAITING_APPROVAL and step.governed_attempt == attempt_id:

@@ -19,7 +19,7 @@ from governance.regions.rules import load_profiles
 Problems = Iterator[DocumentProblem]
 
 
-def envelope_rules(document: Any) -> Problems:
+def _envelope_rules(document: Any) -> Problems:
     required = dig(document, "required")
     if not isinstance(required, list):
         return
@@ -28,7 +28,7 @@ def envelope_rules(document: Any) -> Problems:
             yield DocumentProblem("/required", "identity_field_dropped", f"must contain {field}")
 
 
-def idempotency_rules(document: Any) -> Problems:
+def _idempotency_rules(document: Any) -> Problems:
     shortest, longest = whole(dig(document, "key", "min_length")), whole(dig(document, "key", "max_length"))
     if shortest is not None and longest is not None and shortest > longest:
         yield DocumentProblem("/key/min_length", "key_length_order", "must not be above max_length")
@@ -38,7 +38,7 @@ def idempotency_rules(document: Any) -> Problems:
         yield DocumentProblem("/required_headers", "key_header_mismatch", message)
 
 
-def concurrency_rules(document: Any) -> Problems:
+def _concurrency_rules(document: Any) -> Problems:
     """A narrower limit above a wider one would never be reached: its author meant something else."""
     levels = [(name, whole(dig(document, "limits", name))) for name in ("per_context", "per_workflow", "per_tenant")]
     present = [(name, limit) for name, limit in levels if limit is not None]
@@ -47,7 +47,7 @@ def concurrency_rules(document: Any) -> Problems:
             yield DocumentProblem(f"/limits/{narrow}", "limit_order", f"must not be above {wide}")
 
 
-def retry_rules(document: Any) -> Problems:
+def _retry_rules(document: Any) -> Problems:
     retries, most = dig(document, "automatic_retries"), whole(dig(document, "max_attempts"))
     if retries == "never" and most is not None and most != 1:
         yield DocumentProblem("/max_attempts", "retries_off", "must be 1 when automatic_retries is never")
@@ -74,7 +74,7 @@ def _backoff_rules(document: Any, *, retries: int) -> Problems:
         yield DocumentProblem("/window_seconds", "retry_window_too_short", message)
 
 
-def quarantine_rules(document: Any) -> Problems:
+def _quarantine_rules(document: Any) -> Problems:
     categories, triggers = dig(document, "categories"), objects(dig(document, "triggers"))
     names = [trigger.get("on") for _, trigger in triggers]
     for name in DEFAULT_TRIGGERS:
@@ -90,7 +90,7 @@ def quarantine_rules(document: Any) -> Problems:
             yield DocumentProblem(pointer, "category_not_in_use", "must be one of the document's categories")
 
 
-def throttle_rules(document: Any) -> Problems:
+def _throttle_rules(document: Any) -> Problems:
     limits = dig(document, "limits")
     if not isinstance(limits, list):
         return
@@ -109,7 +109,7 @@ def throttle_rules(document: Any) -> Problems:
         seen.add((per, window))
 
 
-def regional_rules(document: Any) -> Problems:
+def _regional_rules(document: Any) -> Problems:
     years, profiles = whole(dig(document, "retention_years")), load_profiles()
     if years is None:
         return
@@ -121,11 +121,11 @@ def regional_rules(document: Any) -> Problems:
 
 
 RULES: dict[str, Callable[[Any], Problems]] = {
-    "attempt_identity_envelope": envelope_rules,
-    "idempotency_key_policy": idempotency_rules,
-    "concurrency_and_locks": concurrency_rules,
-    "retry_and_replay": retry_rules,
-    "failure_quarantine": quarantine_rules,
-    "throttles_and_misuse": throttle_rules,
-    "regional_compliance": regional_rules,
+    "attempt_identity_envelope": _envelope_rules,
+    "idempotency_key_policy": _idempotency_rules,
+    "concurrency_and_locks": _concurrency_rules,
+    "retry_and_replay": _retry_rules,
+    "failure_quarantine": _quarantine_rules,
+    "throttles_and_misuse": _throttle_rules,
+    "regional_compliance": _regional_rules,
 }
