@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 # `environ` is also what WSGI calls a request; PATH is the machine's, not ours.
 # Reads the WSGI environ, and what pytest sets for its own workers.
-NOT_FOR_PEOPLE = {ROOT / "config" / "unread_body.py", ROOT / "config" / "settings" / "test.py"}
+NOT_FOR_PEOPLE = {ROOT / "config" / "server" / "unread_body.py", ROOT / "config" / "settings" / "test.py"}
 NOT_OURS = {"PATH"}
 READERS = {"env", "environ", "inherited"}
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}")
@@ -74,8 +74,8 @@ def problems_mentioned(page: Path) -> set[str]:
 
 def known_problems() -> set[str]:
     for app in ("reasoncodes", "governance", "attempts", "workflows"):
-        for path in sorted((ROOT / app).glob("*errors.py")):
-            import_module(f"{app}.{path.stem}")
+        for path in sorted((ROOT / app).rglob("errors.py")):
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     return set(PROBLEMS)
 
 
