@@ -13,7 +13,7 @@ import re
 import statistics
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,7 +166,7 @@ def capabilities(modules: list[Module]) -> dict[str, dict[str, Any]]:
     """Files of the app that have one of the capability's words at the beginning of a word of their path, and the
     folders they lie in. A folder of such a name brings its files. What other apps add is theirs, and a contract's
     documents are one capability of their own. Empty `__init__.py` are left out. `free`: folders besides those whose
-    place Django fixes."""
+    place Django fixes; `rooms`: the same, with the small folders inside a room counted as one."""
     found: dict[str, dict[str, Any]] = {}
     for capability, (app, words) in CAPABILITIES.items():
         pattern = re.compile(rf"^{app}/(?!documents/)(?:.*[/_])?(?:{words})")
@@ -174,7 +174,9 @@ def capabilities(modules: list[Module]) -> dict[str, dict[str, Any]]:
         folders = Counter(str(path.parent) for path in chosen)
         where = dict(folders.most_common())
         free = [folder for folder in where if not folder.endswith(FIXED)]
-        found[capability] = {"files": len(chosen), "folders": len(where), "free": len(free), "where": where}
+        rooms = {path.parts[:2] for path in chosen if not str(path.parent).endswith(FIXED)}
+        counts = {"files": len(chosen), "folders": len(where), "free": len(free), "rooms": len(rooms)}
+        found[capability] = {**counts, "where": where}
     return found
 
 
@@ -309,8 +311,19 @@ def covered_names(root: Path, *, rings_only: bool) -> Iterator[str]:
         containers = contract.get("containers", "").split()
         for layer in re.findall(r"[\w.*]+", contract.get("layers", "")):
             yield from (f"{container}.{layer}" for container in containers) if containers else [layer]
+        if contract.get("type") == "rooms":
+            yield from in_rooms(contract)
         if not rings_only:
             yield from re.findall(r"[\w.*]+", contract.get("source_modules", "") + " " + contract.get("modules", ""))
+
+
+def in_rooms(contract: Mapping[str, str]) -> Iterator[str]:
+    """What tests/import_contracts.py gives a place: rings of rooms, rooms that are one ring, wiring, and the base."""
+    for app in contract["apps"].split():
+        yield from (f"{app}.*.{ring}" for ring in contract["rings"].split())
+        yield from (f"{app}.{name}" for name in contract["wiring"].split())
+    yield from contract["base"].split()
+    yield from re.findall(r"([\w.]+):", contract["whole_rooms"])
 
 
 def covering(name: str) -> "re.Pattern[str]":
@@ -357,11 +370,11 @@ def table(figures: dict[str, Any], found: dict[str, dict[str, Any]]) -> Iterator
     yield "|---|---|"
     yield from (f"| {title.replace('_', ' ')} | {value:,} |" for title, value in figures.items())
     yield ""
-    yield "| capability | files | folders | not fixed by Django | where |"
-    yield "|---|---|---|---|---|"
+    yield "| capability | files | folders | not fixed by Django | rooms | where |"
+    yield "|---|---|---|---|---|---|"
     for name, row in found.items():
         where = ", ".join(f"{folder} {count}" for folder, count in row["where"].items())
-        yield f"| {name} | {row['files']} | {row['folders']} | {row['free']} | {where} |"
+        yield f"| {name} | {row['files']} | {row['folders']} | {row['free']} | {row['rooms']} | {where} |"
 
 
 def listed(names: dict[str, Any]) -> Iterator[str]:
