@@ -3,7 +3,6 @@
 from workflows.definitions.api import definitions
 from workflows.events.api import event_types, events, parked
 from workflows.runs.api import bulk, instances
-from workflows.runs.api import instances as evidence
 from workflows.webhooks.api import webhooks
 
 app_name = "workflows"
@@ -14,6 +13,6 @@ urlpatterns = [
     *parked.urlpatterns,
     *bulk.urlpatterns,
     *instances.urlpatterns,
-    *evidence.urlpatterns,
+    *instances.evidence_urlpatterns,
     *webhooks.urlpatterns,
 ]

@@ -4,13 +4,22 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
+import structlog
 from django.db import IntegrityError, OperationalError, connection
 from structlog.testing import capture_logs
 
+from attempts.lifecycle.services import due
 from attempts.lifecycle.services.due import each_due
 from attempts.metrics import TICK_ROWS_FAILED
 
 ROWS = [uuid4() for _ in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def _a_logger_that_was_not_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was used keeps the processors of its time, which `capture_logs` cannot reach once logging was set up
+    again."""
+    monkeypatch.setattr(due, "log", structlog.get_logger("holdpoint.ticks"))
 
 
 def failed_so_far() -> float:

@@ -318,7 +318,7 @@ def test_an_operator_builds_evidence_from_the_attempts_page_and_downloads_it(cas
     checked = console.post(page(bundle, "act", "verify"), follow=True).content
     assert b"every decision, made again" in checked
     overwrite(fresh(bundle.id), b"another")
-    assert b"no longer what was built" in console.post(page(bundle, "act", "verify"), follow=True).content
+    assert b"changed or removed after it was built" in console.post(page(bundle, "act", "verify"), follow=True).content
     assert b"Altered." in console.get(page(bundle, "change")).content
 
 

@@ -77,7 +77,7 @@ EVENT = [
     "received_at",
 ]
 INTERVENTION = ["id", "action", "actor_kind", "actor_ref", "reason_code", "bulk_id", "before_state", "after_state"]
-STYLE = Path(__file__).resolve().parents[2] / "static" / "workflows" / "graph.css"
+STYLE = Path(__file__).resolve().parents[3] / "static" / "workflows" / "graph.css"
 # The report has no switch of its own: it follows the reader's system, and paper is light.
 DARK = '.dark .wf-graph, [data-theme="dark"] .wf-graph {'
 
