@@ -16,10 +16,10 @@ from sdk.simulator.agenda import Agenda, AgendaItem, Delivery
 from sdk.simulator.answers import Json, replies
 from sdk.simulator.backoff import module_backoff
 from sdk.simulator.behaviour import Behaviour
+from sdk.simulator.stream_sender import StreamSender
 from sdk.simulator.streams import Entry, Streams
 from sdk.simulator.tally import ModuleTally
 from sdk.simulator.web import SendResult, Web
-from sdk.simulator.wire import StreamSender
 from workflows.events.rules.envelope import envelope_problems
 
 log = structlog.get_logger("holdpoint.modules")

@@ -23,7 +23,7 @@ from reasoncodes.base.tenancy import every_tenant
 from sdk.conformance.messages import Kit, MessageForm, secret_bytes
 from sdk.conformance.report import NotReachable, ProbeResult, check
 from workflows.management.definition_files import organization_named
-from workflows.management.module_wire import ModuleSender
+from workflows.management.module_sender import ModuleSender
 
 SECRET = "HOLDPOINT_MODULE_SECRET"  # noqa: S105  the name of a variable
 CANNOT = 2

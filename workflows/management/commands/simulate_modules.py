@@ -19,9 +19,9 @@ from django.core.management.base import BaseCommand, CommandError
 from sdk.simulator.behaviour import CONFIDENCES, MODULES, Behaviour, modules_named, requests_of
 from sdk.simulator.reviewers import Reviewer
 from sdk.simulator.runner import Simulator
+from sdk.simulator.stream_sender import StreamSender
 from sdk.simulator.streams import Streams
 from sdk.simulator.web import Web
-from sdk.simulator.wire import StreamSender
 
 log = structlog.get_logger("holdpoint.modules")
 NUMBERS: dict[str, tuple[float, str]] = {
