@@ -54,7 +54,7 @@ def secrets(settings: Any) -> Findings:
 def _a_demo(settings: Any) -> Findings:
     production = "DJANGO_SETTINGS_MODULE=config.settings.production"
     if settings.DEBUG:
-        yield "DEBUG is on, and whoever causes an error sees values", f"remove it; {production}"
+        yield "DEBUG is on, and error pages show values", f"remove it; {production}"
     if settings.DEMO_ALLOWED:
         yield "The demo is allowed, with passwords that are known", production
     if str(settings.LOG_LEVEL).upper() in {"DEBUG", "NOTSET"}:

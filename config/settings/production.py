@@ -10,7 +10,7 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
 SECURE_SSL_REDIRECT = True
-# The proxy in front must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.
+# The proxy must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # Probes and scrapers ask over plain HTTP inside the network and do not follow redirects.
 SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
