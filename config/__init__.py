@@ -1,4 +1,5 @@
-"""Wiring only: settings, URLs, Celery, middleware. Everything may be wired here; nothing imports it."""
+"""Wiring: settings, URLs, Celery, middleware, servers, and pages that belong to no app. It may import every app; no app
+imports it."""
 
 from config.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""The console's side bar: everything in two clicks, for whoever may see it."""
+"""The console's side bar: every list in two clicks, for people who may see it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from django.urls import reverse_lazy
 
 from governance.console.admin.base import console_actor
 
-# Of each list its name, icon and model.
+# Name, icon and model of each list.
 SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Decide": [
         ("Contracts", "contract", "governance_contract"),
@@ -83,13 +83,13 @@ def _page(title: str, icon: str, view: str) -> dict[str, Any]:
 
 
 def _start(request: HttpRequest) -> list[dict[str, Any]]:
-    """For whoever sets things up."""
+    """For people who set things up."""
     operates = bool(console_actor(request).organization_ids) or request.user.is_superuser
     return [_page("Getting started", "flag", "console_start")] if operates else []
 
 
 def _definitions() -> list[dict[str, Any]]:
-    """Templates are rows of the same table on a page of their own, below the list's address."""
+    """Templates are rows of the same table, on a page of their own below the list's address."""
     item = _item("Definitions", "account_tree", "workflows_workflowdefinition")
     templates = reverse_lazy("admin:workflows_workflowdefinition_templates")
 
@@ -104,10 +104,11 @@ def _definitions() -> list[dict[str, Any]]:
 
 
 def _may_see(view: str) -> Callable[[HttpRequest], bool]:
-    """Whoever may not see a page does not get its menu entry."""
+    """People who may not see a page do not get its menu entry."""
     app_label, _, model_name = view.rpartition("_")
 
     def permission(request: HttpRequest) -> bool:
+        # The page's own rule, asked for each request: a second list of permissions here would drift from it.
         model_admin = admin.site.get_model_admin(apps.get_model(app_label, model_name))
         return bool(model_admin.has_view_permission(request))
 

@@ -1,4 +1,5 @@
-"""Start-up wiring: logging, and the beat schedule written to its tables after every migrate."""
+"""Start-up wiring: logging, the check of unsafe settings, tracing, the error tracker, and the schedule of tasks, which
+is written to its tables after every migrate."""
 
 from typing import Any
 
@@ -21,11 +22,12 @@ class ConfigConfig(AppConfig):
         from config.safety import refuse_unsafe
         from config.tracing import tracing_start
 
+        # First: whatever logs below must already go through our formatter, which leaves out values.
         configure_logging(level=settings.LOG_LEVEL)
         refuse_unsafe(settings)
         tracing_start()
         tracker_start()
-        # Django sends the signal for apps with models only: ours is listened to through the app whose tables it fills.
+        # Django sends post_migrate only for apps with models. We have none, so we use the app whose tables we fill.
         post_migrate.connect(synchronise_schedule, sender=apps.get_app_config("django_celery_beat"))
         class_prepared.connect(forget_historical_fields)
 
@@ -37,8 +39,8 @@ def synchronise_schedule(**_: Any) -> None:
 
 
 def forget_historical_fields(sender: type[Model], **_: Any) -> None:
-    """A model of a migration has no transitions. django-fsm would go on asking its fields about every model that comes
-    later, which was nearly half of the time that `migrate` took."""
+    """Disconnects django-fsm from models of migrations, which have no transitions."""
+    # django-fsm would inspect each of these fields again for every later model: nearly half of the time of `migrate`.
     if sender.__module__ == "__fake__":
         for field in sender._meta.local_fields:
             if isinstance(field, FSMFieldMixin):
@@ -46,7 +48,8 @@ def forget_historical_fields(sender: type[Model], **_: Any) -> None:
 
 
 class SignInConfig(AccountConfig):
-    """allauth insists on its middleware for every request; ours runs it where people are (config.middleware.people)."""
+    """allauth requires its middleware for every request; we run it only for people's pages
+    (config.middleware.people)."""
 
     def ready(self) -> None:
         from allauth.account import checks  # noqa: F401

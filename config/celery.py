@@ -1,4 +1,5 @@
-"""Celery, and the whole beat schedule in one table. The broker is a doorbell: rows in the database are the truth."""
+"""Celery, and all scheduled tasks in one table. A message only wakes a worker up; the rows in the database are the
+truth."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.autodiscover_tasks(["config"])
 
-# name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate.
+# name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate. A lost wake-up costs
+# at most the interval of its scheduled task.
 SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
     "ledger-seal": ("governance.tasks.ledger_seal", 1.0),
@@ -57,7 +59,8 @@ def use_our_logging(**_: Any) -> None:
 @worker_init.connect
 @beat_init.connect
 def check_first(**_: Any) -> None:
-    """Before the first task, in the parent: nothing is sealed or sent on top of a record that lost its tail."""
+    """Runs in the parent, before the first task: nothing may be sealed or sent if the record has lost its newest
+    entries."""
     from config.startup import serving
 
     serving()

@@ -1,4 +1,4 @@
-"""System checks: `manage.py check --deploy` says the same as a production that refuses to start."""
+"""System checks: `manage.py check --deploy` reports what production would refuse to start with."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def settings_are_safe(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.database, deploy=True)
 def role_is_weak(databases: Any = None, **_: Any) -> list[CheckMessage]:
-    """Only with `--database default`, as the application's role: Django asks no database otherwise."""
+    """Runs only with `--database default`, as the application's role: without it Django connects to no database."""
     found = []
     for alias in databases or []:
         try:

@@ -1,4 +1,5 @@
-"""The role that serves must not be able to change the record. PostgreSQL is asked: a role's name says nothing."""
+"""The serving role must not be able to change the record. PostgreSQL is asked, because a role's name says nothing about
+its rights."""
 
 from typing import Any
 
@@ -7,6 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.signals import connection_created
 
 log = structlog.get_logger("holdpoint.startup")
+# One row, in the order of FAULTS. MEMBER and not USAGE: a role that does not inherit the owner's rights may still
+# `SET ROLE` to the owner. LEFT JOIN and coalesce keep the row before the first migrate, when there is no table yet.
 RIGHTS = """
 SELECT r.rolsuper, r.rolbypassrls OR r.rolcreaterole,
        coalesce(pg_has_role(current_user, c.relowner, 'MEMBER'), false),
@@ -24,7 +27,8 @@ WAY_OUT = "serve as the application's role, made as docs/deploy.md says, and run
 
 
 def role_fault(cursor: Any) -> str:
-    """The worst thing that the signed-in role may do, and the way out; empty when it is as it should be."""
+    """The worst thing that the role of this connection may do, and what to do about it; empty if the role is as it
+    should be."""
     cursor.execute(RIGHTS)
     row = cursor.fetchone()
     return next(
@@ -33,12 +37,12 @@ def role_fault(cursor: Any) -> str:
 
 
 def refuse_powerful_roles() -> None:
-    """Wiring of web, worker and beat in production. Migrations need such a role, and do not come here."""
+    """Wiring of web, worker and beat in production. Migrations need such a role and do not call this."""
     connection_created.connect(_refuse_powerful_role)
 
 
 def _refuse_powerful_role(connection: Any = None, **_: Any) -> None:
-    """For every new connection: the database may have been away when the process started."""
+    """Runs for every new connection, because the database may have been away when the process started."""
     with connection.connection.cursor() as cursor:
         fault = role_fault(cursor)
     if fault:

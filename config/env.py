@@ -1,4 +1,5 @@
-"""Where a process gets its outside facts: the environment first, then what `make run` left in HOLDPOINT_HOME."""
+"""Configuration from outside: the environment first, then what `make run` wrote to HOLDPOINT_HOME. Also builds the
+settings of database, broker and storages from it."""
 
 import json
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+# Without it a request to a host that drops packets would wait for minutes instead of being answered with 503.
 DATABASE_CONNECT_TIMEOUT_SECONDS = 3
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -21,7 +23,7 @@ def home() -> Path:
 
 @cache
 def runtime() -> dict[str, Any]:
-    """What a running `make run` wrote down for other terminals; empty when nothing runs from this folder."""
+    """What a running `make run` wrote for other terminals; empty if nothing runs from this folder."""
     path = home() / "run" / "runtime.json"
     if _is_production():
         return {}
@@ -44,9 +46,10 @@ def server_url(*, variable: str, key: str) -> str:
 
 
 def database_settings(url: str) -> dict[str, Any]:
-    """Django's settings of the database at `url`; each thread keeps its connection."""
+    """Django's settings for the database at `url`. Each thread keeps its connection."""
     found: dict[str, Any] = env.db_url_config(url, engine="config.postgresql")
-    # psycopg itself prepares nothing, and so never discards all that is prepared: governance.sql.wire keeps its own.
+    # psycopg must prepare nothing: governance.sql.wire has prepared statements of its own, and psycopg would discard
+    # all prepared statements of the connection when it clears its own.
     usual = {"connect_timeout": DATABASE_CONNECT_TIMEOUT_SECONDS, "prepare_threshold": None}
     options = usual | found.get("OPTIONS", {})
     plain = env.bool("HOLDPOINT_PLAIN_CURSORS", default=False)  # read by governance.sql.statements
@@ -54,19 +57,19 @@ def database_settings(url: str) -> dict[str, Any]:
 
 
 def database_mark(settings: dict[str, Any]) -> str:
-    """Tells one database from another by its address; the same for every role and after a restore."""
+    """A short hash of the database's address: the same for every role and after a restore."""
     parts = [settings.get(name) for name in ("HOST", "PORT", "NAME")] + [settings.get("OPTIONS", {}).get("host")]
     where = "|".join(str(part or "") for part in parts)
     return sha256(where.encode()).hexdigest()[:12]
 
 
 def _is_production() -> bool:
-    """Production takes everything from its environment: what a local run left behind must not be picked up."""
+    """Production takes everything from its environment: it must not pick up what a local run left behind."""
     return env.str("DJANGO_SETTINGS_MODULE", default="").endswith(".production")
 
 
 def secret_key() -> str:
-    """The signing secret: SECRET_KEY, else the file that `make run` made once."""
+    """The signing secret: SECRET_KEY, else the file that `make run` created."""
     value = env.str("SECRET_KEY", default="")
     if value or _is_production():
         if not value:
@@ -79,25 +82,29 @@ def secret_key() -> str:
 
 
 def _redis_scheme_url(url: str, *, scheme: str) -> str:
-    """A unix-socket address in the dialect of another library (kombu, limits); TCP addresses stay as they are."""
+    """A Unix-socket address in the form that another library (kombu, limits) wants. TCP addresses stay as they are."""
     return scheme + url.removeprefix("unix://") if url.startswith("unix://") else url
 
 
 def broker_url(url: str) -> str:
-    """Celery's spelling of the queue's address."""
+    """The queue's address in Celery's form."""
     return _redis_scheme_url(url, scheme="redis+socket://").replace("?db=", "?virtual_host=")
 
 
 def broker_options(url: str) -> dict[str, Any]:
-    """A broker that does not answer is given up soon: the tick makes up for a ring that nobody heard."""
+    """Short timeouts: a request must not wait for a broker that does not answer. If a wake-up is lost, a scheduled task
+    finds the row."""
     if url.startswith("amqp"):
-        # Not confirmed: a server that is out of memory confirms nothing, and whoever rings would wait for it.
+        # No publisher confirms: a server that is out of memory confirms nothing, and the request that sends the wake-up
+        # would wait for it.
         return {"connect_timeout": 3, "write_timeout": 5}
+    # After an hour a message that was not acknowledged is delivered again. A second delivery does no harm: lease and
+    # fence decide, not the message.
     return {"visibility_timeout": 3600, "socket_timeout": 5, "socket_connect_timeout": 3}
 
 
 def evidence_storage() -> dict[str, Any]:
-    """Where evidence bundles are kept."""
+    """Where evidence bundles are stored."""
     return _storage(
         backend=env.str("HOLDPOINT_EVIDENCE_STORAGE", default=""),
         options=env.json("HOLDPOINT_EVIDENCE_OPTIONS", default={}),
@@ -106,7 +113,7 @@ def evidence_storage() -> dict[str, Any]:
 
 
 def exports_storage() -> dict[str, Any]:
-    """Where archives of exports are kept."""
+    """Where archives of exports are stored."""
     return _storage(
         backend=env.str("HOLDPOINT_EXPORTS_STORAGE", default=""),
         options=env.json("HOLDPOINT_EXPORTS_OPTIONS", default={}),

@@ -1,7 +1,7 @@
-"""Errors to a Sentry-compatible tracker, when SENTRY_DSN names one: class, place and trace, never a value.
+"""Errors to a Sentry-compatible tracker, if SENTRY_DSN names one: class, place and trace, never a value.
 
-The SDK's integrations stay off: they collect requests, statements and log arguments, and are then asked to leave things
-out. Here an event holds what `reduced` puts into it. What is logged with an exception at `error` or above is sent.
+The SDK's integrations stay off, because they collect requests, statements and log arguments first and filter
+afterwards. Here an event contains only what `reduced` puts into it. Exceptions logged at `error` or above are sent.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ TAGS = ("request_id", "trace_id", "logger", "line", "task")
 
 
 def tracker_start() -> None:
-    """Wiring; without SENTRY_DSN nothing is sent anywhere."""
+    """Wiring. Without SENTRY_DSN nothing is sent."""
     dsn = env.str("SENTRY_DSN", default="")
     if not dsn:
         return
@@ -35,7 +35,7 @@ def tracker_start() -> None:
 
 
 def tracker_options() -> dict[str, Any]:
-    """Every door of the SDK through which a value could leave is shut, and `reduced` stands behind all of them."""
+    """Turns off every option of the SDK through which a value could leave. `reduced` is the second line of defence."""
     return {
         "environment": env.str("SENTRY_ENVIRONMENT", default="production"),
         "release": env.str("SENTRY_RELEASE", default="") or None,
@@ -58,7 +58,7 @@ def tracker_options() -> dict[str, Any]:
 
 
 def error_report(error: BaseException, line: Mapping[str, Any]) -> None:
-    """One event for one log line that carries an exception."""
+    """One event for one log line that has an exception."""
     import sentry_sdk
     from sentry_sdk.utils import event_from_exception
 
@@ -68,7 +68,7 @@ def error_report(error: BaseException, line: Mapping[str, Any]) -> None:
         "request_id": trace.request_id if trace else None,
         "trace_id": trace.trace_id if trace else None,
         "logger": logger,
-        # A library may have written a value into its line; ours are fixed words.
+        # A library may have written a value into its line; our own lines are fixed words.
         "line": line.get("event") if logger.startswith("holdpoint.") else None,
         "task": structlog.contextvars.get_contextvars().get("task"),
     }
@@ -77,7 +77,8 @@ def error_report(error: BaseException, line: Mapping[str, Any]) -> None:
 
 
 def reduced(event: Any, hint: Any) -> Any:
-    """The event made anew out of what is known to hold no value."""
+    """The event, built anew from what is known to contain no value."""
+    # An allow list: a field that a new version of the SDK adds does not leave.
     kept = {name: event[name] for name in KEPT if name in event}
     kept["tags"] = {name: value for name, value in dict(event.get("tags") or {}).items() if name in TAGS and value}
     found = (event.get("exception") or {}).get("values") or []
@@ -86,7 +87,7 @@ def reduced(event: Any, hint: Any) -> Any:
 
 
 def _exception(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Its text is left out: it repeats what was submitted, or a row."""
+    """Without its text, which may repeat what was submitted, or a row."""
     frames = (one.get("stacktrace") or {}).get("frames") or []
     return {
         "type": one.get("type"),

@@ -1,4 +1,4 @@
-"""The sign of life that travels beat -> broker -> worker -> Valkey."""
+"""The heartbeat that goes from beat through broker and worker to Valkey."""
 
 from datetime import datetime
 
@@ -8,6 +8,7 @@ KEY = "holdpoint:heartbeat"
 
 
 def heartbeat_beat(*, at: datetime) -> None:
+    # The expiry only tidies up: an age over an hour means the same as none.
     valkey().set(KEY, at.timestamp(), ex=3600)
 
 

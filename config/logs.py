@@ -1,7 +1,7 @@
 """JSON logs. A line says what happened and to which id; never a submitted value, a row's value or a secret.
 
-Exceptions are reduced to class, constraint name and place: PostgreSQL's DETAIL and a traceback's locals carry
-the very values that must not leave the database.
+Exceptions are reduced to class, constraint name and place, because PostgreSQL's DETAIL and an exception's text contain
+the values that must not leave the database.
 """
 
 import logging
@@ -15,14 +15,15 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 FRAMES_KEPT = 12
-ALREADY_FILLED_IN = ("Invalid request from ip=",)  # gunicorn writes what it could not parse into the line itself
+# gunicorn formats these before logging, with the text that it could not parse.
+ALREADY_FILLED_IN = ("Invalid request from ip=",)
 
 
 def _describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as log fields: its class, the violated constraint, where it was raised. Not its text."""
     diag = getattr(error.__cause__ or error, "diag", None)
     frames = list(traceback.extract_tb(error.__traceback__))
-    # A library's frames push out the place in our own code that leads to the cause; its last one is enough.
+    # Frames of libraries would push out the place in our own code that leads to the cause; the last frame is enough.
     frames = [frame for frame in frames[:-1] if "site-packages" not in frame.filename][-FRAMES_KEPT:] + frames[-1:]
     fields: dict[str, Any] = {
         "error": type(error).__name__,
@@ -38,7 +39,7 @@ _trackers: list[Tracker] = []
 
 
 def report_exceptions_to(tracker: Tracker) -> None:
-    """Wiring: who else hears of exceptions that are logged as errors."""
+    """Wiring: also reports exceptions that are logged as errors to this tracker."""
     _trackers[:] = [tracker]
 
 
@@ -59,7 +60,7 @@ def _report(error: BaseException, event: EventDict) -> None:
     for tracker in _trackers:
         try:
             tracker(error, event)
-        except Exception as failed:  # the line itself must still be written
+        except Exception as failed:  # the log line must be written even if the tracker fails
             event["not_reported"] = type(failed).__name__
 
 
@@ -73,7 +74,7 @@ SHARED: list[Any] = [
 
 
 class TemplateOnlyFormatter(structlog.stdlib.ProcessorFormatter):
-    """Formats foreign records by their template alone, so that `%s` arguments never reach a log file."""
+    """Formats records of libraries by their template alone, so that `%s` arguments never reach a log file."""
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.msg, str) and record.msg.startswith(ALREADY_FILLED_IN):
@@ -101,7 +102,7 @@ def logging_settings(*, level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Django's request logger prints the path, which may carry what a caller put there.
+            # Django's request logger prints the path, which may contain what a caller put there.
             "django.request": {"level": "CRITICAL"},
             "django.security": {"level": "CRITICAL"},
             "django.server": {"level": "ERROR"},
@@ -109,7 +110,7 @@ def logging_settings(*, level: str) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "kombu": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
-            # Writes headers into the line itself, where the formatter cannot take them out.
+            # Formats headers into the message itself, where our formatter cannot remove them.
             "httpcore": {"level": "WARNING"},
             "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
             "gunicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},
@@ -118,9 +119,9 @@ def logging_settings(*, level: str) -> dict[str, Any]:
 
 
 def configure_logging(*, level: str) -> None:
-    """Both halves: structlog for our own lines, dictConfig for everybody else's."""
+    """Both parts: structlog for our own lines, dictConfig for all others."""
     logging.config.dictConfig(logging_settings(level=level))
-    # What no line shows is not looked up: a third of the cost of a line (the switches of the logging HOWTO).
+    # Do not look up what no line shows: a third of the cost of a line (see "Optimization" in Python's logging HOWTO).
     logging._srcfile = None  # type: ignore[attr-defined]
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     structlog.configure(

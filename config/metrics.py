@@ -1,4 +1,5 @@
-"""Prometheus metrics. Labels are routes, codes, states and witnesses: never ids or submitted values."""
+"""Prometheus metrics of HTTP, the record, the outbox and the streams. Labels are routes, codes, states and witnesses;
+never ids or submitted values."""
 
 import os
 import re
@@ -19,6 +20,7 @@ from workflows.events.adapters.streams import group_standings
 from workflows.events.selectors import ways
 
 GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+# Modules create groups as they like; Prometheus must not get an unlimited number of series.
 MOST_GROUPS = 500
 
 HTTP_REQUESTS = Counter("holdpoint_http_requests_total", "Requests answered.", ["method", "route", "status"])
@@ -28,12 +30,13 @@ log = structlog.get_logger("holdpoint.metrics")
 
 
 def render_metrics() -> bytes:
-    """All processes' figures when PROMETHEUS_MULTIPROC_DIR is set, else this process' own; and those of the record."""
+    """The counters of all processes if PROMETHEUS_MULTIPROC_DIR is set, else of this process; and the figures of the
+    record."""
     return _counters_exposed() + _record_gauges() + _way_gauges() + _stream_gauges()
 
 
 def _record_gauges() -> bytes:
-    """Read from the database when they are asked for: worker and web see the same. Left out while it is away."""
+    """Read from the database for each scrape, so that every process reports the same."""
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
     denied = Gauge("holdpoint_ledger_denied", "1 while the record does not fit its witnesses.", registry=registry)
@@ -47,6 +50,7 @@ def _record_gauges() -> bytes:
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+    # Figures are left out while the database is away; the others are needed most at that time.
     except Error as error:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
@@ -54,7 +58,7 @@ def _record_gauges() -> bytes:
 
 
 def _way_gauges() -> bytes:
-    """The outbox and what is parked. Left out while the database is away."""
+    """The outbox and parked messages. Left out while the database is away."""
     registry = CollectorRegistry()
     try:
         with every_tenant():
@@ -74,8 +78,7 @@ def _way_gauges() -> bytes:
 
 
 def _stream_gauges() -> bytes:
-    """How far each group is, ours and the modules'. Left out while Valkey is away. A group's name is a module's choice:
-    what does not look like a name is not repeated."""
+    """How far each consumer group is, ours and the modules'. Left out while Valkey is away."""
     registry, labels = CollectorRegistry(), ["event_type", "group"]
     lag = Gauge("holdpoint_stream_lag", "Messages that a group has not read.", labels, registry=registry)
     pending = Gauge("holdpoint_stream_pending", "Read and not acknowledged.", labels, registry=registry)
@@ -85,6 +88,7 @@ def _stream_gauges() -> bytes:
         log.warning("stream_gauges_unavailable", error=type(error).__name__)
         return b""
     for one in standings[:MOST_GROUPS]:
+        # A group's name is chosen by a module. Text that does not look like a name is not repeated in a label.
         group = one.group if GROUP_NAME.fullmatch(one.group) else "other"
         if one.lag is not None:
             lag.labels(one.event_type, group).inc(one.lag)
@@ -96,6 +100,7 @@ def _counters_exposed() -> bytes:
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest()
+    # prometheus_client raises if the folder is missing, for example after a reboot cleared it.
     Path(folder).mkdir(parents=True, exist_ok=True)
     registry = CollectorRegistry()
     prometheus_multiprocess.MultiProcessCollector(registry)
@@ -103,7 +108,7 @@ def _counters_exposed() -> bytes:
 
 
 def render_overdue(overdue: dict[str, int]) -> bytes:
-    """What the database says now, the same whichever process is asked."""
+    """Read from the database, so that every process reports the same."""
     registry = CollectorRegistry()
     gauge = Gauge(
         "holdpoint_requests_overdue", "Exports and deletions past their due date.", ["kind"], registry=registry

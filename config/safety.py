@@ -1,6 +1,6 @@
-"""What production refuses to start with: each rule names a fault of the settings, and the way out in one line.
+"""What production refuses to start with: each rule names a fault of the settings and, in one line, what to do about it.
 
-Settings are read as they are in the end, so that a module which imports production's and loosens it is refused too.
+It reads the final settings, so that a module which imports production's settings and loosens them is refused too.
 """
 
 import re
@@ -15,8 +15,9 @@ from django.core.exceptions import ImproperlyConfigured
 LOOPBACK = {"127.0.0.1", "localhost", "::1", "[::1]"}
 SHORTEST_SECRET, SHORTEST_TOKEN, KINDS_OF_CHARACTERS = 50, 16, 8
 LEDGER_NAME_LOCALLY = "holdpoint.local/ledger"
+# The key of our own test settings is public, so it protects nothing.
 TESTS_KEY = b"a key of thirty-two bytes, tests"
-# What stands in examples and manuals, and what people type until they find the time.
+# Placeholders from examples and manuals, and what people type "for now".
 PLACEHOLDER = re.compile(
     r"change.?me|replace.?me|insecure|example|placeholder|not.a.secret|your.?secret", re.IGNORECASE
 )
@@ -28,12 +29,12 @@ Findings = Iterator[tuple[str, str]]
 
 
 def unsafe(settings: Any) -> list[str]:
-    """Everything that is wrong, a line each. Never a secret's value."""
+    """All faults, one line each. Never contains a secret's value."""
     return [f"{fault}: {way_out}" for rule in RULES for fault, way_out in rule(settings)]
 
 
 def refuse_unsafe(settings: Any) -> None:
-    """Wiring: stops every process of a production that is none."""
+    """Wiring: stops every process of an unsafe production."""
     if getattr(settings, "PRODUCTION", False) and (found := unsafe(settings)):
         raise ImproperlyConfigured("\n".join(found))
 
@@ -53,7 +54,7 @@ def secrets(settings: Any) -> Findings:
 def _a_demo(settings: Any) -> Findings:
     production = "DJANGO_SETTINGS_MODULE=config.settings.production"
     if settings.DEBUG:
-        yield "DEBUG is on, and whoever causes an error sees values", f"remove it; {production}"
+        yield "DEBUG is on, and error pages show values", f"remove it; {production}"
     if settings.DEMO_ALLOWED:
         yield "The demo is allowed, with passwords that are known", production
     if str(settings.LOG_LEVEL).upper() in {"DEBUG", "NOTSET"}:
@@ -83,7 +84,7 @@ def names(settings: Any) -> Findings:
 
 
 def _this_machine(entry: str) -> bool:
-    """An entry of an allow-list: a host, with or without its port."""
+    """An entry of an allow list: a host, with or without a port."""
     return entry in LOOPBACK or entry.rpartition(":")[0] in LOOPBACK
 
 

@@ -1,4 +1,5 @@
-"""What a serving process does before its first request or task: is it safe, and does the record fit its witnesses."""
+"""What a serving process checks before its first request or task: is its database role weak enough, and does the record
+continue what the witnesses keep. Also prepares the web server."""
 
 import os
 from pathlib import Path
@@ -15,7 +16,7 @@ log = structlog.get_logger("holdpoint.startup")
 
 
 def serving() -> None:
-    """Ends the process, with the way out, when production would serve with a role that can change the record."""
+    """Ends the process, with advice, if production would serve with a role that can change the record."""
     if settings.PRODUCTION:
         refuse_powerful_roles()
     try:
@@ -25,20 +26,24 @@ def serving() -> None:
 
 
 def ledger_checked() -> None:
-    """A database that is away is no reason not to start: requests answer 503 until it is back; the clock asks again."""
+    """Compares the record with the witnesses."""
     try:
         if not ledger_guard():
             log.error("started_in_deny_mode")
     except ImproperlyConfigured:
         raise
+    # A database that is away is no reason not to start: requests are answered with 503 until it is back, and a
+    # scheduled task repeats the check.
     except Exception as error:
         log.warning("ledger_not_checked", exc_info=error)
     finally:
+        # The process may fork after this; two processes cannot use one connection.
         connection.close()
 
 
 def web_prepared(*, workers: int) -> None:
-    """Before the first worker: what only the web server needs, and no figures of processes that are gone."""
+    """Runs before the first worker: checks what only the web server needs, and removes figures of processes that are
+    gone."""
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR", "")
     if settings.PRODUCTION and not (Path(settings.STATIC_ROOT) / "staticfiles.json").exists():
         raise SystemExit("Error: the static files are not collected: python manage.py collectstatic --noinput")
@@ -51,7 +56,8 @@ def web_prepared(*, workers: int) -> None:
 
 
 def forget_ended_processes(folder: Path) -> None:
-    """Their files would be read with every scrape for ever. A counter that begins anew is nothing new to Prometheus."""
+    """Removes the metric files of ended processes, which every scrape would read for ever. To Prometheus a counter that
+    starts at zero again is normal."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("*_*.db"):
         pid = file.stem.rpartition("_")[2]

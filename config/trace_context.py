@@ -1,4 +1,4 @@
-"""Carries the trace of a request into the Celery tasks that it caused, and binds it to their log lines."""
+"""Passes the trace of a request on to the Celery tasks that it caused, and binds it to their log lines."""
 
 import time
 from contextvars import ContextVar
@@ -22,6 +22,7 @@ def carry_trace(headers: dict[str, Any] | None = None, **_: Any) -> None:
 
 @task_prerun.connect
 def restore_trace(task: Any = None, task_id: str = "", **_: Any) -> None:
+    # Worker processes are reused: without this a task would log under the ids of the one before.
     clear_trace()
     carried = getattr(task.request, HEADER, None) or {}
     bind_trace(read_trace(request_id=carried.get("request_id", ""), traceparent=carried.get("traceparent", "")))

@@ -1,7 +1,7 @@
-"""Spans to an OpenTelemetry collector, when OTEL_EXPORTER_OTLP_ENDPOINT names one.
+"""Spans to an OpenTelemetry collector, if OTEL_EXPORTER_OTLP_ENDPOINT names one.
 
 The ids are those of our own trace context, so that a span, a log line, a ledger entry and the caller's `traceparent`
-name the same thing. What may leave is listed here; nothing else does, whoever measured it.
+share them. Only the attributes listed here are exported.
 """
 
 import os
@@ -18,7 +18,7 @@ from config.env import env
 from reasoncodes.base.trace import FinishedSpan, collect_spans, span
 
 log = structlog.get_logger("holdpoint.tracing")
-# Routes, names and codes. A value of the database, an address or a text of somebody's is none of them.
+# Routes, names and codes; never a value from the database, an address or somebody's text.
 ATTRIBUTES = frozenset(
     {
         "db.operation.name",
@@ -35,7 +35,7 @@ STATEMENTS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "SAVEPOI
 
 
 def tracing_start() -> None:
-    """Wiring, before the first request or task; without an endpoint nothing is measured."""
+    """Wiring, before the first request or task. Without an endpoint nothing is measured."""
     if not (
         env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="") or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
     ):
@@ -54,7 +54,8 @@ def tracing_start() -> None:
 
 
 class ProcessOwn:
-    """An exporter per process, made at its first span: its thread would not survive the fork that they begin with."""
+    """One exporter per process, created at its first span: the exporter has a thread, which would not survive a
+    fork."""
 
     def __init__(self, *, make: Callable[[], "OtelExport"]) -> None:
         self._make = make
@@ -68,10 +69,12 @@ class ProcessOwn:
                 self._begin()
             if self._export is not None:
                 self._export(finished)
-        except Exception as error:  # work goes on whether or not somebody watches
+        except Exception as error:  # tracing must never fail a request or a task
             log.warning("span_not_collected", exc_info=error)
 
     def _begin(self) -> None:
+        # Two threads may finish the first span of a process at once; the second look keeps them from making two
+        # exporters.
         with self._lock:
             if self._pid != os.getpid():
                 self._export, self._pid = self._make(), os.getpid()
@@ -82,7 +85,7 @@ class ProcessOwn:
 
 
 def otlp_export() -> "OtelExport":
-    """Batches over HTTP; address, headers and limits are the standard OTEL_ variables."""
+    """Batches over HTTP. Address, headers and limits come from the standard OTEL_ variables."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -90,7 +93,8 @@ def otlp_export() -> "OtelExport":
 
 
 class OtelExport:
-    """Finished spans as OpenTelemetry's. A provider of our own, not the process-wide one: no library's spans get in."""
+    """Finished spans as OpenTelemetry's. It has its own provider and not the process-wide one, so that no library's
+    spans get in."""
 
     def __init__(self, processor: Any) -> None:
         from opentelemetry.sdk.resources import Resource
@@ -106,7 +110,8 @@ class OtelExport:
         from opentelemetry.trace import SpanKind, StatusCode
 
         if not int(finished.trace.flags, 16) & 1:
-            return  # the caller does not sample this trace
+            return  # the caller decided not to sample this trace
+        # The SDK asks a generator for ids instead of taking them as arguments; it is called in this thread.
         self._now.trace = finished.trace
         made = self._tracer.start_span(
             finished.name,
@@ -138,7 +143,8 @@ class OtelExport:
 
 
 def _parent(finished: FinishedSpan) -> Any:
-    """Always given, if empty: the default would be a context of somebody else's."""
+    """The parent's context, also if it is empty: by default the SDK would use the current context, which may be a
+    library's."""
     from opentelemetry import trace as otel
     from opentelemetry.context import Context
 
@@ -164,7 +170,7 @@ def watch_statements(connection: Any = None, **_: Any) -> None:
 
 
 def statement_span(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-    """The first word of the statement; neither its text nor its parameters."""
+    """Records the first word of the statement; neither its text nor its parameters."""
     word = sql.split(None, 1)[0].upper() if isinstance(sql, str) and sql.strip() else ""
     word = word if word in STATEMENTS else "other"
     with span(f"postgresql {word}", **{"db.system.name": "postgresql", "db.operation.name": word}):

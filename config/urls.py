@@ -1,4 +1,4 @@
-"""Every route in one place."""
+"""All routes in one place."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -21,7 +21,7 @@ handler500 = server_error
 
 urlpatterns = [
     path("", landing, name="landing"),
-    path("admin/login/", ConsoleSignIn.as_view()),  # before the console's own, which keeps the name admin:login
+    path("admin/login/", ConsoleSignIn.as_view()),  # before the admin's own page, which keeps the name admin:login
     path("admin/search/", admin.site.admin_view(search), name="console_search"),
     path("admin/figures/", admin.site.admin_view(overview_figures), name="console_figures"),
     path("admin/start/", admin.site.admin_view(start), name="console_start"),

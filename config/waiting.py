@@ -1,4 +1,5 @@
-"""Figures of what waits and for whom, read from the record when asked for: the same whichever process answers."""
+"""Prometheus figures about waiting work: open reviews, quarantine, shutdowns, late messages, the heartbeat. They are
+read for each scrape, so that every process reports the same."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -17,11 +18,11 @@ from workflows.runs.selectors.console import events_unmatched
 from workflows.webhooks.selectors import endpoints_disabled
 
 log = structlog.get_logger("holdpoint.metrics")
-NO_HEARTBEAT_SECONDS = 3600.0  # it is kept for an hour
+NO_HEARTBEAT_SECONDS = 3600.0  # Valkey stores the heartbeat for an hour
 
 
 def render_waiting(*, at: datetime) -> bytes:
-    """Each half is left out while the server that it asks is away; that is an alarm of its own."""
+    """Each half is left out while the server that it needs is away, which has an alarm of its own."""
     return _left_out_when_away(_people, at) + _left_out_when_away(_clock, at)
 
 
@@ -61,5 +62,5 @@ def _people(registry: CollectorRegistry, at: datetime) -> None:
 def _clock(registry: CollectorRegistry, at: datetime) -> None:
     age = heartbeat_age(at=at)
     Gauge(
-        "holdpoint_heartbeat_age_seconds", "Since a tick came through beat, queue and worker.", registry=registry
+        "holdpoint_heartbeat_age_seconds", "Since a heartbeat came through beat, queue and worker.", registry=registry
     ).set(NO_HEARTBEAT_SECONDS if age is None else age)

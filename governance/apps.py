@@ -1,4 +1,5 @@
-"""Hands the ledger down to the vocabulary: upward calls go by registered name only."""
+"""Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the handlers of
+retention, and the region profiles, which are adopted after every migrate."""
 
 from typing import Any
 
@@ -12,6 +13,7 @@ class GovernanceConfig(AppConfig):
     verbose_name = "Governance"
 
     def ready(self) -> None:
+        # Imported here, because models are not loaded yet when this module is.
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count

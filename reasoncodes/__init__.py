@@ -1,1 +1,1 @@
-"""One vocabulary: reason codes, and what every app stands on (errors, actors, tenant scope, ids)."""
+"""The vocabulary: reason codes. `base` has what every app uses (errors, actors, tenant scope, ids)."""

@@ -1,4 +1,4 @@
-"""`/reason-codes`: the system's vocabulary and the organization's own words."""
+"""`/reason-codes`: the system's codes and an organization's own."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The vocabulary is synchronised with the program after every migrate."""
+"""Wiring of the app: after every migrate the table gets the system's reason codes."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Every code that the program itself emits, with its wording. Seeded as system codes; they cannot be deactivated."""
+"""The system's reason codes with their wording: those that the program emits, which cannot be deactivated, and starters
+for people to choose from."""
 
 from dataclasses import dataclass
 from enum import StrEnum

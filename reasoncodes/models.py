@@ -1,4 +1,4 @@
-"""One reason that the record may name: the system's, or an organization's own."""
+"""The reason codes that the record may name: the system's, and each organization's own."""
 
 from django.db import models
 from django.db.models import Q
@@ -38,6 +38,7 @@ class ReasonCode(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["organization", "scope", "code"],
+                # Otherwise the system's rows, whose organization is NULL, would not be unique.
                 nulls_distinct=False,
                 name="reason_code_once_per_scope",
             ),

@@ -1,4 +1,5 @@
-"""Reading the vocabulary."""
+"""Reading reason codes: lists, what a code means for an organization, what a person may choose, and how often one is
+used."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -9,13 +10,14 @@ from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.registry import usage_counter
 from reasoncodes.models import ReasonCode
 
+# Counting further would make the page slower the more the record grows, for a number that nobody needs exactly.
 USAGE_LIMIT = 1000
 
 
 def reason_code_list(
     *, organization_ids: Iterable[UUID], scope: str | None = None, active: bool | None = None
 ) -> QuerySet[ReasonCode]:
-    """The system's codes and these organizations' own."""
+    """The system's codes and those of these organizations."""
     rows = ReasonCode.objects.filter(Q(organization_id__in=list(organization_ids)) | Q(organization=None))
     if scope is not None:
         rows = rows.filter(scope=scope)
@@ -32,14 +34,14 @@ def reason_code_get(*, reason_code_id: UUID) -> ReasonCode:
 
 
 def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) -> ReasonCode | None:
-    """What the code means for this organization: its own row wins over the system's; inactive rows do not count."""
+    """What the code means for this organization: its own row replaces the system's. Inactive rows do not count."""
     rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope, code=code)
-    row = rows.order_by("organization_id").first()  # NULLS LAST is PostgreSQL's order: the organization's row first
+    row = rows.order_by("organization_id").first()  # PostgreSQL sorts NULL last: the organization's row first
     return row if row is not None and row.active else None
 
 
 def reason_codes_active(*, organization_id: UUID | None, scope: str) -> frozenset[str]:
-    """Every code that `reason_code_resolve` finds: one that the organization switched off does not count."""
+    """Every code that `reason_code_resolve` would find. A code that the organization deactivated does not count."""
     rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope)
     meant: dict[str, bool] = {}
     for code, active in rows.order_by("organization_id").values_list("code", "active"):
@@ -48,8 +50,8 @@ def reason_codes_active(*, organization_id: UUID | None, scope: str) -> frozense
 
 
 def reason_code_choices(*, organization_id: UUID | None, scope: str) -> list[ReasonCode]:
-    """What a person may choose from, by label: active, meant for people, the organization's own row before the
-    system's."""
+    """What a person may choose from, by label: active, not emitted by the program, and the organization's own row
+    instead of the system's."""
     rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope)
     meant: dict[str, ReasonCode] = {}
     for row in rows.order_by("organization_id"):
@@ -58,7 +60,7 @@ def reason_code_choices(*, organization_id: UUID | None, scope: str) -> list[Rea
 
 
 def reason_code_require(*, organization_id: UUID | None, scope: str, code: str, note: str = "") -> ReasonCode:
-    """The code that a person chose, or a refusal that says what to choose instead."""
+    """The code that a person chose, or a refusal that lists the valid codes."""
     row = reason_code_resolve(organization_id=organization_id, scope=scope, code=code)
     if row is None:
         raise InvalidInput(
@@ -78,5 +80,5 @@ def _choices(organization_id: UUID | None, scope: str) -> list[FieldError]:
 
 
 def reason_code_usage(*, organization_id: UUID | None, codes: list[str]) -> dict[str, int]:
-    """How often the record names each code, counted up to USAGE_LIMIT: a page must not cost more as it grows."""
+    """How often the record names each code, counted up to USAGE_LIMIT."""
     return usage_counter()(organization_id=organization_id, codes=codes, limit=USAGE_LIMIT)

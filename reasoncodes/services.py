@@ -1,4 +1,5 @@
-"""An organization's own reason codes: create, change, deactivate. Each change is on the ledger."""
+"""An organization's own reason codes (create, change, deactivate; each change is on the ledger), and the system's
+codes, which are synchronised with the program."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,7 +30,7 @@ def reason_code_create(
     requires_note: bool = False,
     applicable_step_kinds: list[str] | None = None,
 ) -> ReasonCode:
-    """A new code, or the organization's own wording for one of the system's."""
+    """A new code, or the organization's own wording for one of the system's codes."""
     if not actor.may_act_in(organization_id):
         raise NotFound
     _check_words({"label": label, "description": description})
@@ -47,13 +48,14 @@ def reason_code_create(
         with transaction.atomic():
             row.save(force_insert=True)
             _record(row, action="reason_code.created", actor=actor, at=at)
+    # The unique constraint decides: a look-up before the insert would lose the race against a second request.
     except IntegrityError as error:
         raise AlreadyExists(f"The scope {scope} already has this code.") from error
     return row
 
 
 def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, changes: Mapping[str, Any]) -> ReasonCode:
-    """Change wording or activity. Scope and code never change: the record names them."""
+    """Changes wording or activity. Scope and code never change, because the record names them."""
     unknown = set(changes) - CHANGEABLE
     if unknown:
         raise ValueError(f"not changeable: {sorted(unknown)}")
@@ -63,7 +65,7 @@ def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, chan
         if row.emitted and changes.get("active") is False:
             raise Refused("The program itself emits this code, so it cannot be deactivated.")
         changed = {name: value for name, value in _normal(changes).items() if getattr(row, name) != value}
-        if not changed:  # nothing happened, so the record says nothing
+        if not changed:  # no change, so no ledger entry
             return row
         for name, value in changed.items():
             setattr(row, name, value)
@@ -73,12 +75,12 @@ def reason_code_update(*, actor: Actor, at: datetime, reason_code_id: UUID, chan
 
 
 def _normal(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """No step kinds and an empty list of them mean the same: all."""
+    """No step kinds and an empty list of them both mean: all."""
     return {name: value or None if name == "applicable_step_kinds" else value for name, value in changes.items()}
 
 
 def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) -> ReasonCode:
-    """The soft delete: nobody can choose it any more, the record that names it stays readable."""
+    """The soft delete: nobody can choose the code any more, and records that name it stay readable."""
     with transaction.atomic():
         row = _lock_own(actor, reason_code_id)
         if row.emitted:
@@ -97,6 +99,8 @@ def _check_words(words: Mapping[str, Any]) -> None:
 
 
 def _lock_own(actor: Actor, reason_code_id: UUID) -> ReasonCode:
+    # Two changes at once run one after the other: each compares with the row as the other one left it, and the entries
+    # name what really changed.
     row = ReasonCode.objects.select_for_update(no_key=True, of=("self",)).filter(id=reason_code_id).first()
     if row is None:
         raise NotFound
@@ -125,8 +129,10 @@ WORDING = ["label", "description", "requires_note", "applicable_step_kinds", "em
 
 
 def system_codes_synchronise() -> None:
-    """Insert what is missing and correct wording; never removes a code that the record may name. Safe to repeat."""
+    """Inserts missing codes and corrects wording. Never removes a code, because the record may name it. Safe to
+    repeat."""
     with every_tenant(), transaction.atomic():
+        # One upsert, so that a repeated or concurrent migrate neither fails nor inserts a code twice.
         ReasonCode.objects.bulk_create(
             [_row(code) for code in SYSTEM_CODES],
             update_conflicts=True,

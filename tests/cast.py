@@ -1,6 +1,6 @@
-"""The cast of the permission tests: Alice operates her organization, Oscar another one, and so on.
+"""The people and keys of the permission tests: Alice operates her organization, Oscar another one, and so on.
 
-Every door is tried by its owner, a stranger from the other organization, and somebody with the wrong role.
+Every entry point is tried by its owner, by a stranger from the other organization, and by somebody with the wrong role.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class Cast:
         return OrganizationFactory(slug="stranger", name="Stranger")
 
     def person(self, username: str, *roles: str, organization: Organization | None = None) -> User:
-        """A person with these roles in the organization (Clinic unless told otherwise)."""
+        """A person with these roles in the organization (Clinic by default)."""
         user: User = User.objects.filter(username=username).first() or PersonFactory(username=username)
         with every_tenant():
             for role in roles:
@@ -80,7 +80,7 @@ class Cast:
         return user
 
     def key(self, *scopes: str, organization: Organization | None = None) -> str:
-        """The clear text of a new key with these scopes (all of them when none is named)."""
+        """The clear text of a new key with these scopes (all scopes if none is named)."""
         account = ServiceAccountFactory(organization=organization or self.organization)
         with every_tenant():
             return api_key_issue(

@@ -1,4 +1,4 @@
-"""Shared set-up: a clean tenant scope, an emptying that may delete the record, and a cast of people and keys."""
+"""Shared set-up: a clean tenant scope, the emptying of the database after real transactions, and people with keys."""
 
 import gc
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes"
 
 
 class TogetherScheduling(LoadScopeScheduling):
-    """Tests that share a running stack stay together: those of a file, and those of all browser files. (xdist's own
-    groups do nothing with pytest 9.2: it marks them in a field that is gone.)"""
+    """Keeps tests together that share a running stack: those of one file, and those of all browser files. (xdist's own
+    groups do not work with pytest 9.2, which removed the field that they use.)"""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -34,7 +34,7 @@ gc.disable()  # until everything is loaded
 
 
 def pytest_collection_finish() -> None:
-    """What has been loaded by now stays to the end: it need not be looked through for garbage again and again."""
+    """What is loaded now stays until the end, so the garbage collector need not look at it again and again."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()

@@ -1,8 +1,8 @@
-"""After a test with real transactions the database is as the migrations left it.
+"""After a test with real transactions, the database is again as the migrations left it.
 
-Django would truncate every table and seed them anew: most of a second each time. This deletes what is there (truncates
-after a large test, where looking up every foreign key would take minutes) and puts the seeds back, with the triggers
-that guard the record lifted: only here, only as the owner.
+Django would truncate every table and insert the seeds again, which takes most of a second each time. This deletes the
+rows (or truncates after a large test, where checking every foreign key would take minutes) and restores the seeds. The
+triggers that protect the record are lifted for it: only here, and only as the owner.
 """
 
 from django.db import connection
@@ -73,7 +73,8 @@ def empty_database() -> None:
 
 
 def fresh_indexes(table: str) -> None:
-    """For who counts pages: what other tests deleted is still in the indexes. Within a transaction that is undone."""
+    """For tests that count pages: rows that other tests deleted are still in the indexes. Call it in a transaction that
+    is rolled back."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pristine.lift(%s, true)", [table])
         cursor.execute(f"TRUNCATE {connection.ops.quote_name(table)} CASCADE")

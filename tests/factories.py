@@ -1,4 +1,4 @@
-"""factory-boy factories that go through the services: what they make is on the ledger like anything else."""
+"""factory-boy factories that call the services, so that what they create is on the ledger like everything else."""
 
 from collections.abc import Callable
 from typing import Any

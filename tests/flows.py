@@ -1,14 +1,14 @@
-"""Which files a request passes on its way: real runs with a profiler, for the tables of docs/architecture.md.
+"""Which files a request passes: real runs with a profiler, for the tables of docs/architecture.md.
 
-A file is *passed* when one of its functions is called between the request and its answer, or while the worker does the
-task. Not meant: loading a module, class bodies, comprehensions and lambdas (they are part of the function around
-them). Each flow is run once before it is traced: what a process reads only the first time is not on the way.
+A file is *passed* if one of its functions is called between the request and its answer, or while the worker runs the
+task. Loading a module, class bodies, comprehensions and lambdas do not count. Each flow runs once before it is traced,
+because what a process reads only the first time does not belong to the flow.
 
-A *hop* is a file that holds a step of the story, so that whoever follows it opens it. Not a hop: wiring in `config`,
-the app everybody stands on, and `GROUND`, which every story stands on in the same way. A `BOX` is one hop however many
-of its files are passed: it is asked one question, and its rules are run as a list. A held attempt's hops are those of
-its request, its approval and its execution together: 66 in November 2026, before files were put together by
-capability, and an event's 35.
+A *hop* is a passed file that a reader has to open to follow the flow. Not hops are wiring in `config`, the app that
+everything uses, and `GROUND`, which every flow uses in the same way. A `BOX` counts as one hop however many of its
+files are passed: it answers one question, and its rules run as a list. The hops of a held attempt are those of its
+request, its approval and its execution together: 66 in November 2026, before files were grouped by capability; an event
+had 35.
 """
 
 import re
@@ -77,7 +77,7 @@ def project_file(path: Path) -> str | None:
 
 
 def hop(file: str) -> str | None:
-    """What the file counts as, if it does."""
+    """The name under which the file counts, or None."""
     if GROUND.search(file):
         return None
     return next((box for box in BOXES if file.startswith(box)), file)
@@ -90,7 +90,7 @@ def hops(*flows: list[str]) -> list[str]:
 
 @contextmanager
 def traced(trace: Trace | None) -> Iterator[None]:
-    """Everything this thread and those it starts do in between; nothing to note it in: nothing is traced."""
+    """Traces what this thread and the threads that it starts do inside. Without a trace nothing is traced."""
     if trace is None:
         yield
         return
@@ -105,7 +105,7 @@ def traced(trace: Trace | None) -> Iterator[None]:
 
 
 def task(name: str, *arguments: Any) -> None:
-    """What the worker does for a message of this name."""
+    """Does what the worker does for a message of this name."""
     current_app.tasks[name](*arguments)
 
 
@@ -163,7 +163,7 @@ class Flows:
         assert (answer.status_code, answer.json()["outcome"]) == (202, "advanced"), answer.content
 
     def seal(self, trace: Trace | None) -> None:
-        """Open transactions of tests beside this one hold sealing up: then it is tried again, and noted anew."""
+        """Open transactions of parallel tests delay sealing; then it is tried and traced again."""
         self.held(None)
         for _ in range(200):
             before = self.sealed()
@@ -182,7 +182,8 @@ class Flows:
             return LedgerLeaf.objects.count()
 
     def held(self, trace: Trace | None) -> Any:
-        """Tracing takes time: an evaluator that ran out of it denies, and the next one has it."""
+        """Tracing takes time. If an evaluator ran out of its time, the request was denied, and the next one is
+        tried."""
         for number in islice(self.numbers, 5):
             if trace:
                 trace.forget()

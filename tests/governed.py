@@ -1,4 +1,4 @@
-"""Set-up for what needs a contract: one that its owners approved and an operator opened, through the services."""
+"""Set-up for tests that need a contract: approved by its owners and opened by an operator, through the services."""
 
 from collections.abc import Mapping
 from datetime import timedelta

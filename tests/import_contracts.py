@@ -1,8 +1,8 @@
 """The import contract of rooms, for import-linter (`contract_types` in .importlinter).
 
-A module stands in a room (`attempts.reviews`) and in a ring (`services`). It may import lower rings of any room, its
-own ring within its room, and its own ring in rooms that are listed below its own. So there can be no cycle. A module
-that has no room or no ring breaks the contract: nothing is left out.
+A module is in a room (`attempts.reviews`) and in a ring (`services`). It may import lower rings of any room, its own
+ring within its room, and its own ring in rooms that are listed below its own. So there can be no cycle. A module that
+has no room or no ring breaks the contract: nothing is left out.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Loaded once by the process that tests.processes forks from: everything that takes long, and nothing that connects."""
+"""Loaded once by the process from which tests.processes forks: everything that takes long, and nothing that
+connects."""
 
 from importlib import import_module
 

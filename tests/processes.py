@@ -1,5 +1,5 @@
-"""Processes of their own, for tests that kill one or ask another: forked from one that has loaded the application, so
-that each begins to work at once. Their functions stand at the top of a module, which the new process loads."""
+"""Separate processes, for tests that kill one or ask another one. They are forked from a process that has loaded the
+application, so that each starts at once. Their functions must be at the top level of a module."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ def start(
     environment: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> BaseProcess:
-    """`work(*arguments)` beside this process, on the test's database, with these variables and settings changed."""
+    """Runs `work(*arguments)` in another process, on the test's database, with these variables and settings changed."""
     database = connection.settings_dict["NAME"]
     process = FORKED.Process(
         target=_work, args=(database, dict(environment or {}), dict(settings or {}), work, arguments), daemon=True
@@ -30,7 +30,7 @@ def start(
 
 
 def ended(process: BaseProcess) -> int:
-    """Its exit code; the negative number of the signal that killed it."""
+    """Its exit code; negative if a signal killed it."""
     process.join(SECONDS)
     assert process.exitcode is not None, f"still running after {SECONDS} s"
     return process.exitcode

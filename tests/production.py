@@ -1,4 +1,4 @@
-"""The smallest environment that production starts with, as docs/deploy.md lists it."""
+"""The smallest environment with which production starts, as docs/deploy.md lists it."""
 
 import os
 from base64 import b64encode

@@ -1,4 +1,5 @@
-"""How many examples a property is tried with: all in `make test`, a third in `make check`, many more in a soak."""
+"""With how many examples a property is tested: all in `make test`, a third in `make check`, many more in a soak
+test."""
 
 import os
 from typing import Any

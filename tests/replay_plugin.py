@@ -1,6 +1,6 @@
 """pytest plugin: at the end of every test that used the database, before its rollback, each recorded decision is
-re-evaluated from what is stored with it, and each workflow run is folded from its log; both must come out the same.
-A test that alters the record on purpose says `@pytest.mark.tampers`."""
+evaluated again from what is stored with it, and each workflow run is folded again from its log. Both must come out the
+same. A test that alters the record on purpose says `@pytest.mark.tampers`."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,5 @@
-"""A world made once for a whole module: each test works in a savepoint of its transaction and leaves it as it was."""
+"""A set-up that is made once for a whole module: each test runs in a savepoint of its transaction and leaves it
+unchanged."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,4 +1,5 @@
-"""The intake operation for OpenAPI. It is a plain Django view, so drf-spectacular cannot describe it by itself."""
+"""The intake operation in the OpenAPI document. Intake is a plain Django view, so drf-spectacular cannot describe
+it."""
 
 from typing import Any
 
@@ -63,12 +64,12 @@ KEY = {
     "description": "As the contract's idempotency_key_policy demands.",
     "schema": {"type": "string", "maxLength": 200},
 }
-# They make an attempt of an older one, and answer as the intake does.
+# These operations create an attempt from an older one, and answer as intake does.
 LIKE_INTAKE = {"attempts_replay": [KEY], "quarantine_cases_authorize_retry": [], "quarantine_cases_compensate": []}
 
 
 def document_intake(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """drf-spectacular hook."""
+    """drf-spectacular's postprocessing hook."""
     result["components"].setdefault("schemas", {})["AttemptCreated"] = ATTEMPT
     for path in result["paths"].values():
         for operation in path.values():

@@ -1,4 +1,4 @@
-"""Cursor pages in a stable order, newest first by id (UUIDv7 sorts by time)."""
+"""Cursor pages in a stable order: newest first by id, because a UUIDv7 sorts by time."""
 
 from typing import Any
 from uuid import UUID
@@ -16,8 +16,10 @@ class CursorPages(CursorPagination):
     ordering = "-id"
 
     def get_page_size(self, request: Request) -> int | None:
-        """A size that cannot be read is refused like any other bad parameter; more than the most gets the most."""
+        """A size that is not a number is refused; a size above the maximum gets the maximum."""
         given = request.query_params.get(self.page_size_query_param, str(self.page_size))
+        # isdigit() is also true for other scripts' digits. Nine digits are enough, and int() raises for very
+        # long texts.
         if not (given.isascii() and given.isdigit() and int(given[:9]) > 0):
             raise InvalidInput(errors=[FieldError("/page_size", f"is a number from 1 to {self.max_page_size}")])
         return min(int(given[:9]), self.max_page_size)
@@ -34,12 +36,14 @@ class CursorPages(CursorPagination):
         ]
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Only what an earlier page gave out: anything else would reach the database as a malformed id."""
+        """Accepts only cursors that an earlier page gave out."""
         refusal = InvalidInput(errors=[FieldError("/cursor", "is not one that this list gave out")])
         try:
             cursor: Any = super().decode_cursor(request)
             if cursor is not None and cursor.position is not None:
+                # Otherwise the text would reach PostgreSQL as a malformed id, and the answer would be a 500.
                 UUID(cursor.position)
+        # DRF raises different errors for bad base64, bad query text and bad positions; all of them mean a bad cursor.
         except Exception as error:
             raise refusal from error
         return cursor

@@ -1,4 +1,4 @@
-"""DRF's parser: JSON with our limits; a body that announces too much is not read at all."""
+"""DRF's parser for JSON, with our limits. A body whose Content-Length is too large is not read at all."""
 
 from typing import Any
 
@@ -14,4 +14,5 @@ class LimitedJsonParser(BaseParser):
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         check_length(parser_context["request"].META)
+        # One byte more than allowed: so parse_json sees that there is more, and memory stays bounded.
         return parse_json(stream.read(BODY_LIMIT_BYTES + 1))

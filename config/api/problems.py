@@ -1,4 +1,4 @@
-"""Every error leaves as application/problem+json (RFC 9457). It never repeats what was submitted."""
+"""Turns every error into application/problem+json (RFC 9457). The answer never repeats what was submitted."""
 
 import json
 from typing import Any
@@ -36,7 +36,8 @@ CONTENT_TYPE = "application/problem+json"
 
 
 def problem_response(request: HttpRequest | Request, error: DomainError) -> HttpResponse:
-    """The error as a response. `instance` is the request id: a path may carry what the caller wrote into it."""
+    """The error as a response. `instance` is the request id and not the path, because a path may contain what the
+    caller wrote."""
     trace = current_trace()
     body = problem_document(error, base_url=_base_url(request), request_id=trace.request_id if trace else "")
     return HttpResponse(json.dumps(body), content_type=CONTENT_TYPE, status=error.status, headers=error.headers)
@@ -45,7 +46,7 @@ def problem_response(request: HttpRequest | Request, error: DomainError) -> Http
 def _base_url(request: HttpRequest | Request) -> str:
     try:
         return str(request.build_absolute_uri("/")).rstrip("/")
-    except DisallowedHost:  # the very thing that is being refused; a relative reference is valid too
+    except DisallowedHost:  # this may be the error that is being answered; a relative reference is valid too
         return ""
 
 
@@ -59,19 +60,20 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
 
 
 def _record_violation(request: HttpRequest | Request, error: Exception) -> None:
-    """What a read refused as a violation (somebody else's id) is put on record here; services record their own."""
+    """Records a violation that a read found, such as somebody else's id. Services record their own."""
     actor = getattr(request, "actor", None)
     if isinstance(error, RuleBroken) and actor is not None:
         violation_record(actor=actor, at=timezone.now(), broken=error)
 
 
 def as_domain_error(error: Exception) -> DomainError:
-    """One of ours for anything that a view can raise; what nobody foresaw is logged and becomes a 500."""
+    """The DomainError for anything that a view can raise. An unforeseen error is logged and becomes a 500."""
     if isinstance(error, DomainError):
         return error
     if isinstance(error, OperationalError | InterfaceError):
         from config.middleware.database import note_outage
 
+        # Other threads' connections are probably dead too: each replaces its own before its next request.
         note_outage()
         log.error("database_unavailable", exc_info=error)
         return RecordUnavailable()
@@ -110,7 +112,7 @@ def _from_framework(error: Exception) -> DomainError:
 
 
 def _field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
-    """DRF's nested errors as pointers ("" is the whole body). Only its codes are used: its texts repeat values."""
+    """DRF's nested errors as JSON pointers ("" is the whole body)."""
     if isinstance(detail, dict):
         found = [
             _field_errors(value, pointer=f"{pointer}/{_escape(key)}" if key else pointer)
@@ -123,6 +125,7 @@ def _field_errors(detail: Any, *, pointer: str = "") -> list[FieldError]:
             for index, value in enumerate(detail)
         ]
         return [error for errors in found for error in errors]
+    # Only DRF's codes are used: its texts repeat the submitted value.
     code = getattr(detail, "code", "invalid")
     return [FieldError(pointer, MESSAGES.get(code, "is not valid"), rule=code)]
 

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1: every operation has an id, and lists the problems that it may answer with."""
+"""The OpenAPI 3.1 document: every operation has an id and lists the problems that it may answer with."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 class HoldpointAutoSchema(AutoSchema):
-    """Operations are named by their views; tags are the first part of the path; every list is a page."""
+    """Operations are named by their views, tags are the first part of the path, and every list is a page."""
 
     view: Any  # one of ours, with what `ApiView` declares
 
@@ -67,14 +67,15 @@ class HoldpointAutoSchema(AutoSchema):
         return [*super().get_override_parameters(), ORGANIZATION]
 
     def _get_paginator(self) -> Any:
-        """Our views page by hand (`ApiView.page`), so drf-spectacular cannot find out by itself."""
+        """Our views page by hand (`ApiView.page`), so drf-spectacular cannot find the paginator by itself."""
         return None if self.view.plain_list else api_settings.DEFAULT_PAGINATION_CLASS()  # type: ignore[operator, misc]
 
     def _get_pagination_parameters(self) -> list[Any]:
         return [] if self.view.one_page else list(super()._get_pagination_parameters())
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """What `ScopeRequired` asks for: the scopes of a key, any one of which is enough, and whether a person may."""
+        """What `ScopeRequired` requires: the scopes of a key, of which one is enough, and whether a person may call
+        it."""
         scope, view = self.view.required_scopes[self.method], self.view
         others = getattr(view, "other_scopes", {}).get(self.method, ())
         scopes = [scope, *([others] if isinstance(others, str) else others)]
@@ -86,8 +87,8 @@ class HoldpointAutoSchema(AutoSchema):
         return ways
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
-        """Any JSON is taken, but for null, unless the field says otherwise; an amount of zero or more has no sign.
-        drf-spectacular leaves both out."""
+        """Adds two things that drf-spectacular leaves out: a JSON field refuses null unless it allows it, and an amount
+        of zero or more has no sign."""
         schema = super()._map_serializer_field(field, direction, bypass_extensions)
         anything = isinstance(field, JSONField) and direction == "request" and not field.allow_null
         unsigned = isinstance(field, DecimalField) and field.min_value is not None and field.min_value >= 0
@@ -96,12 +97,12 @@ class HoldpointAutoSchema(AutoSchema):
         return schema | ({"type": ["object", "array", "string", "number", "boolean"]} if anything else {})
 
     def _get_request_for_media_type(self, serializer: Any, direction: str = "request") -> Any:
-        """A body that needs one field or another is needed, though neither field is by itself."""
+        """If a body needs one field or another, the body is required although neither field is."""
         schema, required = super()._get_request_for_media_type(serializer, direction)
         return schema, required or bool(getattr(serializer, "schema_rules", {}))
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
-        """A body with a field that is not known is refused, and the document says so."""
+        """Says that a body with an unknown field is refused."""
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
         closed = getattr(serializer, "refuses_unknown", False) and direction == "request"
         rules = getattr(serializer, "schema_rules", {}) if closed else {}
@@ -109,10 +110,12 @@ class HoldpointAutoSchema(AutoSchema):
 
 
 def document_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """drf-spectacular hook: adds the Problem schema and refers to it from each operation."""
+    """drf-spectacular's postprocessing hook: adds the Problem schema and refers to it from each operation."""
     result["components"].setdefault("schemas", {})["Problem"] = _problem_schema()
     content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    _drop(result, "x-spec-enum-id")  # drf-spectacular's own mark, left over where its enum hook is not used
+    _drop(
+        result, "x-spec-enum-id"
+    )  # an internal mark of drf-spectacular; its enum hook, which we do not use, would remove it
     for operations in result["paths"].values():
         for method, operation in operations.items():
             refusals = COMMON | (WRITING if method in WRITES else {}) | (FILES if _is_file(operation) else {})
@@ -128,7 +131,7 @@ def _is_file(operation: dict[str, Any]) -> bool:
 def _drop(node: Any, key: str) -> None:
     if isinstance(node, dict):
         node.pop(key, None)
-        if {} in node.get("oneOf", ()):  # "anything, or null, and not both": null would be both
+        if {} in node.get("oneOf", ()):  # `oneOf` with "anything": null would match both branches, and so neither
             node.pop("oneOf")
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _drop(child, key)

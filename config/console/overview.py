@@ -1,4 +1,4 @@
-"""The console's front page: live figures, each bounded however much there is, and each only of what one may see."""
+"""The console's front page: live figures, each with a bounded cost, and only of what the person may see."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -41,6 +41,7 @@ VERDICTS = (
     Series("needs_approval", "held", "warn"),
     Series("deny", "denied", "bad"),
 )
+# Seconds. The relay runs every two: an event that has waited longer than this needs a look.
 LAG_WORRIES = 30
 
 
@@ -49,7 +50,7 @@ def _listing_url(view: str, **query: str) -> str:
 
 
 def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
-    """Everything that changes by itself."""
+    """Everything on the page that changes by itself."""
     runs = runs_by_status()
     return {
         "limit": COUNT_LIMIT,
@@ -73,7 +74,7 @@ def _intake(at: datetime) -> dict[str, Any]:
     drawn = columns(title="Decisions per hour, by verdict", labels=labels, values=values, series=VERDICTS)
     totals = intake.totals
     return {
-        "intake_chart": mark_safe(drawn),  # noqa: S308  # made by us from numbers
+        "intake_chart": mark_safe(drawn),  # noqa: S308  # our own SVG, made from numbers
         "intake_rows": [
             (label, [counts[one.name] for one in VERDICTS]) for label, counts in zip(labels, values, strict=True)
         ],
@@ -123,13 +124,13 @@ def _lags(at: datetime) -> dict[str, Any]:
 
 
 def _lag_words(seconds: float) -> str:
-    """Coarse, so that figures which only grow older by a second are the same figures."""
+    """Coarse words, so that a lag which grew by a second does not change the page (and its ETag)."""
     steps = ((5, "under 5 s"), (15, "under 15 s"), (60, "under a minute"))
     return next((words for limit, words in steps if seconds < limit), f"{seconds / 60:,.0f} min")
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """What unfold calls for the front page."""
+    """Called by unfold for the front page."""
     user: Any = request.user
     where = {permission: organizations_where(user=user, permission=permission) for permission in (VIEW, AUDIT)}
     audited = violation_list()
@@ -154,8 +155,9 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 @require_safe
 def overview_figures(request: HttpRequest) -> HttpResponse:
-    """The live part again, as a fragment; 304 while nothing has changed."""
+    """The live part as a fragment; 304 while nothing has changed."""
     text = render_to_string("admin/console/figures.html", figures(request, at=timezone.now()), request=request)
+    # The page polls. A 304 costs no transfer and no redrawing.
     tag = f'"{sha256(text.encode()).hexdigest()[:32]}"'
     answer = HttpResponse(status=304) if request.headers.get("If-None-Match") == tag else HttpResponse(text)
     answer["ETag"] = tag

@@ -1,4 +1,4 @@
-"""One box for any id. What there is exactly one of opens at once; otherwise what was found, by kind."""
+"""One search box for any id. A single hit opens at once; otherwise the hits are listed by kind."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -30,11 +30,12 @@ from workflows.runs.selectors.console import (
     runs_by_correlation,
 )
 
+# An idempotency key, the longest of the texts that can be searched for, has at most 200 characters.
 LONGEST = 200
 SECRET = re.compile(r"^(hp_[0-9a-f]{10})_[\w-]{20,}$")
 PREFIX = re.compile(r"^(?:hp_)?([0-9a-f]{10})$")
 SLUG = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}$")
-# By what: one query each. Ids of rows themselves are asked of every list.
+# How a row was found, and one indexed query each. A row's own id is looked up in every list.
 BY_ID: tuple[tuple[str, Callable[[UUID], Iterable[Any]]], ...] = (
     ("run, by its case", lambda id_: runs_by_case(case_id=id_)),
     ("run, by a correlation id", lambda id_: runs_by_correlation(correlation_id=id_)),
@@ -66,6 +67,7 @@ class Hit:
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
     term = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST]
+    # Somebody pasted a whole API key. Only its prefix is used, and the page warns instead of redirecting.
     secret = SECRET.match(term)
     if secret:
         term = secret[1]
@@ -84,6 +86,7 @@ def _hits(request: HttpRequest, term: str) -> Iterator[Hit]:
     seen: set[str] = set()
     for how, row in _rows(request, term):
         model_admin = admin.site.get_model_admin(type(row))
+        # The selectors filter by organization; the list's own rule may be stricter.
         if not model_admin.has_view_permission(request, row):
             continue
         url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
@@ -109,7 +112,7 @@ def _rows(request: HttpRequest, term: str) -> Iterator[tuple[str, Any]]:
 
 
 def _own_ids(request: HttpRequest, id_: UUID) -> Iterator[tuple[str, Any]]:
-    """Every list of the console is asked for a row with this id, by its primary key and inside its own rules."""
+    """Looks for a row with this id in every list of the console, by primary key and with the list's own rules."""
     for model, model_admin in admin.site._registry.items():
         if isinstance(model_admin, ConsoleAdmin) and model._meta.pk.get_internal_type() == "UUIDField":
             row = model_admin.get_object(request, str(id_)) if model_admin.has_view_permission(request) else None

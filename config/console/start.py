@@ -1,4 +1,5 @@
-"""Getting started: from an empty installation to an attempt in the review queue. What is done is read from the rows."""
+"""Getting started: from an empty installation to an attempt in the review queue. Which steps are done is read from the
+rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,13 @@ from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, WrongState
 
+# The command, and with it the key, stays in a shell's history.
 KEY_DAYS = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who does a step, where, and how far things are."""
+    """Who does a step, in which organization, and which steps are done."""
 
     request: HttpRequest
     actor: Actor
@@ -116,7 +118,7 @@ def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
 
 
 def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    """The line is shown once: it holds a new key."""
+    """The command contains a new key, so it is shown once."""
     contract, account = asking.found.contract, asking.found.account
     if contract is None or account is None or not asking.found.is_open:
         raise WrongState("You need an open contract and a service account first.")
@@ -139,6 +141,7 @@ def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     context = {"title": "The first request", "line": line, "contract": contract, "back": _here(asking.organization)}
     context["review"] = REVIEW_PAGES
     response = _page(asking.request, "admin/console/start_line.html", context)
+    # The page has a key in clear text: no browser or proxy cache may keep it.
     response["Cache-Control"] = "no-store"
     return response
 
@@ -180,7 +183,8 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
 
 
 def _organizations(request: HttpRequest) -> tuple[list[Organization], Organization | None]:
-    """Those that the person operates, and the one that this is about: the named one, else the newest."""
+    """The organizations that the person operates, and the one that the page is about: the named one, else the
+    newest."""
     actor = console_actor(request)
     if not actor.organization_ids and not request.user.is_superuser:
         raise PermissionDenied

@@ -1,4 +1,4 @@
-"""The forms of the first run: few fields, all with a default that works."""
+"""The forms of Getting started: few fields, and defaults that work."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class FirstPersonForm(forms.Form):
     )
 
     def clean_password(self) -> str:
-        """Here, so that a weak one is an error beside the field; the service asks again."""
+        """Checked here too, so that a weak password is an error beside the field. The service checks it again."""
         password: str = self.cleaned_data["password"]
         validate_password(password, User(username=self.cleaned_data.get("username", "")))
         return password
@@ -67,7 +67,7 @@ class StarterForm(forms.Form):
 
 
 class CallForm(forms.Form):
-    """Nothing to fill in: the button makes a key that is valid for a day."""
+    """No fields: the button issues a key that is valid for a day."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

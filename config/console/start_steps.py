@@ -1,4 +1,4 @@
-"""The seven steps of a first run, each with what is done and the one button that goes on."""
+"""The eight steps of Getting started, each with its state and one button."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ REVIEW_PAGES = "/review/"
 
 @dataclass(frozen=True, slots=True)
 class SetUpStep:
-    """`blocked` says what has to happen before; without it the button is there, done or not."""
+    """`blocked` says what has to happen first. Without it the button is shown, whether the step is done or not."""
 
     name: str
     title: str

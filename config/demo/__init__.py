@@ -1,1 +1,1 @@
-"""The demo organization: people, keys, contracts. Idempotent, for local settings only."""
+"""The demo organization: people, keys, contracts, workflows. Idempotent, and refused under production settings."""

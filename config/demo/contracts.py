@@ -62,7 +62,7 @@ CONTRACTS: dict[str, DemoContract] = {
 
 
 def _documents_for(contract: DemoContract) -> dict[str, Any]:
-    """The safe defaults, with room to try things: no small caps, wide throttles, a few metadata fields."""
+    """The safe defaults, loosened for trying things: no small caps, wide throttles, a few metadata fields."""
     documents = default_documents()
     limits = documents["concurrency_and_locks"]["limits"]
     limits |= {"per_context": None, "per_workflow": 1 if contract.changes.get("concurrency_and_locks") else None}
@@ -78,7 +78,8 @@ def _documents_for(contract: DemoContract) -> dict[str, Any]:
 
 
 def contracts_ensure(*, organization: Organization, at: datetime) -> dict[str, dict[str, Any]]:
-    """Written by the operator, approved by the ten areas' owners, opened by the operator."""
+    """Creates what is missing: written by the operator, approved by the owners of the ten areas, opened by the
+    operator."""
     operator = _person(User.objects.get(username="operator"), organization)
     for slug, rules in POLICIES.items():
         if not Policy.objects.filter(organization=organization, slug=slug, state=PolicyState.ACTIVE).exists():

@@ -1,4 +1,4 @@
-"""Something to decide for whoever opens /review/ first: a few held requests, as different as they come."""
+"""A few different held requests, so that somebody who opens /review/ first has something to decide."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.base.trace import trace_or_new
 
 PREFIX = "demo-held-"
-# contract, operation, target, risk, fields written
+# Contract, operation, target, risk tier, fields written.
 HELD: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     ("hold", "case.update", "case-1041", "low", ("status",)),
     ("hold", "case.update", "case-1042", "low", ("status", "assignee")),
@@ -30,8 +30,7 @@ HELD: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 def held_ensure(
     *, organization: Organization, key: str, contracts: Mapping[str, Mapping[str, Any]], base_url: str, at: datetime
 ) -> None:
-    """Nothing is done while one of an earlier run still waits. A refusal (throttles away, contract closed by somebody
-    who tries things out) leaves the demo as it is."""
+    """Does nothing while a request of an earlier run still waits."""
     with every_tenant():
         open_ones = Review.objects.filter(organization=organization, status=ReviewStatus.REQUESTED, expires_at__gt=at)
         if open_ones.filter(attempt__idempotency_key__startswith=PREFIX).exists():
@@ -61,5 +60,7 @@ def _ask(contract: Mapping[str, Any], secret: str, body: dict[str, Any], *, base
             known=arrival.also,
         )
         attempt_create(intake=intake)
+    # The demo works without them: throttles may be unavailable, or somebody who tries things may have closed the
+    # contract.
     except DomainError:
         return

@@ -69,9 +69,10 @@ def _person(username: str, at: datetime) -> User:
 
 
 def _passwords(users: list[User], secrets: DemoSecrets) -> None:
-    """Stored hashes are compared with the remembered ones: checking sixteen passwords would take seconds. What must be
-    hashed is hashed on all processors at once."""
+    """Sets passwords whose stored hash is not the remembered one."""
+    # Hashes are compared as text: checking sixteen passwords would take seconds at every start.
     stale = [user for user in users if user.password != secrets.password_hash(user.username)]
+    # Hashing releases the interpreter lock, so this uses all cores at the first start.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hashes = list(pool.map(make_password, [secrets.password(user.username) for user in stale]))
     for user, hashed in zip(stale, hashes, strict=True):

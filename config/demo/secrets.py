@@ -1,4 +1,5 @@
-"""The demo's passwords and keys: made once per HOLDPOINT_HOME, kept there (0600), never in the database."""
+"""The demo's passwords and keys in clear text: created once per HOLDPOINT_HOME, stored there (0600), never in the
+database."""
 
 import json
 import os
@@ -10,14 +11,14 @@ from config.env import home
 
 
 class DemoSecrets:
-    """A small file of secrets. Written atomically; a lost file only means new passwords and keys."""
+    """A small file of secrets. If it is lost, the next start makes new passwords and keys."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or home() / "demo.json"
         self.load()
 
     def load(self) -> None:
-        """Again, too: another demo may have written it since."""
+        """Called again under the demo's lock, because another process may have written the file since."""
         try:
             found: Any = json.loads(self.path.read_text())
         except (OSError, ValueError):
@@ -47,7 +48,9 @@ class DemoSecrets:
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".tmp")
+        # Created with 0600: a chmod after writing would leave a moment in which others can read it.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as stream:
             json.dump(self.values, stream, indent=2)
+        # A rename is atomic: a killed process leaves the old file or the new one, never half of one.
         temporary.replace(self.path)

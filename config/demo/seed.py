@@ -1,4 +1,4 @@
-"""`demo_seed`: makes what is missing and tells everything that a newcomer or a black-box check needs."""
+"""`demo_seed`: creates what is missing and returns everything that a newcomer or a black-box test needs."""
 
 from datetime import datetime
 from typing import Any
@@ -21,14 +21,15 @@ from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 
-LOCK = 0x484F4C44  # two demos at once would each make what the other is making
+LOCK = 0x484F4C44  # an advisory lock: two demos at once would each create what the other one is creating
 
 
 def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
-    """Idempotent; everything through the same services as any other door."""
+    """Idempotent. Everything goes through the same services as at any other entry point."""
     with every_tenant(), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        # Under the lock: an earlier demo may have written keys since this process read the file.
         secrets.load()
         organization = organization_ensure(slug="demo", name="Demo Dermatology", at=at)
         other = organization_ensure(slug="other", name="Other Clinic", at=at)
@@ -40,7 +41,8 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
         definitions = definitions_ensure(organization=organization, at=at)
         event = event_example(organization=organization, at=at)
         webhook = webhook_ensure(organization=organization, at=at)
-        # Before the commit: a key whose clear text is lost would be of no use to anybody.
+        # Before the commit: if the file cannot be written, the keys are rolled back. A key whose clear text is lost is
+        # of no use.
         secrets.save()
     base_url = runtime().get("base_url") or settings.DEMO_BASE_URL
     held_ensure(organization=organization, key=keys["caller"], contracts=contracts, base_url=base_url, at=at)
@@ -59,7 +61,7 @@ def demo_seed(*, at: datetime, secrets: DemoSecrets) -> dict[str, Any]:
 
 
 def _key(organization: Organization, name: str, scopes: tuple[str, ...], secrets: DemoSecrets, at: datetime) -> str:
-    """The remembered key while it is live with these scopes, else a new one."""
+    """The remembered key while it is live and has these scopes, else a new one."""
     account = service_ensure(organization=organization, slug=name.replace("_", "-"), at=at)
     known = secrets.key(name)
     credential = credential_for_secret(secret=known, at=at) if known else None

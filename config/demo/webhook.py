@@ -1,4 +1,4 @@
-"""The demo's webhook endpoint: one for everything, when HOLDPOINT_DEMO_WEBHOOK names a receiver."""
+"""The demo's webhook endpoint: one for all events, if HOLDPOINT_DEMO_WEBHOOK names a receiver."""
 
 from datetime import datetime
 
@@ -13,7 +13,8 @@ NAME = "Demo receiver"
 
 
 def webhook_ensure(*, organization: Organization, at: datetime) -> dict[str, str] | None:
-    """Its URL and secret. Asked without the variable, beside a stack that has it, it tells what that one made."""
+    """Its URL and secret. Without the variable, it returns the endpoint that another process with the variable
+    created."""
     rows, url = endpoint_list().filter(organization_id=organization.id, description=NAME), demo_webhook()
     if not url:
         known = rows.filter(enabled=True).first()
@@ -36,6 +37,6 @@ def webhook_ensure(*, organization: Organization, at: datetime) -> dict[str, str
 
 
 def _told(endpoint: WebhookEndpoint, at: datetime) -> dict[str, str]:
-    """The secret is derived again: this is the one door that tells it twice."""
+    """Derives the secret again. Only the demo shows a secret more than once."""
     newest = secrets_live(endpoint_id=endpoint.id, at=at)[0]
     return {"url": endpoint.url, "secret": secret_of(endpoint.id, bytes(newest.salt))}

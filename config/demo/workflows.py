@@ -24,7 +24,7 @@ PER_MINUTE = 1_000_000
 
 
 def definitions_ensure(*, organization: Organization, at: datetime) -> dict[str, dict[str, Any]]:
-    """By template name. One query when they are all there."""
+    """By template name. Needs one query if all of them exist."""
     wanted = {name: name.replace("_", "-") for name in NAMES}
     rows = WorkflowDefinition.objects.filter(organization=organization, product__slug__in=wanted.values())
     found = {
@@ -42,7 +42,7 @@ def definitions_ensure(*, organization: Organization, at: datetime) -> dict[str,
 
 
 def event_example(*, organization: Organization, at: datetime) -> dict[str, Any]:
-    """The smallest event that starts a case of the example's product; another case each time."""
+    """The smallest event that starts a case of the example's product; a new case each time."""
     product = Product.objects.get(organization=organization, slug=EXAMPLE.replace("_", "-"))
     return {
         "event_id": str(uuid4()),
@@ -88,7 +88,7 @@ def _open(published: Published, people: dict[str, Actor], *, at: datetime) -> No
 
 
 def wide(document: dict[str, Any]) -> dict[str, Any]:
-    """Room to try things, and for a load test."""
+    """Limits that are wide enough for trying things and for a load test."""
     limits = [limit | {"limit": PER_MINUTE} for limit in document["limits"]]
     return document | {"limits": limits, "misuse": document["misuse"] | {"strikes": 100, "window_seconds": 60}}
 

@@ -1,4 +1,4 @@
-"""PostgreSQL refuses to run as root: which account it runs as then, and what that one must reach."""
+"""PostgreSQL refuses to run as root: which account it runs as then, and how that account gets access to its files."""
 
 import os
 import pwd
@@ -15,13 +15,13 @@ UNPRIVILEGED_ACCOUNTS = ("nobody", "daemon")
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The account a server runs as when it cannot be ours."""
+    """The account that a server runs as if it cannot run as ours."""
 
     uid: int
     gid: int
 
     def own(self, path: Path) -> None:
-        """Hand one folder or file over to the account."""
+        """Makes the account the owner of one folder or file."""
         os.chown(path, self.uid, self.gid)
 
 
@@ -51,7 +51,8 @@ def popen_options(account: Account | None) -> dict[str, Any]:
 
 
 def open_the_way(target: Path) -> list[Path]:
-    """Let other accounts pass through (never list) the folders above `target`; returns those changed."""
+    """Lets other accounts pass through the folders above `target` (o+x), never list them (o+r). Returns the changed
+    ones."""
     changed = []
     for folder in target.parents:
         mode = stat.S_IMODE(folder.stat().st_mode)
@@ -62,9 +63,11 @@ def open_the_way(target: Path) -> list[Path]:
 
 
 def make_readable(folders: Iterable[Path]) -> None:
-    """Let other accounts read what is in `folders`: a strict umask at install hides the programs."""
+    """Lets other accounts read what is in `folders`: with a strict umask at install time they could not run the
+    programs."""
     for folder in folders:
         for path in (folder, *folder.rglob("*")):
+            # chmod follows links, which may lead out of the folder.
             if path.is_symlink():
                 continue
             mode = stat.S_IMODE(path.stat().st_mode)

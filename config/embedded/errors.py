@@ -1,4 +1,4 @@
-"""What can go wrong with an embedded server, as one line for the person at the terminal."""
+"""Errors of the embedded servers, each one line for the person at the terminal."""
 
 
 class EmbeddedServerError(Exception):

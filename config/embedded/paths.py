@@ -1,4 +1,4 @@
-"""Where a stack keeps its files: one folder, and a short one for sockets when its path is too long."""
+"""Where a stack has its files: one folder, and a second, short one for sockets if the first one's path is too long."""
 
 import hashlib
 import os
@@ -10,19 +10,19 @@ from config.embedded.errors import EmbeddedServerError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
-# A socket's whole path must fit in about 104 bytes; the longest name below this folder takes 18.
+# The kernel allows about 104 bytes for a socket's whole path; the longest name below this folder takes 18.
 SOCKET_FOLDER_LIMIT = 85
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackPaths:
-    """All files of one stack. `home` is absolute and resolved, so that it can be found in command lines."""
+    """All files of one stack. `home` is absolute and resolved, so that it can be recognised in command lines."""
 
     home: Path
 
     @classmethod
     def from_setting(cls, *, value: str | None) -> "StackPaths":
-        """The paths for HOLDPOINT_HOME as the user wrote it; `var/` in the project when it is unset."""
+        """The paths for HOLDPOINT_HOME as the user wrote it; `var/` in the project if it is not set."""
         return cls(home=Path(value or PROJECT / "var").expanduser().resolve())
 
     @property
@@ -59,7 +59,7 @@ class StackPaths:
 
     @property
     def sockets(self) -> Path:
-        """The folder of the sockets: `run/`, or one under the temp folder named after the home's hash."""
+        """The folder of the sockets: `run/`, or one below the temp folder, named after the home's hash."""
         if len(os.fsencode(self.run)) <= SOCKET_FOLDER_LIMIT:
             return self.run
         digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
@@ -74,15 +74,16 @@ class StackPaths:
         return self.sockets / "valkey.sock"
 
     def create(self) -> None:
-        """Make the folders, private to this account."""
+        """Creates the folders, private to this account."""
         for folder in (self.home, self.run, self.logs, self.sockets):
             make_private_folder(folder)
+        # Anybody may create a folder of this name in the temp folder first, and would then own our sockets.
         if self.sockets.lstat().st_uid != os.getuid() and self.sockets != self.run:
             raise EmbeddedServerError(f"The folder {self.sockets} belongs to another account; remove it first.")
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make `folder` for this account alone, with its parents; one that is there must be writable."""
+    """Creates `folder` and its parents for this account alone. An existing one must be writable."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

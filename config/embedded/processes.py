@@ -1,4 +1,5 @@
-"""Find, start and stop processes of one stack. One is ours by what it carries, never by a number alone."""
+"""Find, start and stop processes of one stack. A process is ours by its environment, arguments or folder, never by its
+number alone."""
 
 import contextlib
 import os
@@ -15,7 +16,7 @@ POLL_SECONDS = 0.05
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether the very process that was found still runs; a zombie and a reused pid do not count."""
+    """Whether exactly the process that was found still runs. A zombie or a reused pid does not count."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -23,7 +24,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def find_processes(belongs: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    """All living processes for which `belongs` holds; those that we may not look into are not ours."""
+    """All living processes for which `belongs` is true. Those that we may not inspect are not ours."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -42,7 +43,7 @@ def program_with_argument(process: psutil.Process, *, program: str, argument: st
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Poll `condition` for at most `seconds`; whether it came true."""
+    """Polls `condition` for at most `seconds`; returns whether it became true."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:
@@ -52,17 +53,18 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
 
 
 def send_signal(process: psutil.Process, number: int) -> None:
-    """Signal a process that may have ended meanwhile."""
+    """Signals a process that may have ended meanwhile."""
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
         process.send_signal(number)
 
 
 def stop_processes(processes: Iterable[psutil.Process], *, steps: Sequence[tuple[int, float]]) -> bool:
-    """Send each signal in `steps` and wait its seconds until all have ended; sleepers (SIGSTOP) are woken."""
+    """Sends each signal in `steps` and waits its seconds until all processes have ended."""
     remaining = list(processes)
     for number, seconds in steps:
         for process in remaining:
             send_signal(process, number)
+            # A process stopped by SIGSTOP would not handle the signal until it continues.
             send_signal(process, signal.SIGCONT)
         if wait_until(lambda: not any(map(is_alive, remaining)), seconds=seconds):
             return True
@@ -70,7 +72,7 @@ def stop_processes(processes: Iterable[psutil.Process], *, steps: Sequence[tuple
 
 
 def spawn(command: Sequence[str], *, log: Path, **options: Any) -> "subprocess.Popen[bytes]":
-    """Start `command` in its own session, so that Ctrl-C reaches only us; its output goes to `log`."""
+    """Starts `command` in its own session, so that Ctrl-C reaches only us. Its output goes to `log`."""
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -83,7 +85,7 @@ def spawn(command: Sequence[str], *, log: Path, **options: Any) -> "subprocess.P
 
 
 def rotate_log(log: Path) -> None:
-    """Keep the previous run's log as `.1`."""
+    """Keeps the log of the previous run as `.1`."""
     with contextlib.suppress(FileNotFoundError):
         log.replace(log.with_name(log.name + ".1"))
 
@@ -98,7 +100,7 @@ def last_lines(log: Path, *, count: int = 3) -> str:
 
 
 def last_words(log: Path) -> str:
-    """Why a Python program ended: the exception under the traceback, which is not indented, for an error message."""
+    """Why a Python program ended: the last line of the traceback that is not indented, for an error message."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The embedded Valkey: start, adopt, stop. It listens on a Unix socket only."""
+"""The embedded Valkey: start, adopt a running one, stop. It listens on a Unix socket only."""
 
 import contextlib
 import importlib.util
@@ -59,7 +59,7 @@ class ValkeyServer:
         return f"unix://{quote(str(self.paths.valkey_socket), safe='/')}?db=0"
 
     def process(self) -> psutil.Process | None:
-        """The running server, whoever started it: a valkey-server with our data folder as an argument."""
+        """The running server, no matter who started it: a valkey-server with our data folder as an argument."""
         self._reap()
         if self._process is None or not self._ours(self._process):
             found = find_processes(self._ours)
@@ -85,14 +85,14 @@ class ValkeyServer:
         raise EmbeddedServerError(f"Valkey did not start: {last_lines(self.log)} (all of it in {self.log})")
 
     def stop(self) -> None:
-        """SIGTERM makes it write what it holds and end."""
+        """On SIGTERM it writes its data and ends."""
         process = self.process()
         steps = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 2.0))
         if process is not None and not stop_processes([process], steps=steps):
             raise EmbeddedServerError(f"Valkey (pid {process.pid}) does not end.")
         if process is not None and self._started is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._started.wait(timeout=2)  # its threads may end a moment after itself
+                self._started.wait(timeout=2)  # its threads may end a moment later than the main one
         self._reap()
 
     def rotate_log(self) -> None:
@@ -104,8 +104,9 @@ class ValkeyServer:
             "unixsocket": str(self.paths.valkey_socket),
             "unixsocketperm": "700",
             "dir": str(self.paths.valkey_data),
+            # Evicted keys would be lost throttle counters and queued messages, without an error.
             "maxmemory-policy": "noeviction",
-            # The title would replace the command line, by which we know the server again after kill -9.
+            # The title would replace the command line, by which we recognise the server after kill -9.
             "set-proc-title": "no",
             "daemonize": "no",
             **self.settings,
@@ -116,7 +117,7 @@ class ValkeyServer:
         return program_with_argument(process, program=PROGRAM, argument=str(self.paths.valkey_data))
 
     def _answers(self) -> bool:
-        """PING over the socket; while it still loads its data it answers something else."""
+        """PING over the socket. While it loads its data it answers something else."""
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1.0)
             connection.connect(str(self.paths.valkey_socket))
@@ -125,6 +126,6 @@ class ValkeyServer:
         return False
 
     def _reap(self) -> None:
-        """Collect the exit status of a server that we started, so that no zombie stays."""
+        """Collects the exit status of a server that we started, so that no zombie stays."""
         if self._started is not None and self._started.poll() is not None:
             self._started = None

@@ -1,1 +1,1 @@
-"""Middleware, in the order of settings.MIDDLEWARE."""
+"""Our middleware. The order is in settings.MIDDLEWARE."""

@@ -1,16 +1,16 @@
-"""The strict content policy is relaxed for the two prefixes whose libraries need it, and nowhere else."""
+"""Relaxes the strict content security policy for the two prefixes whose libraries need it."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
 RELAXED = {
-    # unfold's Alpine.js evaluates expressions and writes style attributes
+    # unfold's Alpine.js evaluates expressions and writes style attributes.
     "/admin/": {
         "script-src": ["'self'", "'unsafe-eval'", "'unsafe-inline'"],
         "style-src": ["'self'", "'unsafe-inline'"],
     },
-    # swagger-ui starts from an inline script
+    # swagger-ui starts from an inline script.
     "/api/docs/": {"script-src": ["'self'", "'unsafe-inline'"], "style-src": ["'self'", "'unsafe-inline'"]},
 }
 

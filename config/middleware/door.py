@@ -1,5 +1,6 @@
-"""The governed door takes keys, never cookies: nothing that browsers need (sessions, tokens, static files) stands in
-its way. What every answer of this server has (trace, problems, security headers, a clean tenant scope) it keeps."""
+"""Sends intake's requests directly to their view. Intake takes keys, never cookies, so it skips what browsers need
+(sessions, CSRF, static files). It keeps what every answer has: trace, problems, security headers, a clean tenant
+scope."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +21,7 @@ DOOR = re.compile(r"/api/v1/execution/([^/\x00]+)/([^/\x00]+)/attempts")
 
 
 class DoorMiddleware:
-    """Right inside RequestContextMiddleware. A `POST` to the door goes to its view; everything else goes on."""
+    """Directly inside RequestContextMiddleware. A POST to intake goes to its view; every other request goes on."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -39,12 +40,14 @@ class DoorMiddleware:
 
     def _answer(self, request: HttpRequest, slug: str, version: str) -> HttpResponse:
         request.resolver_match = self.match
+        # The next two calls stand for DatabaseAvailabilityMiddleware and TenantScopeMiddleware, which are skipped.
         drop_stale_connection()
         leave_scope()
         try:
-            request.get_host()  # one that is not ours is refused before anything is looked up
+            request.get_host()  # raises for a host that is not in ALLOWED_HOSTS, before anything is looked up
             redirect = self.security.process_request(request)
             return redirect or self.match.func(request, workflow_slug=slug, contract_version=version)
+        # No other middleware is below that would turn an error into problem+json.
         except Exception as error:
             return problem_response(request, as_domain_error(error))
         finally:
@@ -57,7 +60,8 @@ class DoorMiddleware:
         return resolve(reverse("attempts:attempt_create", kwargs=address))
 
     def _headers(self, request: HttpRequest) -> tuple[tuple[str, str], ...]:
-        """What the middlewares that are passed by would add; they are asked once, so they stay the only truth."""
+        """The headers that the skipped middleware would add. They are asked once for HTTP and once for HTTPS, so that
+        each header is still defined in one place."""
         secure = request.is_secure()
         if secure not in self.headers:
             sample: Any = HttpResponse()

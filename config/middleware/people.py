@@ -1,4 +1,4 @@
-"""Sign-in middleware for people's pages only: the API, health and metrics do not pay for it."""
+"""Sign-in middleware (allauth, axes) for people's pages only: API, health and metrics do not need it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ class PeopleMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """allauth sends people to prove who they are by raising."""
+        """allauth redirects people to sign in again by raising an exception."""
         if not request.path.startswith(PREFIXES):
             return None
         found: HttpResponse | None = self.account.process_exception(request, error)

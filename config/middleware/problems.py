@@ -1,4 +1,4 @@
-"""Refusals raised by plain Django views leave as problem+json too; DRF views have their own handler."""
+"""Refusals that plain Django views raise become problem+json too. DRF views have their own handler."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,17 @@ from reasoncodes.base.errors import DomainError, MethodNotAllowed, NotFound, Rec
 
 
 class ProblemMiddleware:
-    """For `/api/` every error; elsewhere only our own refusals and a lost database (Django has pages for the rest)."""
+    """Below `/api/` every error; elsewhere only our own refusals and a lost database, because Django has pages for the
+    others."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if "\x00" in request.path:  # PostgreSQL cannot store it, so nothing can have this address
+        if "\x00" in request.path:  # PostgreSQL cannot store NUL, so nothing has this address
             return problem_response(request, NotFound())
         response = self.get_response(request)
-        # Django's own 405 (plain views, require_safe) is an answer, not an exception.
+        # Django's own 405 (plain views, require_safe) is a response, not an exception.
         if response.status_code == MethodNotAllowed.status and response["Content-Type"] != CONTENT_TYPE:
             return problem_response(request, MethodNotAllowed(headers={"Allow": response["Allow"]}))
         return response

@@ -1,4 +1,4 @@
-"""The outermost middleware: binds request id and trace, writes one log line and one metric per request."""
+"""The outermost middleware: binds request id and trace, and writes one log line and one metric per request."""
 
 import time
 from collections.abc import Callable
@@ -16,18 +16,19 @@ QUIET_ROUTES = {"health", "health/ready", "metrics"}
 
 
 def harmless(request_id: str) -> str:
-    """A caller's request id goes into logs and the record: what looks like a person or a secret is replaced."""
+    """A caller's request id goes into logs and the record, so one that looks like a person or a secret is dropped."""
     return "" if request_id and inspect_reference(request_id, pointer="") else request_id
 
 
 def labels(request: HttpRequest) -> tuple[str, str]:
-    """Method and route. A method is any word that the caller likes; as a label it must be one of a few."""
+    """Method and route."""
+    # A method is any word that the caller likes. As a label it would create series without limit.
     method = request.method if request.method in METHODS else "other"
     return str(method), getattr(request.resolver_match, "route", None) or "unmatched"
 
 
 class RequestContextMiddleware:
-    """The route's pattern is logged, never the path: a path carries what the caller wrote into it."""
+    """Logs the route's pattern, never the path: a path contains what the caller wrote into it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -48,6 +49,7 @@ class RequestContextMiddleware:
                 self._trace(request, response, trace=trace, began_ns=began_ns)
             return response
         finally:
+            # Threads are reused: the next request must not log under this one's ids.
             clear_trace()
 
     @staticmethod

@@ -1,7 +1,8 @@
-"""A frozen server keeps its sockets open and says nothing: without a limit, who asks it waits for ever.
+"""A connection that notices a server which has stopped answering. A frozen server keeps its sockets open and sends
+nothing; without a limit, a request would wait for ever.
 
-A timeout for every statement would also cut those that are slow or wait for a lock. So silence is only a reason to ask:
-while the server still takes a new connection, the statement is left alone.
+A timeout for every statement would also cancel those that are slow or wait for a lock. So after a second of silence we
+open a second connection as a probe. While the server accepts it, the statement is left alone.
 """
 
 import time
@@ -13,16 +14,18 @@ import psycopg
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
-# Together under the five seconds within which a request is answered; libpq takes two as the shortest.
+# Together below the five seconds within which a request is answered. Two is the shortest timeout that libpq accepts.
 SECONDS_OF_SILENCE = 1.0
 SECONDS_TO_ANSWER = 2
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """psycopg's, whose waiting ends when the server is silent and takes no new connection either."""
+    """psycopg's connection. Waiting ends if the server is silent and does not answer a probe either."""
 
     def set_autocommit(self, value: bool) -> None:
-        """Django says it twice per transaction. Outside of one it is only a note, for which nothing needs waiting."""
+        """Outside a transaction only sets the flag."""
+        # Django calls this twice per transaction. psycopg's version would take its lock and wait each time, for
+        # nothing.
         if self.pgconn.transaction_status == TransactionStatus.IDLE:
             self._autocommit = value
         else:
@@ -32,7 +35,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(self._watched(gen), *args, **options)
 
     def _watched(self, gen: Any) -> Generator[Any, Any, Any]:
-        """Hands everything through. psycopg resumes the generator every 0.1 s, with nothing when nothing came."""
+        """Passes everything through. psycopg resumes the generator every 0.1 s, with nothing if nothing arrived."""
         silent_since: float | None = None
         try:
             state = next(gen)
@@ -51,13 +54,15 @@ class WatchedConnection(psycopg.Connection[Any]):
         try:
             probe = psycopg.connect(self.info.dsn, password=self.info.password, connect_timeout=SECONDS_TO_ANSWER)
         except psycopg.errors.ConnectionTimeout as silence:
+            # Closed and not reused: the answer may still arrive later and would be read as the answer of the next
+            # statement.
             self.close()
             raise psycopg.OperationalError("The server has stopped answering.") from silence
         except psycopg.OperationalError:
-            return  # it answers, if only to refuse: too many connections, say
+            return  # it answers, even if it refuses (too many connections, for example)
         probe.close()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    # Django asks this module both for its errors and for a connection.
+    # Django takes both the error classes and `connect` from this module.
     Database = SimpleNamespace(**vars(psycopg) | {"connect": WatchedConnection.connect})  # type: ignore[assignment]

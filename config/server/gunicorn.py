@@ -1,4 +1,5 @@
-"""gunicorn's settings: threads, because requests wait for PostgreSQL; loopback unless HOLDPOINT_BIND says more."""
+"""gunicorn's settings: threads, because requests wait for PostgreSQL; loopback unless HOLDPOINT_BIND names another
+address."""
 
 import os
 import sys
@@ -9,48 +10,50 @@ from gunicorn.arbiter import Arbiter
 from config.logs import logging_settings
 
 bind = os.environ.get("HOLDPOINT_BIND", "127.0.0.1:8000")
-preload_app = True  # loaded once, then forked: half the start-up, and nothing is connected at import
-worker_class = "config.server.lingering.LingeringWorker"  # gthread, but see there
+preload_app = True  # loaded once, then forked: half the start-up time, and no import opens a connection
+worker_class = "config.server.lingering.LingeringWorker"  # gthread with two changes; see there
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "8"))
 keepalive = 15
 timeout = 60
 graceful_timeout = 10
+# Workers are replaced now and then, so that a leak cannot grow for ever; the jitter keeps them from stopping all at
+# once.
 max_requests = 50_000
 max_requests_jitter = 5_000
 limit_request_line = 4096
 limit_request_fields = 64
-accesslog = None  # the application writes one JSON line per request, without paths that may carry values
+accesslog = None  # the application writes one JSON line per request, without the path
 errorlog = "-"
-# gunicorn's own lines carry the request's address and headers; through our formatter they lose them.
+# gunicorn's own lines contain the request's address and headers; our formatter removes them.
 logconfig_dict = logging_settings(level=os.environ.get("LOG_LEVEL", "INFO"))
 
 
 def pre_request(worker: Any, request: Any) -> None:
-    """`100 Continue` is the application's to send, on its first read of the body (config.server.unread_body)."""
+    """Only the application sends `100 Continue`, on its first read of the body (config.server.unread_body)."""
     request._expected_100_continue = False
 
 
 def on_starting(server: Any) -> None:
-    """Before the first worker, while a fault still ends the whole server with one line."""
+    """Runs before the first worker, while a fault still ends the whole server with one line."""
     from config.startup import web_prepared
 
     web_prepared(workers=workers)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Before the first request: a database that was restored from an older backup must not take one."""
+    """Runs before the first request: a database that was restored from an older backup must not accept one."""
     from config.startup import serving
 
     try:
         serving()
     except SystemExit as refusal:
         sys.stderr.write(f"{refusal}\n")
-        sys.exit(Arbiter.WORKER_BOOT_ERROR)  # with any other code it would be started again and again
+        sys.exit(Arbiter.WORKER_BOOT_ERROR)  # with any other code gunicorn would start it again and again
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Forget the live gauges of a worker that ended."""
+    """Removes the live gauges of a worker that has ended."""
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         from prometheus_client import multiprocess
 

@@ -1,7 +1,7 @@
-"""`python -m config.server.healthcheck`: does the web server of this machine answer? For a container's health check.
+"""`python -m config.server.healthcheck`: does the web server on this machine answer? For a container's health check.
 
-It asks under a name that ALLOWED_HOSTS knows: asked by address, the server would rightly refuse. It loads nothing of
-ours, because it runs every few seconds.
+It uses a host name from ALLOWED_HOSTS, because the server refuses requests to its address. It imports none of our code,
+because it runs every few seconds.
 """
 
 import http.client

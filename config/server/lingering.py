@@ -1,9 +1,9 @@
-"""gunicorn's thread worker, with the wait after a closed connection moved off its main loop.
+"""gunicorn's thread worker, with the wait after a closed connection moved out of its main loop.
 
 After its last answer gunicorn half-closes a connection and waits up to two seconds for the client to do the same, so
-that the answer is not lost to a reset. It waits on the main loop of the worker: one client with a stalled upload would
-hold up everybody else's requests for that time. Here one thread waits for all such connections at once; and where the
-client has sent all that it announced, there is nothing to wait for.
+that a reset does not destroy the answer. It waits in the worker's main loop: one client with a stalled upload would
+delay everybody else's requests for that time. Here one thread waits for all such connections at once. If the client has
+sent everything that it announced, nobody has to wait.
 """
 
 import contextlib
@@ -18,13 +18,15 @@ from gunicorn import util
 from gunicorn.http.body import LengthReader
 from gunicorn.workers.gthread import ThreadWorker
 
+# Limits per connection and in total: without them a client could keep sockets and a thread busy without ever asking for
+# anything.
 SECONDS = 2.0
 MOST_BYTES = 64 * 1024
 MOST_CONNECTIONS = 512
 
 
 class Lingering:
-    """Half-closed connections, each until its client closes, sends too much, or its time is up."""
+    """Half-closed connections, each until its client closes it, sends too much, or its time is over."""
 
     def __init__(self) -> None:
         self._new: SimpleQueue[socket.socket] = SimpleQueue()
@@ -35,13 +37,14 @@ class Lingering:
         threading.Thread(target=self._run, name="lingering", daemon=True).start()
 
     def take(self, sock: socket.socket) -> None:
-        """Say that nothing more will come from us; returns at once."""
+        """Closes our side of the connection; returns at once."""
         try:
             sock.setblocking(False)
             sock.shutdown(socket.SHUT_WR)
         except OSError:
             util.close(sock)
             return
+        # Under attack an answer may be lost to a reset; running out of file descriptors would stop everybody.
         if len(self._waiting) >= MOST_CONNECTIONS:
             util.close(sock)
             return
@@ -51,6 +54,7 @@ class Lingering:
 
     def _run(self) -> None:
         while True:
+            # With nothing to wait for, sleep until a new connection arrives.
             for key, _ in self._selector.select(timeout=0.5 if self._waiting else None):
                 if key.fileobj is self._wake:
                     self._wake.recv(4096)
@@ -69,6 +73,7 @@ class Lingering:
                 self._selector.register(sock, selectors.EVENT_READ)
 
     def _drain(self, sock: Any) -> None:
+        """Reads and drops what the client still sends."""
         deadline, drained = self._waiting[sock]
         try:
             received = len(sock.recv(4096))
@@ -89,20 +94,20 @@ class Lingering:
 
 class LingeringWorker(ThreadWorker):  # type: ignore[misc]
     def init_process(self) -> None:
-        self.lingering = Lingering()  # after the fork: a thread does not survive one
+        self.lingering = Lingering()  # after the fork, because threads do not survive it
         super().init_process()
 
     def handle(self, conn: Any) -> Any:
-        """In a thread of the pool. What is over is closed here, without a detour over the main loop."""
+        """Runs in a thread of the pool. A finished connection is closed here, without the main loop."""
         if not conn.initialized and not conn.data_ready:
-            conn.data_ready = _has_data(conn.sock)  # gunicorn would make a selector to find that out
+            conn.data_ready = _has_data(conn.sock)  # gunicorn would create a selector for this question
         keep = super().handle(conn)
         if keep is False and _all_received(conn):
             util.close(conn.sock)
         return keep
 
     def finish_request(self, conn: Any, fs: Any) -> None:
-        """Called on the main loop when a request is done; what it closes gracefully, the other thread closes."""
+        """Called in the main loop when a request is done. A graceful close is done by the other thread."""
         conn.close = lambda graceful=False: self._close(conn.sock, graceful=graceful)
         super().finish_request(conn, fs)
 
@@ -114,20 +119,20 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]
 
 
 def _has_data(sock: Any) -> bool:
-    """Whether something can be read now; an ended connection can too. Takes nothing."""
+    """Whether something can be read now, which is also true for a closed connection. Reads nothing."""
     try:
         sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except (OSError, ValueError):  # nothing yet; or TLS, where nobody can look without taking
+    except (OSError, ValueError):  # nothing yet; or TLS, where peeking is not possible
         return False
     return True
 
 
 def _all_received(conn: Any) -> bool:
-    """Whether the client has sent all of its last request and nothing more, so that closing resets nothing on its way.
-    What of the body has arrived is dropped: the answer is out, and nobody wanted it."""
+    """Whether the client has sent its whole last request and nothing more, so that closing causes no reset."""
     reader = getattr(getattr(getattr(conn.parser, "mesg", None), "body", None), "reader", None)
     if not isinstance(reader, LengthReader):
         return False
+    # What has arrived of an unread body is dropped: the answer is already sent.
     missing = reader.length - len(reader.unreader.buf.getvalue())
     try:
         while 0 < missing <= MOST_BYTES:

@@ -1,9 +1,8 @@
-"""What happens to a request body that nobody read: nothing. The answer goes out, the connection closes.
+"""Leaves a request body unread if the application does not read it. The answer is sent, and the connection closes.
 
-gunicorn says `100 Continue` before the application has looked at the request and drains what was left unread
-afterwards. Both would let a caller without permission push bytes through a closed door, or hold a thread with
-a stalled upload. Here `100 Continue` is sent only when the application first reads, and an unread body makes
-the connection close instead of being drained.
+gunicorn sends `100 Continue` before the application has looked at the request, and drains an unread body afterwards.
+Both would let a caller without permission send bytes to a closed contract, or block a thread with a stalled upload.
+Here `100 Continue` is sent at the application's first read, and an unread body closes the connection.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +12,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class GuardedInput:
-    """The body stream, knowing whether it was touched, and asking the client for it only then."""
+    """The body stream. It knows whether it was read, and asks the client for the body only then."""
 
     def __init__(self, stream: Any, *, ask: Callable[[], None] | None) -> None:
         self._stream = stream
@@ -44,13 +43,13 @@ class GuardedInput:
 
 
 def _has_body(environ: dict[str, Any]) -> bool:
-    """Whether the request announced a body."""
+    """Whether the request announces a body."""
     length = environ.get("CONTENT_LENGTH") or "0"
     return length.strip() != "0" or "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
 
 
 class UnreadBodyGuard:
-    """WSGI wrapper; see the module's docstring."""
+    """WSGI wrapper; see the docstring of the module."""
 
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self.application = application
@@ -62,7 +61,7 @@ class UnreadBodyGuard:
         environ["wsgi.input"] = guarded
         response = self.application(environ, start_response)
         if not guarded.touched:
-            # gunicorn hands over a bound method of its response object; other servers have no such switch.
+            # gunicorn passes a bound method of its response object; other servers have no such switch.
             force_close = getattr(getattr(start_response, "__self__", None), "force_close", None)
             if force_close is not None:
                 force_close()
@@ -70,6 +69,7 @@ class UnreadBodyGuard:
 
     @staticmethod
     def _ask(environ: dict[str, Any]) -> Callable[[], None] | None:
+        """Sends `100 Continue` if the client waits for it."""
         sock = environ.get("gunicorn.socket")
         if sock is None or environ.get("HTTP_EXPECT", "").lower() != "100-continue":
             return None

@@ -1,4 +1,4 @@
-"""Settings shared by every way of running Holdpoint. Only wiring: no rule of the domain lives here."""
+"""Settings for every way of running Holdpoint. Only wiring: no rule of the domain is here."""
 
 from typing import Any
 
@@ -48,6 +48,9 @@ INSTALLED_APPS = [
     "workflows",
 ]
 
+# The order matters. The request context is outermost, so that every answer has its ids and its log line. DoorMiddleware
+# comes next, so that intake skips all others. The database check runs before sessions read the database, the tenant
+# scope after the person is known, and problems innermost, so that a view's refusal becomes an answer inside them.
 MIDDLEWARE = [
     "config.middleware.request_context.RequestContextMiddleware",
     "config.middleware.door.DoorMiddleware",
@@ -89,6 +92,7 @@ DATABASES = {"default": database_settings(server_url(variable="DATABASE_URL", ke
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = server_url(variable="REDIS_URL", key="redis_url")
+# Per process, on purpose: nothing that must be shared or must survive is in it.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 AUTH_USER_MODEL = "governance.User"
@@ -97,6 +101,7 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "guardian.backends.ObjectPermissionBackend",
 ]
+# guardian would create a user row for anonymous requests.
 ANONYMOUS_USER_NAME = None
 GUARDIAN_MONKEY_PATCH_USER = False
 AUTH_PASSWORD_VALIDATORS = [
@@ -124,7 +129,7 @@ STORAGES: dict[str, Any] = {
     "exports": exports_storage(),
 }
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # admin forms; the API has its own limit
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # for admin forms; the API has its own limit
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -169,23 +174,29 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     ],
 }
 
-# The queue may be another server than the one with streams, throttles and heartbeat: RabbitMQ, or a second Valkey.
+# The queue may be on another server than streams, throttles and heartbeat: RabbitMQ, or a second Valkey.
 BROKER_URL = env.str("BROKER_URL", default="") or REDIS_URL
 CELERY_BROKER_URL = broker_url(BROKER_URL)
+# Results are rows in the database; nobody reads a task's return value.
 CELERY_TASK_IGNORE_RESULT = True
+# Acknowledged after the work: a worker that is killed leaves its message to another one. Tasks are safe to run twice.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# A worker that reserves several messages would let them wait behind a slow one while others are idle.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A request that sends a wake-up must not wait long for a broker that is away.
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(BROKER_URL)
+# Beat notices a changed schedule after so many seconds at the latest.
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+# config.apps configures logging itself. Django's set-up would add its default handlers first.
 LOGGING_CONFIG = None
 LOGGING = logging_settings(level=LOG_LEVEL)
 
@@ -212,21 +223,23 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
     }
 }
 
-# Archives of exports are removed after so many days.
+# Days after which archives of exports are removed.
 EXPORT_DAYS = env.int("HOLDPOINT_EXPORT_DAYS", default=14)
 
-# What seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database.
+# The key that seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database: who
+# can change the record there could then also sign it.
 LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")
 LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
 LEDGER_KEY_CREATE = False
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
-# Who else keeps the signed heads; see governance/sealing/configured.py.
+# Where witnesses keep the signed heads; see governance/sealing/configured.py.
 LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 
-# Streams are kept so long, read or not. The way in is worth a note when it is so far behind, or nobody reads it.
+# Days that messages stay on the streams, read or not. /health/ready shows a note if consumers are so many messages
+# behind, or if nobody has read for so many seconds.
 STREAM_DAYS = env.int("HOLDPOINT_STREAM_DAYS", default=7)
 CONSUMER_LIMIT_MESSAGES = env.int("HOLDPOINT_CONSUMER_LIMIT_MESSAGES", default=1000)
 CONSUMER_LIMIT_SECONDS = env.int("HOLDPOINT_CONSUMER_LIMIT", default=60)
@@ -235,10 +248,11 @@ METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
-# Where the adapters send: `<organization slug>/<contract slug>` to an address. Private networks only where listed.
+# Where adapters send: `<organization slug>/<contract slug>` to an address. Private networks only if listed, so that a
+# target cannot be pointed at services inside the network.
 HOLDPOINT_HTTP_TARGETS = env.dict("HOLDPOINT_HTTP_TARGETS", default={})
 HOLDPOINT_HTTP_ALLOW_PRIVATE = env.list("HOLDPOINT_HTTP_ALLOW_PRIVATE", default=[])
-# Webhooks: their own list, because an organization's operator chooses where they go.
+# Webhooks have their own list, because an organization's operator chooses where they go.
 HOLDPOINT_WEBHOOK_ALLOW_PRIVATE = env.list("HOLDPOINT_WEBHOOK_ALLOW_PRIVATE", default=[])
 HOLDPOINT_WEBHOOK_SENDERS = env.int("HOLDPOINT_WEBHOOK_SENDERS", default=1)
 HOLDPOINT_WEBHOOK_KEEP_DAYS = env.int("HOLDPOINT_WEBHOOK_KEEP_DAYS", default=30)
@@ -253,7 +267,7 @@ EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
 EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")
 EMAIL_USE_TLS = env.bool("EMAIL_USE_TLS", default=False)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="holdpoint@localhost")
-# Where people reach this installation: the links in messages lead there.
+# The address of this installation for people; links in messages use it.
 PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default="")
 
 UNFOLD: dict[str, Any] = {

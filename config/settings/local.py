@@ -7,8 +7,9 @@ DEMO_ALLOWED = True
 DEMO_BASE_URL = f"http://127.0.0.1:{env.int('PORT', default=8000)}"
 PUBLIC_URL = env.str("HOLDPOINT_PUBLIC_URL", default=DEMO_BASE_URL)
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default=str(home() / "ledger.key"))
+# Only here: in production a key that is created because one was lost would start a second history.
 LEDGER_KEY_CREATE = True
-# A file per database: another one in the same folder is not a shorter record of this one.
+# One file per database: heads of another database in the same folder would look like entries that were lost here.
 LEDGER_WITNESSES = env.str(
     "HOLDPOINT_WITNESSES",
     default=(home() / "witness" / f"{database_mark(DATABASES['default'])}.jsonl").as_uri(),  # noqa: F405

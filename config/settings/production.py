@@ -1,4 +1,4 @@
-"""Production: nothing has a default that would be unsafe. What is missing or unsafe stops the start (config.safety)."""
+"""Production: no setting has an unsafe default. A missing or unsafe value stops the start (config.safety)."""
 
 from config.env import env
 from config.settings.base import *  # noqa: F403
@@ -10,7 +10,9 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
 SECURE_SSL_REDIRECT = True
+# The proxy must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# Probes and scrapers ask over plain HTTP inside the network and do not follow redirects.
 SECURE_REDIRECT_EXEMPT = [r"^health", r"^metrics$"]
 SECURE_HSTS_SECONDS = 365 * 24 * 3600
 SECURE_HSTS_INCLUDE_SUBDOMAINS = True

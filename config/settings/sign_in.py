@@ -1,4 +1,4 @@
-"""Signing in: allauth for password, second factor and passkeys; axes for the lockout. Nobody signs up by themselves."""
+"""Signing in: allauth for password, second factor and passkeys; axes for the lockout. There is no sign-up."""
 
 from datetime import timedelta
 
@@ -20,11 +20,12 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_EMAIL_NOTIFICATIONS = False
-ACCOUNT_SESSION_REMEMBER = True  # as long as SESSION_COOKIE_AGE says
+ACCOUNT_SESSION_REMEMBER = True  # sessions last SESSION_COOKIE_AGE
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_FORMS = {"login": "governance.people.web.forms.SignInForm"}
-# Guessing is axes' matter, because its count is in the database and so the same in every process. These are far above.
+# axes stops guessing, because its count is in the database and so the same in every process. allauth counts per
+# process; these limits are far above.
 ACCOUNT_RATE_LIMITS = {"login": "300/m/ip", "login_failed": "120/m/ip,60/300s/key", "reauthenticate": "60/m/user"}
 ALLAUTH_TRUSTED_PROXY_COUNT = env.int("HOLDPOINT_TRUSTED_PROXIES", default=0)
 
@@ -40,11 +41,14 @@ MFA_FORMS = {
     "reauthenticate": "governance.people.web.forms.CodeAgainForm",
 }
 
+# By username and address together: a lock by username alone would let anybody lock anybody out, and by address alone
+# would lock whole offices.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_TEMPLATE = "account/locked.html"
 AXES_RESET_ON_SUCCESS = True
+# Otherwise an attacker who keeps trying would keep the person out for ever.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -52,8 +56,8 @@ AXES_VERBOSE = False
 AXES_CLIENT_IP_CALLABLE = "governance.people.web.accounts.client_ip"
 AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credential", "csrfmiddlewaretoken", "ip_address"]
 
-# Its middleware runs inside ours (config.middleware.people), which the check does not see.
+# axes' middleware runs inside ours (config.middleware.people), which the check does not see.
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
-# How old a sign-in may be that decides on an action of the high tier.
+# Minutes after which a person must sign in again before they decide on an action of high risk.
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)

@@ -7,7 +7,7 @@ from base64 import b64encode
 os.environ.setdefault("SECRET_KEY", "tests-only-not-a-secret-0123456789abcdefghijklmnop")
 os.environ.setdefault("DATABASE_URL", "postgresql:///unit-tests-have-no-database")
 os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:1/0")
-# Tests that run side by side have a Valkey database each, as they have a PostgreSQL database each.
+# Parallel test processes have a Valkey database each, as they have a PostgreSQL database each.
 if (worker := os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")).isdigit():
     os.environ["REDIS_URL"] = re.sub(r"(db=|/)\d+$", rf"\g<1>{int(worker) % 15 + 1}", os.environ["REDIS_URL"])
 

@@ -1,1 +1,1 @@
-"""What `make run` and `make test` start: servers, steps and processes, in order, and how they end."""
+"""What `make run` and `make test` start: servers, steps and processes, in which order, and how they are stopped."""

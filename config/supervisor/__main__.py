@@ -10,7 +10,7 @@ from config.supervisor.throwaway import run_throwaway
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Parse the command line and do it; the exit code."""
+    """Parses the command line and runs it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m config.supervisor")
     commands = parser.add_subparsers(dest="verb", required=True)
     commands.add_parser("run", help="run Holdpoint until Ctrl-C")

@@ -1,4 +1,4 @@
-"""Makes `.venv` and installs the locked packages when they changed. Standard library only: it runs first."""
+"""Creates `.venv` and installs the locked packages if they changed. Standard library only, because it runs first."""
 
 import fcntl
 import hashlib
@@ -19,20 +19,21 @@ REQUIREMENTS = PROJECT / "requirements" / "dev.txt"
 
 
 def wanted() -> str:
-    """Changes whenever the locked packages or the Python they are installed for change."""
+    """A text that changes whenever the locked packages or the Python version change."""
     return f"{sys.version_info[0]}.{sys.version_info[1]} {hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
 
 
 def is_installed() -> bool:
-    """Whether the last install of exactly these packages went through."""
+    """Whether the last install of exactly these packages succeeded."""
     return PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted()
 
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Two commands started together must not install into the same folder."""
+    """Two commands that start together must not install into the same folder."""
     descriptor = os.open(REQUIREMENTS.parent, os.O_RDONLY)
     try:
+        # The kernel releases it when the process ends, also by kill -9; a lock file would stay.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -40,7 +41,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def _run_quietly(command: list[str], *, what: str) -> None:
-    """Show a program's output only if it fails."""
+    """Shows a program's output only if it fails."""
     with tempfile.TemporaryFile() as output:
         code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode
         if code:
@@ -50,12 +51,12 @@ def _run_quietly(command: list[str], *, what: str) -> None:
 
 
 def _make_venv() -> None:
-    """A fresh `.venv`, without pip: this Python's pip installs into it, and Debian may lack ensurepip."""
+    """A new `.venv` without pip: this Python's pip installs into it, and Debian may lack ensurepip."""
     venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(VENV)
 
 
 def _pip_command() -> list[str]:
-    """This Python's pip, working on `.venv`; a Python without pip brings one along as ensurepip."""
+    """This Python's pip, working on `.venv`. If this Python has no pip, ensurepip installs one."""
     found = subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False)
     if found.returncode == 0:
         return [sys.executable, "-m", "pip", "--python", str(PYTHON)]
@@ -64,19 +65,20 @@ def _pip_command() -> list[str]:
 
 
 def install() -> None:
-    """Install the locked packages, checked against their hashes, and remember that it went through."""
+    """Installs the locked packages, checks their hashes, and notes that it succeeded."""
     print("Installing the locked packages into .venv (a minute or two, only when they changed) …", flush=True)
+    # First: an interrupted install must not look finished.
     STAMP.unlink(missing_ok=True)
     if not PYTHON.exists() or subprocess.run([str(PYTHON), "-c", ""], check=False).returncode:
         _make_venv()
-    # Compiled when they are first loaded, which most modules never are: a quarter of the time.
+    # Modules are compiled when they are first imported, which most never are. This saves a quarter of the time.
     options = ["install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--require-hashes"]
     _run_quietly([*_pip_command(), *options, "-r", str(REQUIREMENTS)], what="pip install")
     STAMP.write_text(wanted())
 
 
 def main() -> None:
-    """Do what is missing; nothing, in a few milliseconds, when all is there."""
+    """Installs what is missing. Takes a few milliseconds if nothing is."""
     if sys.version_info < (3, 11):  # noqa: UP036 - the whole point is to run under what is there
         sys.exit("Error: Holdpoint needs Python 3.11 or newer.")
     with one_at_a_time():

@@ -1,4 +1,5 @@
-"""web, worker, beat, consumer and modules: what each runs, how it is started, and how they are ended."""
+"""The long-running processes (web, worker, beat, consumer, modules): what each runs, and how it is started and
+stopped."""
 
 import contextlib
 import signal
@@ -14,7 +15,7 @@ from config.supervisor.forkserver import ForkServer, marked_processes, stop_sess
 
 TERM_THEN_HARDER = ((signal.SIGTERM, 3.0), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 2.0))
 
-# In starting order. The first word is one of PROGRAMS in programs.py.
+# In the order of starting. The first word is one of PROGRAMS in programs.py.
 COMMANDS: dict[str, Sequence[str]] = {
     "worker": (
         "celery",
@@ -34,14 +35,14 @@ COMMANDS: dict[str, Sequence[str]] = {
         "--loglevel=INFO",
     ),
     "consumer": ("manage.py", "consume_events"),
-    # Without the control socket: it would sit in the home folder, one for all stacks of this account.
+    # Without gunicorn's control socket: it is in the home folder, one for all stacks of this account.
     "web": ("gunicorn", "--config", "config/server/gunicorn.py", "--no-control-socket", "config.wsgi:application"),
 }
 MODULES: Sequence[str] = ("manage.py", "simulate_modules")
 
 
 class Child:
-    """One long-running process. The stack starts it again when it ends by itself."""
+    """One long-running process. The stack starts it again if it ends by itself."""
 
     def __init__(
         self,
@@ -60,14 +61,15 @@ class Child:
         self.process: psutil.Process | None = None
 
     def alive(self) -> bool:
-        """One whose fork server is gone counts as ended, though it may hang: beat's handler of SIGTERM can lock up."""
+        """Whether it runs and its fork server does too. Without its fork server it counts as ended, although it may
+        hang: beat's handler of SIGTERM can lock up."""
         with contextlib.suppress(psutil.NoSuchProcess):
             process = self.process
             return process is not None and is_alive(process) and process.ppid() == self.forkserver.pid
         return False
 
     def start(self) -> None:
-        """Start it, after what is left of its predecessor."""
+        """Starts it, after ending what is left of its predecessor."""
         if self.alive():
             return
         self._end_session()
@@ -87,7 +89,7 @@ class Child:
 
 
 def make_children(*, paths: StackPaths, forkserver: ForkServer) -> list[Child]:
-    """The processes of a stack in starting order."""
+    """The processes of a stack, in the order of starting."""
     return [
         Child(name=name, arguments=arguments, forkserver=forkserver, log=paths.logs / f"{name}.log")
         for name, arguments in COMMANDS.items()
@@ -95,7 +97,7 @@ def make_children(*, paths: StackPaths, forkserver: ForkServer) -> list[Child]:
 
 
 def make_modules(*, paths: StackPaths, forkserver: ForkServer, demo: Mapping[str, Any], base_url: str) -> Child:
-    """The simulated modules: they answer for the demo organization and nobody else."""
+    """The simulated modules. They answer for the demo organization only."""
     person = demo["users"]["reviewer"]
     environment = {
         "HOLDPOINT_MODULES_URL": base_url,
@@ -109,11 +111,11 @@ def make_modules(*, paths: StackPaths, forkserver: ForkServer, demo: Mapping[str
 
 
 def stop_children(children: Sequence[Child]) -> None:
-    """All at once, for none needs another to end well: ask the processes themselves, so that they end their workers in
-    their own way, then insist. What they leave behind is the leftovers' matter."""
+    """Stops all at once, because none needs another one to end. Signals go to the processes themselves, which end their
+    workers. `stop_leftover_children` ends what remains."""
     stop_processes([child.process for child in children if child.process], steps=TERM_THEN_HARDER)
 
 
 def stop_leftover_children(*, paths: StackPaths) -> None:
-    """End what outlived a killed supervisor of this folder."""
+    """Ends processes that outlived a killed supervisor of this folder."""
     stop_processes(marked_processes(home=str(paths.home)), steps=TERM_THEN_HARDER)

@@ -1,4 +1,4 @@
-"""What every process of a stack is told and other terminals find: environment, secret, runtime.json."""
+"""The environment of a stack's processes, its secret, and runtime.json for other terminals."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from config.supervisor.servers import Servers
 
 
 def stack_secret_key(*, paths: StackPaths) -> str:
-    """The signing secret of this folder, made once."""
+    """The signing secret of this folder, created once."""
     with contextlib.suppress(FileNotFoundError):
         found = paths.secret_key_file.read_text().strip()
         if found:
@@ -40,13 +40,14 @@ def stack_environment(
         "PROMETHEUS_MULTIPROC_DIR": str(paths.metrics),
         "PYTHONPATH": str(PROJECT),
         "PYTHONUNBUFFERED": "1",
-        # Where setproctitle is installed, it would overwrite the environment that our processes are found by.
+        # If setproctitle is installed, it would overwrite the environment by which we find our processes.
         "SPT_NOENV": "1",
     }
 
 
 def compiled_modules(*, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Who wants no compiled modules beside the sources gets them in `.venv`: compiling each time takes a second."""
+    """If the user wants no compiled modules beside the sources, they go to `.venv`: compiling at every start takes a
+    second."""
     if not inherited.get("PYTHONDONTWRITEBYTECODE"):
         return {}
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(PROJECT / ".venv" / "compiled")}
@@ -59,7 +60,7 @@ def empty_metrics(*, paths: StackPaths) -> None:
 
 
 def write_runtime(*, paths: StackPaths, servers: Servers, base_url: str) -> None:
-    """Tell `manage.py` in other terminals where the servers are."""
+    """Tells `manage.py` in other terminals where the servers are."""
     facts = {
         "database_url": servers.database_url,
         "database_owner_url": servers.database_owner_url,
@@ -75,11 +76,12 @@ def remove_runtime(*, paths: StackPaths) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replace `file` in one go; at no moment can another account read it."""
+    """Replaces `file` atomically. At no moment can another account read it."""
     draft = file.with_name(f"{file.name}.{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as output:
         output.write(text)
         output.flush()
+        # Otherwise a power failure after the rename could leave an empty file, and the secret would be lost.
         os.fsync(output.fileno())
     draft.replace(file)

@@ -6,4 +6,4 @@ class StartError(Exception):
 
 
 class StopRequested(Exception):
-    """Ctrl-C or SIGTERM came while something was still starting."""
+    """Ctrl-C or SIGTERM arrived while something was still starting."""

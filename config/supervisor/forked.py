@@ -1,6 +1,6 @@
-"""`python -m config.supervisor.forked`: loads the application, then forks a process for each one that is asked for.
+"""`python -m config.supervisor.forked`: loads the application, then forks one process for each request.
 
-The side that asks is forkserver.py. What the processes run is programs.py.
+The side that sends the requests is forkserver.py. What the processes run is in programs.py.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from config.supervisor.programs import PROGRAMS, load, refuse_unless_forkable
 
 @dataclass(frozen=True, kw_only=True)
 class ForkedJob:
-    """What the supervisor asked for. `outputs` are the files for standard output and standard error."""
+    """A request of the supervisor. `outputs` are the files for standard output and standard error."""
 
     name: str
     arguments: Sequence[str]
@@ -27,10 +27,10 @@ class ForkedJob:
     outputs: Sequence[int]
 
     def become(self, *, parent: int) -> None:
-        """In the forked process: be one of its own, as if it had been started by itself."""
+        """In the forked process: detaches it, so that it behaves as if it had been started on its own."""
         os.setsid()
         end_with_parent()
-        if os.getppid() != parent:  # it went before the kernel was asked
+        if os.getppid() != parent:  # the parent ended before prctl was called, so no signal would come
             sys.exit(1)
         name_process(f"hp-{self.name}")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -45,7 +45,7 @@ class ForkedJob:
 
 
 def receive(control: socket.socket) -> ForkedJob | None:
-    """The next request, a line of JSON with two open files; None when the supervisor is gone."""
+    """The next request: a line of JSON with two open files. None if the supervisor is gone."""
     text, outputs = b"", list[int]()
     while not text.endswith(b"\n"):
         part, files, _, _ = socket.recv_fds(control, 65536, 2)
@@ -57,7 +57,7 @@ def receive(control: socket.socket) -> ForkedJob | None:
 
 
 def _fork_as_asked(control: socket.socket) -> ForkedJob | None:
-    """Fork for each request. Returns the job in the forked process, None in this one at its end."""
+    """Forks for each request. Returns the job in the forked process, and None in this process at its end."""
     here = os.getpid()
     while (job := receive(control)) is not None:
         try:
@@ -77,12 +77,12 @@ def _fork_as_asked(control: socket.socket) -> ForkedJob | None:
 
 
 def main() -> None:
-    """A forked process comes out of `_fork_as_asked`, does its work and ends as any program does."""
+    """A forked process returns from `_fork_as_asked`, runs its program and ends like any program."""
     control = socket.socket(fileno=int(sys.argv[1]))
     load()
     refuse_unless_forkable()
-    gc.freeze()  # the collector would write to, and so copy, every page that the processes share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here: the kernel does
+    gc.freeze()  # the collector would write to every shared page, and the kernel would copy it for each process
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children here, so the kernel reaps them
     with contextlib.suppress(BrokenPipeError):
         job = _fork_as_asked(control)
     if job is not None:

@@ -1,4 +1,5 @@
-"""The process that has loaded the application (forked.py), seen from the supervisor: start it, have it fork, end it."""
+"""The supervisor's side of the process that has loaded the application (forked.py): start it, let it fork, stop it.
+Also finds the processes of a stack."""
 
 import contextlib
 import json
@@ -20,15 +21,16 @@ from config.supervisor.errors import StartError
 from config.supervisor.prctl import end_with_parent
 from config.supervisor.stopping import POLL_SECONDS, StopFlag
 
-# Carried by every process of a stack, so that the next start knows them again whatever their pid is.
+# In the environment of every process of a stack, so that the next start recognises them without knowing their pid.
 MARK = "HOLDPOINT_CHILD"
+# Loading takes about two seconds; a first start on a slow disk compiles every module.
 SECONDS_TO_LOAD = 120
 
 
 class ForkServer:
-    """Loading the application takes seconds of a core, forking milliseconds: six processes share one loading.
+    """Loading the application takes seconds, forking milliseconds, so all processes share one loading.
 
-    When it ends, the kernel ends what it forked; the next fork starts it again.
+    If it ends, the kernel ends the processes that it forked; the next fork starts it again.
     """
 
     def __init__(self, *, environment: Mapping[str, str], log: Path, stop: StopFlag) -> None:
@@ -47,7 +49,7 @@ class ForkServer:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Begin to load, and return at once; one that runs is left alone."""
+        """Begins to load and returns at once. Does nothing if it already runs."""
         if self._process is not None and self._process.poll() is None:
             return
         self.stop()
@@ -66,11 +68,11 @@ class ForkServer:
     def fork(
         self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], outputs: Sequence[int]
     ) -> psutil.Process | None:
-        """A new process, in a session of its own; None when it has ended already. Waits while the application loads."""
+        """A new process in its own session; None if it has already ended. Waits while the application loads."""
         self.start()
         request = {"name": name, "arguments": list(arguments), "environment": {**environment, MARK: name}}
         assert self._control is not None  # noqa: S101 - just started
-        with contextlib.suppress(OSError):  # it has ended, as the missing answer will show
+        with contextlib.suppress(OSError):  # it has ended; the missing answer below shows that
             socket.send_fds(self._control, [json.dumps(request).encode() + b"\n"], list(outputs))
         pid, _, trouble = self._answer(self._control).partition(" ")
         if trouble:
@@ -80,7 +82,7 @@ class ForkServer:
         return None
 
     def stop(self) -> None:
-        """End it, and so what it forked."""
+        """Ends it and everything that it forked."""
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -90,7 +92,7 @@ class ForkServer:
             self._process = None
 
     def _answer(self, control: socket.socket) -> str:
-        """One line from it. A signal to the supervisor ends the waiting, and so does its own end."""
+        """One line from it. A signal to the supervisor or the end of the fork server ends the wait."""
         deadline = time.monotonic() + SECONDS_TO_LOAD
         text = b""
         while not text.endswith(b"\n"):
@@ -108,7 +110,7 @@ class ForkServer:
 
 
 def received(control: socket.socket) -> bytes:
-    """What came; nothing when the other side is closed, whether it had read everything or not."""
+    """The bytes that arrived; empty if the other side is closed, even if it left data unread."""
     try:
         return control.recv(4096)
     except ConnectionError:
@@ -116,7 +118,7 @@ def received(control: socket.socket) -> bytes:
 
 
 def marked_processes(*, home: str, session: int | None = None) -> list[psutil.Process]:
-    """Our processes of this folder (and of one session), by the environment that they were started with."""
+    """Our processes of this folder (and of one session), found by their environment."""
 
     def belongs(process: psutil.Process) -> bool:
         environ = process.environ()
@@ -127,5 +129,5 @@ def marked_processes(*, home: str, session: int | None = None) -> list[psutil.Pr
 
 
 def stop_session(*, home: str, leader: int) -> None:
-    """End what a process that is gone had forked, and itself if it hangs: either may still hold the port."""
+    """Ends what a gone process had forked, and the process itself if it hangs: either may still have the port."""
     stop_processes(marked_processes(home=home, session=leader), steps=((signal.SIGKILL, 2.0),))

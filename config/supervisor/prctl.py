@@ -1,4 +1,5 @@
-"""What Linux's kernel does for a process that asks. Elsewhere nothing: the next start tidies up, names stay."""
+"""Requests to Linux's kernel about the current process. On other systems nothing happens: the next start ends
+leftovers."""
 
 import ctypes
 import signal
@@ -9,12 +10,12 @@ PR_SET_NAME = 15
 
 
 def end_with_parent() -> None:
-    """In a new process: have the kernel end it when the one that made it ends, also by kill -9."""
+    """In a new process: the kernel ends it when its parent ends, also by kill -9."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def name_process(name: str) -> None:
-    """What `ps -e`, `top` and `pgrep` show; the kernel keeps 15 bytes."""
+    """The name in `ps -e`, `top` and `pgrep`; the kernel keeps 15 bytes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())

@@ -1,4 +1,4 @@
-"""Run as the tables' owner: migrate, then hand the application's role its rights. One process for both."""
+"""Migrates and then grants the application's role its rights, in one process, as the owner of the tables."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ from config.env import database_settings
 
 
 def prepare() -> None:
-    """With the owner's DATABASE_URL. Prints a line when all is done: one that failed has printed nothing."""
-    # The settings were loaded with the application's address.
+    """Uses the owner's DATABASE_URL. Prints a line at the end: a step that printed nothing has failed."""
+    # The fork server loaded the settings with the application's address, so the owner's replaces it here.
     connections.settings["default"].update(database_settings(os.environ["DATABASE_URL"]))
     call_command("migrate", interactive=False, verbosity=1, stdout=sys.stderr, skip_checks=False)
     if os.environ.get("HOLDPOINT_APP_ROLE"):

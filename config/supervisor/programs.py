@@ -1,4 +1,4 @@
-"""What a forked process runs, and what is loaded beforehand, so that none of them loads it for itself."""
+"""What a forked process runs, and what is loaded before the fork, so that no process loads it for itself."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from config.celery import app as celery_app
 from config.supervisor.prepare import prepare
 
-# The first one sets Django up. The others would be imported by web, worker, beat or a step when it starts.
+# The first one sets up Django. Web, worker, beat or a step would import the others at their start.
 LOADED_BEFORE = (
     "config.wsgi",
     "config.urls",
@@ -36,14 +36,14 @@ class NotForkable(Exception):
 
 
 def load() -> None:
-    """Import everything; connect to nothing."""
+    """Imports everything and connects to nothing."""
     for name in LOADED_BEFORE:
         importlib.import_module(name)
     celery_app.loader.import_default_modules()
 
 
 def refuse_unless_forkable() -> None:
-    """A thread does not survive a fork, and two processes cannot speak on one connection."""
+    """A thread does not survive a fork, and two processes cannot use one connection."""
     if threading.active_count() > 1:
         raise NotForkable(f"After loading there are threads: {[one.name for one in threading.enumerate()]}.")
     if any(one.connection is not None for one in connections.all(initialized_only=True)):
@@ -51,7 +51,8 @@ def refuse_unless_forkable() -> None:
 
 
 def _keep_our_titles() -> None:
-    """Where setproctitle is installed, both would rename the process; environment.py keeps it from doing worse."""
+    """If setproctitle is installed, Celery and gunicorn would rename the process; see also SPT_NOENV in
+    environment.py."""
     platforms._setproctitle = None
     util._setproctitle = lambda title: None
 
@@ -68,7 +69,7 @@ def _run_gunicorn(arguments: Sequence[str]) -> None:
 
 
 def _manage_command(arguments: Sequence[str]) -> None:
-    """One of `manage.py`'s."""
+    """A command of `manage.py`."""
     call_command(*arguments)
 
 

@@ -1,4 +1,4 @@
-"""Ask the running web process whether everything it needs is there."""
+"""Asks the running web process whether everything that it needs is there."""
 
 import http.client
 import json
@@ -7,12 +7,13 @@ from typing import Any
 from config.supervisor.errors import StartError
 from config.supervisor.stopping import StopFlag
 
+# The slowest check waits for a heartbeat, which comes every five seconds through beat and worker.
 SECONDS_TO_BECOME_READY = 60
-DENY_MODE = {"ledger", "sealer"}  # in deny mode nothing is sealed either
+DENY_MODE = {"ledger", "sealer"}  # in deny mode nothing is sealed, so the sealer fails too
 
 
 def _readiness_ask(*, port: int) -> tuple[int, str]:
-    """One GET of /health/ready: status (0 when nobody answers) and what is missing."""
+    """One GET of /health/ready: the status (0 if nobody answers) and what is missing."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/health/ready", headers={"Connection": "close"})
@@ -25,7 +26,7 @@ def _readiness_ask(*, port: int) -> tuple[int, str]:
 
 
 def failing(body: bytes) -> str:
-    """The names of the checks that fail, for a person."""
+    """The names of the failing checks, for a person."""
     try:
         checks: Any = json.loads(body).get("checks", {})
     except (ValueError, AttributeError):
@@ -39,14 +40,14 @@ def failing(body: bytes) -> str:
 
 
 def denied(reason: str) -> bool:
-    """Up, and stopped by itself: whoever has to confirm the loss needs it to run."""
+    """In deny mode the stack counts as started: the person who must confirm the loss needs it to run."""
     names = set(reason.split(", "))
     return "ledger" in names and names <= DENY_MODE
 
 
 def wait_until_ready(*, port: int, stop: StopFlag, logs: str) -> bool:
-    """Return when everything is ready, or (False) when all that fails is deny mode; say which check fails when that
-    takes too long."""
+    """True when everything is ready, False if only deny mode fails. Raises with the failing checks if it takes too
+    long."""
     reason, status = "", 0
 
     def ready() -> bool:

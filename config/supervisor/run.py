@@ -1,4 +1,4 @@
-"""`make run`: lock, load, servers, migrate, seed, worker + beat + consumer + web, wait until ready, modules, watch,
+"""`make run`: lock, load, servers, migrate, seed, worker, beat, consumer and web, wait until ready, modules, watch,
 stop."""
 
 import os
@@ -21,12 +21,13 @@ from config.supervisor.steps import CommandStep, read_demo, start_demo, start_mi
 from config.supervisor.stopping import StopFlag
 from config.supervisor.watch import Watch
 
+# Also how long Ctrl-C may have to wait.
 WATCH_SECONDS = 0.2
 CHILD_RESTART_DELAY = 1.0
 
 
 def stack_run(*, environ: Mapping[str, str]) -> int:
-    """Run a stack until a signal comes; the exit code."""
+    """Runs a stack until a signal arrives; returns the exit code."""
     stop = StopFlag()
     stop.install()
     try:
@@ -46,7 +47,7 @@ def stack_run(*, environ: Mapping[str, str]) -> int:
 
 
 def port_from(value: str | None) -> int:
-    """PORT as a number a process may listen on."""
+    """PORT as a number on which a process may listen."""
     text = value or "8000"
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise StartError(f"PORT must be a number from 1 to 65535, not {text!r}.")
@@ -61,8 +62,9 @@ def seconds_from(value: str | None, *, default: float) -> float:
 
 
 def _check_port_is_free(port: int) -> None:
-    """Refuse before anything is started. A closed connection's TIME_WAIT does not count as busy."""
+    """Refuses before anything is started."""
     with socket.socket() as probe:
+        # A closed connection in TIME_WAIT does not count as busy: gunicorn uses the same option.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -74,7 +76,7 @@ def _check_port_is_free(port: int) -> None:
 
 
 class Stack:
-    """One life of a stack, from the first server to the last goodbye."""
+    """One run of a stack, from the first server to the last message."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Stack:
         self.steps: list[CommandStep] = []
 
     def live(self) -> int:
-        """Start, watch, stop; the exit code."""
+        """Starts, watches, stops; returns the exit code."""
         code = 0
         try:
             self._start()
@@ -113,6 +115,7 @@ class Stack:
 
     def _start(self) -> None:
         began = time.monotonic()
+        # Before the port is checked: a worker that outlived a killed supervisor may have the port.
         stop_leftover_children(paths=self.paths)
         stop_leftover_servers(paths=self.paths)
         _check_port_is_free(self.port)
@@ -135,7 +138,7 @@ class Stack:
         say(banner(demo=demo, base_url=self.base_url, logs=str(self.paths.logs), seconds=seconds))
 
     def _load(self) -> ForkServer:
-        """Begin to load the application: that takes longer than the servers' start, and needs none of them."""
+        """Begins to load the application, which takes longer than the start of the servers and needs none of them."""
         env.empty_metrics(paths=self.paths)
         environment = env.stack_environment(
             paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
@@ -163,7 +166,7 @@ class Stack:
             child.start()
 
     def _start_modules(self, forkserver: ForkServer, demo: Mapping[str, Any]) -> None:
-        """Last: nothing waits for them. HOLDPOINT_MODULES=none leaves the answers to whoever else gives them."""
+        """Last, because nothing waits for them. With HOLDPOINT_MODULES=none somebody else answers for the modules."""
         if self.inherited.get("HOLDPOINT_MODULES") != "none":
             modules = make_modules(paths=self.paths, forkserver=forkserver, demo=demo, base_url=self.base_url)
             self.children.append(modules)
@@ -179,7 +182,7 @@ class Stack:
             time.sleep(WATCH_SECONDS)
 
     def _stop(self) -> None:
-        """Everything that we forked, then Valkey and PostgreSQL. Signals that come meanwhile change nothing."""
+        """Ends everything that we forked, then Valkey and PostgreSQL. Further signals change nothing."""
         if self.forkserver:
             say("\nStopping …")
         for begun in self.steps:
@@ -187,7 +190,7 @@ class Stack:
         stop_children(self.children)
         if self.forkserver:
             self.forkserver.stop()
-            stop_leftover_children(paths=self.paths)  # also what it was still forking when the signal came
+            stop_leftover_children(paths=self.paths)  # also what was being forked when the signal arrived
         try:
             self.servers.stop()
         except EmbeddedServerError as error:

@@ -1,11 +1,11 @@
-"""What the person at the terminal reads: a line per step, a line per trouble, and the closing banner."""
+"""What the person at the terminal reads: a line per step, a line per problem, and the banner at the end."""
 
 import sys
 from typing import Any
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print one line. A terminal that went away must not take the stack down with it."""
+    """Prints one line. If the terminal is gone, the stack must go on."""
     try:
         print(text, file=sys.stderr if error else sys.stdout, flush=True)
     except (OSError, ValueError):
@@ -13,7 +13,7 @@ def say(text: str, *, error: bool = False) -> None:
 
 
 def banner(*, demo: dict[str, Any], base_url: str, logs: str, seconds: float) -> str:
-    """The text that ends a successful start."""
+    """The text at the end of a successful start."""
     users: dict[str, dict[str, str]] = demo.get("users", {})
     width = max([len(user["username"]) for user in users.values()], default=0)
     lines = [

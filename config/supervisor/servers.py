@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey of a stack: the user's when DATABASE_URL / REDIS_URL are set, else embedded."""
+"""PostgreSQL and Valkey of a stack: the user's own if DATABASE_URL or REDIS_URL is set, else embedded ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from config.embedded.valkey import ValkeyServer
 
 @dataclass(kw_only=True)
 class Servers:
-    """The addresses, and the servers we run ourselves, in starting order."""
+    """The addresses, and the servers that we run ourselves, in the order of starting."""
 
     database_url: str
     database_owner_url: str
@@ -21,7 +21,7 @@ class Servers:
 
     @property
     def application_role(self) -> str:
-        """The role that needs rights on the owner's tables; empty when the application is the owner."""
+        """The role that needs rights on the owner's tables; empty if the application is the owner."""
         if self.database_url == self.database_owner_url:
             return ""
         return urlsplit(self.database_url).username or ""
@@ -32,11 +32,12 @@ class Servers:
             server.start()
 
     def stop(self) -> None:
-        """In reverse order; a server that will not end does not keep the others up."""
+        """In reverse order."""
         failures = []
         for server in reversed(self.embedded):
             try:
                 server.stop()
+            # A server that does not end must not keep the others running.
             except Exception as error:
                 failures.append(error)
         if failures:
@@ -50,7 +51,7 @@ def choose_servers(
     fast: bool = False,
     notice: Callable[[str], None] = lambda text: None,
 ) -> Servers:
-    """Decide for each server whether it is the user's or ours. `fast` gives up durability for tests."""
+    """Decides for each server whether it is the user's or ours. `fast` gives up durability, for tests."""
     postgres = PostgresServer(
         paths=paths,
         settings=postgres_cluster.FAST_SETTINGS if fast else postgres_cluster.DURABLE_SETTINGS,
@@ -75,7 +76,7 @@ def choose_servers(
 
 
 def stop_leftover_servers(*, paths: StackPaths) -> None:
-    """End embedded servers of this folder that outlived their supervisor."""
+    """Ends embedded servers of this folder that outlived their supervisor."""
     if paths.home.exists():
         ValkeyServer(paths=paths).stop()
         PostgresServer(paths=paths).stop()

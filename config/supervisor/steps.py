@@ -1,4 +1,4 @@
-"""Work that must be done before Holdpoint is ready, each in a process of its own that ends."""
+"""Work that must be done before Holdpoint is ready, each in a process of its own."""
 
 import json
 import signal
@@ -14,11 +14,12 @@ from config.supervisor.forkserver import ForkServer
 from config.supervisor.servers import Servers
 from config.supervisor.stopping import StopFlag
 
+# A migration of a large database takes long; a step that hangs must still end with a message.
 SECONDS_FOR_A_STEP = 300
 
 
 class CommandStep:
-    """A command that is running; `finish` waits for it. What it prints is its result: none means that it failed."""
+    """A running command; `finish` waits for it. Its output is its result: no output means that it failed."""
 
     def __init__(
         self, *, name: str, arguments: Sequence[str], environment: Mapping[str, str], forkserver: ForkServer, log: Path
@@ -35,24 +36,25 @@ class CommandStep:
         return self._process is not None and is_alive(self._process)
 
     def finish(self, *, stop: StopFlag) -> str:
-        """Wait for the end; what it printed. A failure becomes one line that names the log."""
+        """Waits for the end and returns the output. A failure becomes one line that names the log."""
         if not stop.wait_until(lambda: not self.running(), seconds=SECONDS_FOR_A_STEP):
             raise StartError(f"The step `{self.name}` takes longer than {SECONDS_FOR_A_STEP} s; see {self.log}.")
         self._output.seek(0)
         printed = self._output.read().decode()
+        # The fork server reaps its children, so there is no exit code to read here.
         if not printed:
             raise StartError(f"The step `{self.name}` failed: {last_words(self.log)} (see {self.log})")
         return printed
 
     def stop(self) -> None:
-        """End it if it still runs."""
+        """Ends it if it still runs."""
         if self._process is not None:
             stop_processes([self._process], steps=((signal.SIGKILL, 2.0),))
         self._output.close()
 
 
 def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServer) -> CommandStep:
-    """Migrate and hand out rights, as the owner of the tables."""
+    """Migrates and grants rights, as the owner of the tables."""
     return CommandStep(
         name="migrate",
         arguments=["prepare"],
@@ -66,7 +68,7 @@ def start_migration(*, paths: StackPaths, servers: Servers, forkserver: ForkServ
 
 
 def start_demo(*, paths: StackPaths, forkserver: ForkServer) -> CommandStep:
-    """Seed the demo organization, as the application's role."""
+    """Seeds the demo organization, as the application's role."""
     return CommandStep(
         name="demo",
         arguments=["manage.py", "demo", "--json"],

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a flag that every wait looks at: a signal never cuts a start in half."""
+"""Ctrl-C and SIGTERM as a flag that every wait checks, so that a signal never interrupts a start halfway."""
 
 import signal
 import time
@@ -25,12 +25,12 @@ class StopFlag:
         self.requested = True
 
     def check(self) -> None:
-        """Raise StopRequested once a signal came."""
+        """Raises StopRequested after a signal."""
         if self.requested:
             raise StopRequested
 
     def wait_until(self, condition: Callable[[], bool], *, seconds: float) -> bool:
-        """Poll `condition` for at most `seconds`; raises StopRequested when a signal comes meanwhile."""
+        """Polls `condition` for at most `seconds`. Raises StopRequested if a signal arrives meanwhile."""
         deadline = time.monotonic() + seconds
         while not condition():
             self.check()

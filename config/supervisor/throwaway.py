@@ -1,4 +1,4 @@
-"""`exec --throwaway`: run one command with servers in a temporary folder, and leave nothing behind."""
+"""`exec --throwaway`: runs one command with servers in a temporary folder, and leaves nothing behind."""
 
 import contextlib
 import os
@@ -22,12 +22,13 @@ from config.supervisor.servers import Servers, choose_servers, stop_leftover_ser
 from config.supervisor.stopping import StopFlag
 
 PREFIX = "holdpoint-throwaway-"
+# A folder that another run has just created is not locked yet; it must not be deleted under that run.
 SECONDS_UNTIL_ABANDONED = 60
 COMMAND_NOT_FOUND = 127
 
 
 def run_throwaway(*, command: Sequence[str], durable: bool, environ: Mapping[str, str]) -> int:
-    """Run `command` between start and stop of the servers; the command's exit code."""
+    """Runs `command` between start and stop of the servers; returns the command's exit code."""
     stop = StopFlag()
     stop.install()
     _remove_abandoned_folders()
@@ -53,7 +54,7 @@ def run_throwaway(*, command: Sequence[str], durable: bool, environ: Mapping[str
 
 
 def _command_environment(paths: StackPaths, servers: Servers, environ: Mapping[str, str]) -> dict[str, str]:
-    """Tests work as the owner, who may make test databases; HOLDPOINT_APP_ROLE names the other role."""
+    """Tests run as the owner, who may create test databases. HOLDPOINT_APP_ROLE names the application's role."""
     return {
         **environ,
         "DATABASE_URL": servers.database_owner_url,
@@ -65,7 +66,7 @@ def _command_environment(paths: StackPaths, servers: Servers, environ: Mapping[s
 
 
 def _run_command(command: Sequence[str], *, environment: Mapping[str, str], stop: StopFlag) -> int:
-    """Run the command in our own process group, so that it keeps the terminal; hand signals on."""
+    """Runs the command in our own process group, so that it has the terminal; passes signals on."""
     try:
         process = subprocess.Popen(command, env=environment)
     except OSError as error:
@@ -73,20 +74,20 @@ def _run_command(command: Sequence[str], *, environment: Mapping[str, str], stop
         return COMMAND_NOT_FOUND
 
     def hand_on(number: int, frame: FrameType | None) -> None:
-        # The terminal has already sent Ctrl-C to the command; twice would cut short its own tidying up.
+        # The terminal has already sent Ctrl-C to the command; a second one would interrupt its clean-up.
         if not (number == signal.SIGINT and sys.stdin is not None and sys.stdin.isatty()):
             process.send_signal(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, hand_on)
-    if stop.requested:  # it came after the last look and before the handlers above
+    if stop.requested:  # it arrived after the last check and before the handlers above
         process.terminate()
     code = process.wait()
     return code if code >= 0 else 128 - code
 
 
 def _remove_folder(paths: StackPaths, *, servers: Servers) -> None:
-    """Stop the servers and delete their files, even if stopping one of them fails."""
+    """Stops the servers and deletes their files, even if stopping one of them fails."""
     try:
         servers.stop()
     except EmbeddedServerError as error:
@@ -97,7 +98,7 @@ def _remove_folder(paths: StackPaths, *, servers: Servers) -> None:
 
 
 def _remove_abandoned_folders() -> None:
-    """Tidy up after a run that was killed with -9: its folder is there, and nobody holds its lock."""
+    """Removes folders of runs that were killed with -9: the folder exists and nobody has its lock."""
     for folder in Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, EmbeddedServerError):
             found = folder.lstat()

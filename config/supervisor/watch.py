@@ -1,4 +1,4 @@
-"""Keeps servers and children up: what ends by itself is started again, later each time if it keeps ending."""
+"""Keeps servers and children running: one that ends by itself is started again, after a longer delay each time."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,12 +7,14 @@ from typing import Protocol
 
 from config.supervisor.errors import StopRequested
 
+# The delay doubles up to this. A process that fails at once would otherwise use a core and fill its log.
 LONGEST_DELAY_SECONDS = 30.0
+# After so long a run, an end counts as the first one again.
 STEADY_AFTER_SECONDS = 60.0
 
 
 class Watched(Protocol):
-    """A server or a child. `start` on something that already runs again takes it over."""
+    """A server or a child. `start` adopts one that already runs."""
 
     name: str
 
@@ -22,7 +24,7 @@ class Watched(Protocol):
 
 @dataclass
 class Patience:
-    """How one watched process has behaved."""
+    """How one watched process has behaved so far."""
 
     first_delay: float
     delay: float
@@ -31,7 +33,7 @@ class Patience:
 
 
 class Watch:
-    """Call `look` often; it never blocks longer than one start takes."""
+    """Call `look` often. It blocks no longer than one start takes."""
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Watch:
             one.start()
         except StopRequested:
             raise
+        # Any failed start is tried again later: the supervisor must not end, because it stops everything else with it.
         except Exception as error:
             patience.due_at = self._clock() + patience.delay
             self._say(f"{one.name} does not start, next try in {patience.delay:g} s: {error}")

@@ -1,4 +1,4 @@
-"""Answers for what never reached a view: JSON for programs, a page for people."""
+"""Answers to requests that never reached a view: JSON for programs, a page for people."""
 
 import sys
 
@@ -26,7 +26,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Called while the exception is being handled. One raised by a middleware comes here without passing
-    ProblemMiddleware: a lost database is a 503 there too."""
+    """Called while the exception is being handled."""
+    # An exception in a middleware does not pass ProblemMiddleware: a lost database must be 503 there too.
     error = sys.exc_info()[1]
     return _answer(request, as_domain_error(error) if isinstance(error, Exception) else InternalError())

@@ -1,4 +1,4 @@
-"""`/health` says that the process answers; `/health/ready` names each dependency and how it is."""
+"""`/health` says that the process answers. `/health/ready` names each dependency and its state."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ log = structlog.get_logger("holdpoint.health")
 
 
 class NotReady(Exception):
-    """A check's own finding; its text is ours and may be shown."""
+    """A probe's own result; the text is ours and may be shown."""
 
 
 def _check_database() -> None:
@@ -38,12 +38,14 @@ def _check_database() -> None:
 
 
 def _check_broker() -> None:
+    # Short timeouts: load balancers give up on a probe after a few seconds.
     with celery_app.connection_for_write(connect_timeout=2) as broker:
         broker.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=2)
 
 
 def _check_streams() -> str | None:
-    """Failing when they cannot be reached. That nobody reads them, or not fast enough, is said: nothing is lost."""
+    """Fails if the streams cannot be reached. If nobody reads them, or too slowly, it is only a note: nothing is
+    lost."""
     valkey().exists("holdpoint:streams:probe")
     return inbound_trouble(most_behind=settings.CONSUMER_LIMIT_MESSAGES, silent_seconds=settings.CONSUMER_LIMIT_SECONDS)
 
@@ -63,7 +65,7 @@ def _check_sealer() -> None:
 
 
 def _check_ledger() -> None:
-    """Deny mode: nothing is taken in or sent until a person has confirmed what is lost."""
+    """Deny mode: nothing is accepted or sent until a person has confirmed what is lost."""
     denial = ledger_denial()
     if denial is not None:
         found = " ".join(str(finding["words"]) for finding in denial.preview.get("findings", [])[:3])
@@ -71,7 +73,7 @@ def _check_ledger() -> None:
 
 
 def _check_witnesses() -> str | None:
-    """Never failing: the record goes on without them. What is behind is said."""
+    """Never fails, because the record works without witnesses. Says which witness is behind."""
     now = timezone.now()
     limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
     standings = [witness_standing(witness=witness.name) for witness in witnesses_configured()]
@@ -89,11 +91,11 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "ledger": _check_ledger,
     "witnesses": _check_witnesses,
 }
-ASK_THE_DATABASE = {"sealer", "ledger", "witnesses"}  # not asked when that fails: each would wait for it once more
+ASK_THE_DATABASE = {"sealer", "ledger", "witnesses"}  # skipped if the database fails: each would wait for it again
 
 
 def _run_check(name: str) -> dict[str, Any]:
-    """One dependency. Errors are named by class only: their texts may hold addresses or row values."""
+    """Checks one dependency. Errors are named by class only: their texts may contain addresses or row values."""
     started = time.perf_counter()
     result: dict[str, Any] = {"status": "ok"}
     try:
@@ -101,6 +103,7 @@ def _run_check(name: str) -> dict[str, Any]:
         result |= {"note": note} if note else {}
     except NotReady as finding:
         result = {"status": "failing", "detail": str(finding)}
+    # Whatever a client library raises, the answer must still list the other dependencies.
     except Exception as error:
         if name == "database":
             note_outage()
@@ -121,7 +124,7 @@ def _run_checks() -> dict[str, dict[str, Any]]:
 
 
 def notes(results: dict[str, dict[str, Any]]) -> list[str]:
-    """What an operator should know and what makes nothing unready: a request past its due date stops no service."""
+    """What an operator should know although it makes nothing unready: an overdue request stops no service."""
     if results["database"]["status"] != "ok":
         return []
     with every_tenant():

@@ -1,4 +1,4 @@
-"""`/`: what this is and where to go from here; in a demo also the way to a first decision, with logins."""
+"""`/`: what this is and where to go next; in a demo also logins and a first request."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def landing(request: HttpRequest) -> HttpResponse:
 
 
 def _demo(request: HttpRequest) -> dict[str, Any]:
-    """Logins and a line that works. Never under production settings, and only to whoever sits at this machine."""
+    """Logins and a command that works. Never under production settings, and only to browsers on this machine."""
     if not settings.DEMO_ALLOWED or request.META.get("REMOTE_ADDR", "") not in LOOPBACK:
         return {}
     secrets = DemoSecrets()

@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus; behind a token wherever one is set, and production must set one."""
+"""`/metrics` for Prometheus; behind a token if one is set. Production must set one."""
 
 from hmac import compare_digest
 
@@ -20,6 +20,8 @@ from reasoncodes.base.tenancy import every_tenant
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    # In constant time, so that the token cannot be guessed byte by byte. As bytes: compare_digest raises for text that
+    # is not ASCII.
     if settings.METRICS_TOKEN and not compare_digest(given.encode(), settings.METRICS_TOKEN.encode()):
         return problem_response(request, CredentialMissing())
     figures = render_metrics() + _overdue() + render_waiting(at=timezone.now())
@@ -27,7 +29,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _overdue() -> bytes:
-    """Left out while the database is away: the other figures are needed then most."""
+    """Left out while the database is away; the other figures are needed most at that time."""
     try:
         with every_tenant():
             return render_overdue(requests_overdue(at=timezone.now()))

@@ -1,4 +1,5 @@
-"""What the console keeps for itself: filters that people saved, and counted minutes. Neither is part of the record."""
+"""What the console stores for itself: filters that people saved, and decisions counted by the minute. Neither is part
+of the record."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +10,7 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class SavedFilter(models.Model):
-    """One person's name for a filter of one list. What was searched for is not kept, only what was filtered by."""
+    """One person's name for a filter of one list. Search terms are not stored, only filters."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -27,7 +28,8 @@ class SavedFilter(models.Model):
 
 
 class IntakeMinute(models.Model):
-    """How many decisions of one verdict a minute had, counted once when it is over; the dashboard adds them up."""
+    """How many decisions of one verdict a minute had. Counted once, when the minute is over; the dashboard adds them
+    up."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)

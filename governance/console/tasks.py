@@ -1,4 +1,4 @@
-"""Doors of the worker and the clock to the record."""
+"""The console's scheduled task."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -9,6 +9,7 @@ from reasoncodes.base.tenancy import every_tenant
 
 @shared_task(name="governance.tasks.intake_minutes_count")
 def intake_minutes_count_task() -> None:
-    """For the dashboard. Nothing depends on it: a minute that is not counted yet is read from the decisions."""
+    """Counts decisions for the dashboard. Nothing depends on it: a minute that is not counted yet is read from the
+    decisions."""
     with every_tenant():
         minutes_count(at=timezone.now())

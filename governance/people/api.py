@@ -1,4 +1,5 @@
-"""Who is calling: a bearer key first (so that anonymous is 401), then the browser session."""
+"""Authentication and permission for the API: a bearer key, else the browser session; then scopes or permissions; then
+the tenant scope of the request."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,14 +27,14 @@ BEARER = "bearer "
 
 
 def bearer_secret(header: str) -> str | None:
-    """The key from an Authorization header; None when the header is no bearer header at all."""
+    """The key in an Authorization header; None if the header has another scheme."""
     if not header.lower().startswith(BEARER):
         return None
     return header[len(BEARER) :].strip()
 
 
 class ServicePrincipal:
-    """What DRF calls the user of a key: authenticated, and no person."""
+    """What DRF sees as `request.user` for a key: authenticated, but not a person."""
 
     is_authenticated = True
     is_active = True
@@ -52,6 +53,8 @@ class ApiKeyAuthentication(BaseAuthentication):
         now = timezone.now()
         credential = credential_for_secret(secret=secret, at=now)
         if credential is None:
+            # A wrong key never falls through to the session: a service with a dead key would otherwise act as the
+            # person whose cookie it carries.
             raise CredentialMissing
         api_key_touch(key=credential.key, at=now)
         return ServicePrincipal(credential), credential
@@ -65,11 +68,12 @@ class SessionAuthentication(DrfSessionAuthentication):
 
 
 class ScopeRequired(BasePermission):
-    """Views say `required_scopes = {"GET": "governance:read", …}`; people need the permission that stands for it.
+    """Views say `required_scopes = {"GET": "governance:read", …}`. A person needs the permission that
+    PERMISSION_FOR_SCOPE has for the scope.
 
-    `people_permissions` of the view replaces that permission for single methods; `services_allowed = False` closes the
-    view to keys (what only a person may do, such as approving readiness); `other_scopes` names one more scope, or
-    several, that open a method.
+    `people_permissions` of a view replaces that permission for single methods. `services_allowed = False` closes a view
+    to keys, for what only a person may do, such as approving readiness. `other_scopes` names one or more further scopes
+    that also open a method.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -77,13 +81,15 @@ class ScopeRequired(BasePermission):
         principal = request.user
         if not getattr(principal, "is_authenticated", False):
             raise CredentialMissing
+        # Before the scope check: a method that the view does not have is 405, whatever the caller may do.
         if request.method not in view.allowed_methods:
             raise MethodNotAllowed
         others = getattr(view, "other_scopes", {}).get(_method(request), ())
         others = {others} if isinstance(others, str) else set(others)
         actor = self._service(principal, view, scope, others) if isinstance(principal, ServicePrincipal) else None
         actor = actor or self._person(principal, request, view, scope)
-        request.actor = actor  # type: ignore[attr-defined]  # before narrowing: a refusal is filed under who tried
+        # Set before narrowing: if `org_id` is refused, the violation is recorded under this actor.
+        request.actor = actor  # type: ignore[attr-defined]
         actor = self._narrowed(actor, request)
         request.actor = actor  # type: ignore[attr-defined]
         enter_scope(actor.organization_ids)
@@ -98,8 +104,8 @@ class ScopeRequired(BasePermission):
 
     @staticmethod
     def _narrowed(actor: Actor, request: Request) -> Actor:
-        """`?org_id=`: the request then means that organization alone: one of the actor's own, or, with
-        `orchestrator:admin`, any. Somebody else's does not exist."""
+        """`?org_id=` limits the request to one organization: one of the actor's own or, with `orchestrator:admin`, any.
+        Somebody else's is answered like one that does not exist."""
         named = request.query_params.get("org_id")
         if named is None:
             return actor
@@ -121,4 +127,5 @@ class ScopeRequired(BasePermission):
 
 
 def _method(request: Request) -> str:
+    """HEAD and OPTIONS need what GET needs."""
     return "GET" if request.method in {"HEAD", "OPTIONS"} else str(request.method)

@@ -1,4 +1,5 @@
-"""People. What they may do is object permission on organizations and contracts, never a flag on the user."""
+"""People, service accounts and API keys. What people may do in an organization comes from object permissions on it. Two
+flags on the user remain: `is_staff` opens the console, `is_superuser` makes an administrator of the installation."""
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
@@ -22,9 +23,9 @@ class User(AbstractUser):
 
 
 class PersonReference(models.Model):
-    """The only link from a person to the commitment that stands for them in the ledger.
+    """The only link from a person to the commitment that names them in the ledger.
 
-    Destroying this row (salt and all) takes the meaning away; the entries and their proofs stay as they are.
+    Deleting this row with its salt makes the person unknown there. Entries and proofs stay valid.
     """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="reference", primary_key=True)
@@ -80,7 +81,9 @@ class ServiceAccount(models.Model):
 class ApiKey(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     service_account = models.ForeignKey(ServiceAccount, on_delete=models.PROTECT, related_name="keys")
+    # Stored apart from the hash so that a key can be named in pages and looked up for a stream message's signature.
     prefix = models.CharField(max_length=12, unique=True, help_text="The part of the key that may be shown.")
+    # Unique, so that a request finds its key with one index look-up.
     sha256 = models.BinaryField(max_length=32, unique=True)
     stream_key = models.BinaryField(
         max_length=32, null=True, help_text="The public half of the key that signs messages on the streams."

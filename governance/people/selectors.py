@@ -1,4 +1,5 @@
-"""Reading identity: keys, people, their roles and organizations."""
+"""Reading identity: keys and their credentials, people and their roles, permissions, sessions, and the organization
+that a request means. Also locks a person's row for a vote (`person_stays`)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +25,8 @@ from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.tenancy import every_tenant
 
-# Several times with every page and every call of a person.
+# Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
+# look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
 _HELD = """
 SELECT held.content_object_id FROM governance_organizationgroupobjectpermission held
 JOIN governance_user_groups member ON member.group_id = held.group_id
@@ -50,14 +52,16 @@ class Credential:
 
 
 def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
-    """None for unknown, expired, revoked, suspended: the caller learns no difference."""
+    """None for an unknown, expired, revoked or suspended key: the caller must not learn which it is."""
+    # The organization is known only after the key is found, so there is no scope to look in yet.
     with every_tenant():
         key = live_keys(at).filter(sha256=key_hash(secret)).first()
     return _credential(key) if key else None
 
 
 def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: datetime) -> Credential | None:
-    """Who signed a stream's message, by the key's shown prefix. As for a secret: live keys only, no difference told."""
+    """Who signed a stream message, found by the key's prefix. Live keys only, and as with a secret the reason for None
+    is not told."""
     with every_tenant():
         key = live_keys(at).filter(prefix=prefix, stream_key__isnull=False).first()
     if key is None or key.stream_key is None:
@@ -68,7 +72,7 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 
 
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
-    """With account and organization, which are read for nearly every one."""
+    """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
 
 
@@ -79,7 +83,7 @@ def _credential(key: ApiKey) -> Credential:
 
 
 def organizations_where(*, user: User, permission: str) -> frozenset[UUID]:
-    """Where the person has this permission through a group or directly. Being a superuser gives none of it."""
+    """Where the person has this permission through a group or directly. Being a superuser gives none."""
     if not user.is_authenticated:
         return frozenset()
     return frozenset(id_ for (id_,) in fetch(_HELD, (user.id, permission)))
@@ -91,7 +95,7 @@ def person_actor(*, user: User, permission: str) -> Actor:
 
 
 def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
-    """The organization that a request means: the one it names, or the only one the credential has.
+    """The organization that a request means: the one it names, or the only one that the credential has.
 
     Naming somebody else's is 404, except with the scope `orchestrator:admin`.
     """
@@ -99,6 +103,8 @@ def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
         if len(actor.organization_ids) != 1:
             raise InvalidInput(errors=[FieldError("/org_id", "is required: you act in several organizations")])
         (org_id,) = actor.organization_ids
+    # Outside the actor's scope on purpose: asking for another organization's id is recorded as a violation, asking for
+    # an unknown one is not.
     with every_tenant():
         organization = Organization.objects.filter(id=org_id).first()
     if organization is None:
@@ -109,7 +115,7 @@ def organization_of(*, actor: Actor, org_id: UUID | None) -> Organization:
 
 
 def organization_by_slug(*, slug: str | None) -> list[UUID]:
-    """The ids of the organization with this slug, or of all of them."""
+    """The id of the organization with this slug; without a slug, the ids of all."""
     rows = Organization.objects.order_by("slug")
     return list((rows if slug is None else rows.filter(slug=slug)).values_list("id", flat=True))
 
@@ -119,25 +125,25 @@ def user_by_name(*, username: str) -> User | None:
 
 
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
-    """Usernames for the commitments whose references still exist; erased ones are missing."""
+    """Usernames for the commitments whose references still exist. Erased people are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
     return {row.commitment: row.user.username for row in rows}
 
 
 def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
-    """Asked inside the deciding transaction: a role that was taken away a moment ago decides nothing."""
+    """Called inside the transaction that decides, so that a role that was just taken away no longer counts."""
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
-    """Whether one of these people is in the role now."""
+    """Whether one of these people has the role now."""
     members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
     return members.filter(group__user__reference__commitment__in=commitments).exists()
 
 
 def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool:
-    """For work that runs later than its order: an active person with this permission, in one query. An installation
-    administrator has it, as in the console."""
+    """Whether an active person has this permission, in one query; for work that runs later than its order. An
+    administrator of the installation has it, as in the console."""
     groups = OrganizationGroupObjectPermission.objects.filter(
         group__user__id=OuterRef("id"), content_object_id=organization_id, permission__codename=permission
     )
@@ -149,14 +155,16 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
 
 
 def person_stays(*, user_id: UUID) -> None:
-    """Locks the person's row (FOR SHARE) until the end of the transaction: whoever ends their access waits for what
-    they are just saying, and what they say next is read after it. A statement before the reads that it protects."""
+    """Locks the person's row FOR SHARE until the end of the transaction, so that `person_deactivate` waits for a vote
+    that is being cast."""
     with connection.cursor() as cursor:
+        # A statement of its own, before the reads that it protects: their snapshot must be younger than the lock.
+        # Without it a vote could commit after the person's access has ended.
         cursor.execute("SELECT 1 FROM governance_user WHERE id = %s FOR SHARE", [user_id])
 
 
 def author_of(*, actor: Actor) -> UUID | None:
-    """The person who counts as the author of what the actor writes: for a service, the person behind it."""
+    """The person who counts as the author of what the actor writes. For a service: the person responsible for it."""
     if actor.kind is ActorKind.PERSON:
         return actor.id
     if actor.kind is ActorKind.SERVICE and actor.id is not None:
@@ -165,7 +173,7 @@ def author_of(*, actor: Actor) -> UUID | None:
 
 
 def sessions_of(*, user: User) -> list[UserSession]:
-    """Newest first; those that have ended otherwise are cleared away on the way."""
+    """Newest first. Also deletes the rows of sessions that have ended."""
     return sorted(UserSession.objects.purge_and_list(user), key=lambda row: row.created_at, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""What the console's templates need besides their view's context."""
+"""Tags and filters for the console's templates."""
 
 from typing import Any
 
@@ -45,8 +45,9 @@ TONES = {
 
 @register.simple_tag(takes_context=True)
 def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
-    """For the banner on every page: one query over a partial index that is empty on a good day."""
+    """For the banner on every page."""
     user = getattr(context.get("request"), "user", None)
+    # One query for each page; it uses a partial index that is empty while no shutdown is engaged.
     return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
 
 
@@ -58,7 +59,7 @@ def tone(word: str) -> str:
 
 @register.filter
 def shutdown_name(shutdown: Any) -> str:
-    """What it stops, in words."""
+    """What the shutdown stops, in words."""
     match shutdown.scope:
         case "global":
             return "Everything, everywhere"
@@ -72,11 +73,11 @@ def shutdown_name(shutdown: Any) -> str:
 
 @register.filter
 def multiline(text: str) -> bool:
-    """A condition's message has a caret under the spot: its lines must not be wrapped."""
+    """True for a condition's error message: it has a caret below the error, so its lines must not be wrapped."""
     return "\n" in text
 
 
 @register.filter
 def counted(number: Any, limit: Any = None) -> str:
-    """With thousands apart, and a plus where counting stopped."""
+    """The number with thousands separators, and a plus where counting stopped."""
     return f"{number:,}+" if limit is not None and number >= limit else f"{number:,}"

@@ -1,4 +1,4 @@
-"""Organizations and products in the console."""
+"""Organizations and products in the console. Only an administrator of the installation adds organizations."""
 
 from typing import Any
 from uuid import UUID
@@ -65,6 +65,7 @@ class OrganizationAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Organization, form: Any, change: bool) -> None:
         actor, at = console_actor(request), timezone.now()
+        # The slug is in callers' addresses and in names of groups, so the service does not accept it as a change.
         values = {name: form.cleaned_data[name] for name in form.changed_data if name not in {"slug"}}
         if change:
             if values:

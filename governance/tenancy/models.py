@@ -1,4 +1,4 @@
-"""Tenants, their products, and the groups through which people get roles in them."""
+"""Organizations, their products, and the groups through which people have roles in them."""
 
 from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
@@ -56,6 +56,7 @@ class Organization(models.Model):
         return self.name
 
 
+# Tables of our own instead of guardian's generic ones: real foreign keys, and permission look-ups that join directly.
 class OrganizationUserObjectPermission(UserObjectPermissionBase):
     content_object = models.ForeignKey(Organization, on_delete=models.CASCADE)
 
@@ -85,7 +86,8 @@ class Product(models.Model):
 
 
 class RoleGroup(models.Model):
-    """`role` in `organization` is membership of `group`, on which guardian's permissions on the organization hang."""
+    """Having `role` in `organization` means being a member of `group`, which has guardian's permissions on the
+    organization."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="role_groups")
     role = models.CharField(max_length=64)

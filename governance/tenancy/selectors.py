@@ -1,4 +1,5 @@
-"""One row of the tenant's, or 404. Asking for somebody else's is a violation, and looks the same from outside."""
+"""Reads one row of the current tenant scope, or raises 404. Somebody else's row is a violation; the caller sees the
+same 404."""
 
 from typing import TypeVar
 from uuid import UUID
@@ -13,11 +14,14 @@ M = TypeVar("M", bound=Model)
 
 
 def tenant_get(model: type[M], row_id: UUID, *, lock: bool = False) -> M:
-    """`lock`: FOR NO KEY UPDATE on the row itself."""
+    """With `lock`, the row is locked FOR NO KEY UPDATE."""
     rows = model._default_manager.filter(pk=row_id)
+    # NO KEY: inserts of rows that refer to this one need not wait. `of` self: rows of tables that
+    # the tenant filter joins stay unlocked.
     row = (rows.select_for_update(no_key=True, of=("self",)) if lock else rows).first()
     if row is not None:
         return row
+    # Only to tell "does not exist" from "belongs to somebody else", which is recorded. Nothing of the row is returned.
     with every_tenant():
         if model._default_manager.filter(pk=row_id).exists():
             raise CrossTenant(subject_type=str(model._meta.model_name), subject_id=row_id)

@@ -1,4 +1,4 @@
-"""Tenants: create them with their role groups, change their settings."""
+"""Organizations (create with their role groups, change settings) and products (create)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -37,9 +37,10 @@ def organization_create(
     regions: list[str],
     settings: Mapping[str, Any] | None = None,
 ) -> Organization:
-    """A tenant and one group per role, so that people can be given roles at once."""
+    """An organization and one group per role, so that people can be given roles at once."""
     organization = Organization(slug=slug, name=name, regions=regions, **dict(settings or {}))
     try:
+        # The actor's scope cannot contain an organization that did not exist when the request began.
         with tenant_scope([organization.id]), transaction.atomic():
             organization.save(force_insert=True)
             role_groups_create(organization=organization, roles=list(PERMISSIONS_OF_ROLE))
@@ -52,6 +53,7 @@ def organization_create(
                 at=at,
                 payload={"slug": slug, "regions": regions},
             )
+    # The unique slug decides: a look-up before the insert would lose the race against a second request.
     except IntegrityError as error:
         raise AlreadyExists("An organization with this slug exists.") from error
     return organization
@@ -60,11 +62,13 @@ def organization_create(
 def organization_change(
     *, actor: Actor, at: datetime, organization_id: UUID, changes: Mapping[str, Any]
 ) -> Organization:
-    """Settings only: the slug is in callers' addresses and never changes."""
+    """Changes settings. The slug never changes: it is in callers' addresses."""
     unknown = set(changes) - SETTINGS
     if unknown:
         raise ValueError(f"not changeable: {sorted(unknown)}")
     with tenant_scope([organization_id]), transaction.atomic():
+        # Two changes at once run one after the other, so that ledger entries have the order of the changes. NO KEY:
+        # intake inserts rows that refer to the organization and must not wait.
         organization = Organization.objects.select_for_update(no_key=True).filter(id=organization_id).first()
         if organization is None or not actor.may_act_in(organization_id):
             raise NotFound
@@ -78,6 +82,7 @@ def organization_change(
             subject_id=organization.id,
             actor=actor,
             at=at,
+            # The name is free text of a customer and does not enter the ledger.
             payload={key: value for key, value in changes.items() if key != "name"},
         )
     return organization

@@ -1,4 +1,5 @@
-"""Every request starts without a tenant scope and ends without one, whatever happened in between."""
+"""Sets the tenant scope for the console's requests, and makes sure that no request inherits the scope of another
+one."""
 
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ class TenantScopeMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # Threads are reused. A scope that an earlier request left behind would show its rows to this one.
         leave_scope()
         try:
             if request.path.startswith(CONSOLE):
@@ -31,6 +33,8 @@ class TenantScopeMiddleware:
         user = request.user
         if not user.is_authenticated:
             return
+        # An administrator of the installation sees every organization in the console. In the API a superuser sees none
+        # by that alone.
         if user.is_superuser:
             enter_everything()
         else:

@@ -1,1 +1,2 @@
-"""What every app stands on: errors, actors, ids, tenant scope, traces, JSON limits, API conventions."""
+"""What every app uses: errors, actors, ids, tenant scope, traces, JSON limits, API conventions. Imports no other
+app."""

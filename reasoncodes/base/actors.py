@@ -1,4 +1,4 @@
-"""Who acts. Doors build an Actor from the credential; services take it and never look at a request."""
+"""Who acts. Entry points build an Actor from the credential; services take it and never look at a request."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +14,7 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A service account, a person, the clock, or the program itself while it is being set up."""
+    """A service account, a person, the clock (scheduled tasks), or the program itself (set-up and commands)."""
 
     kind: ActorKind
     id: UUID | None = None
@@ -22,7 +22,8 @@ class Actor:
     scopes: frozenset[str] = field(default_factory=frozenset)
 
     def may_act_in(self, organization_id: UUID | None) -> bool:
-        """The clock and the program act everywhere; services and people only where their credential says."""
+        """The clock and the program act everywhere; services and people only in the organizations of their
+        credential."""
         return self.kind in {ActorKind.CLOCK, ActorKind.SYSTEM} or organization_id in self.organization_ids
 
 

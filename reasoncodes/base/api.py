@@ -16,7 +16,7 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, UnknownParameter
 from reasoncodes.base.ids import UUID_TEXT
 
-COMMON_PARAMETERS = frozenset({"cursor", "page_size", "org_id"})  # org_id: governance.people.api has seen to it
+COMMON_PARAMETERS = frozenset({"cursor", "page_size", "org_id"})  # governance.people.api handles org_id
 TEXTS = (serializers.CharField, serializers.UUIDField, serializers.DateTimeField, serializers.ChoiceField)
 
 
@@ -36,7 +36,7 @@ class StrictSerializer(serializers.Serializer[Any]):
             raise serializers.ValidationError({**error.detail, **wrong}) from error  # type: ignore[dict-item]
         unknown = set(data) - set(self.fields)
         if unknown:
-            # The name of an unknown field is the caller's text and is not repeated.
+            # The name of an unknown field is the caller's text, which an answer must not repeat.
             wrong[""] = [serializers.ErrorDetail("", code="unknown_field")] * len(unknown)
         if wrong:
             raise serializers.ValidationError(wrong)
@@ -50,14 +50,16 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def fits(field: Any, value: Any, *, json: bool) -> bool:
-    """Whether a value has the field's type. A query has nothing but texts, so there only ids are looked at."""
+    """Whether a value has the field's type. In a query everything is text, so there only ids are checked."""
     if isinstance(field, serializers.ListField) and isinstance(value, list):
         return all(fits(field.child, one, json=json) for one in value)
     if isinstance(field, serializers.UUIDField):
         return isinstance(value, str) and bool(UUID_TEXT.fullmatch(value))
+    # DRF would also accept "yes", 1 and "true"; the OpenAPI document promises a boolean.
     if json and isinstance(field, serializers.BooleanField):
         return isinstance(value, bool)
     if json and isinstance(field, serializers.IntegerField):
+        # In Python True is an integer.
         return not isinstance(value, bool | str)
     return isinstance(value, str) or not (json and isinstance(field, TEXTS))
 
@@ -101,13 +103,14 @@ class ApiView(APIView):
 
     @staticmethod
     def query(request: Request, serializer_class: type[StrictSerializer] = EmptyQuery) -> dict[str, Any]:
-        """The filters; an unknown one is refused, since ignoring it would return more than was asked for."""
+        """The filters. An unknown one is refused: if it were ignored, the caller would get more than they asked for."""
         params = request.query_params
         given = {key: value for key, value in params.items() if key not in COMMON_PARAMETERS}
         known = set(serializer_class().fields)
         if set(given) - known:
             names = ", ".join(sorted(known | COMMON_PARAMETERS))
             raise UnknownParameter(errors=[FieldError("", f"the known parameters are: {names}")])
+        # Django would take the last value, a proxy or a log perhaps the first.
         twice = [FieldError(f"/{key}", "is given more than once") for key in known if len(params.getlist(key)) > 1]
         if twice:
             raise InvalidInput(errors=twice)
@@ -128,5 +131,5 @@ class ApiView(APIView):
 
 
 def home_organization(actor: Actor) -> UUID | None:
-    """The organization that a request means when it names none: the only one the credential has."""
+    """The organization of a request that names none: the only one that the credential has, else None."""
     return next(iter(actor.organization_ids)) if len(actor.organization_ids) == 1 else None

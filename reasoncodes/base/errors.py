@@ -1,6 +1,6 @@
-"""One error class per cause. A door turns it into problem+json; `/problems/<code>` explains it to a person.
+"""One error class per cause. The API answers with it as problem+json; `/problems/<code>` explains it to a person.
 
-The docstring of each class is that page's text: first line what happened, the rest what to do.
+The docstring of each class is the text of that page: the first line says what happened, the rest what to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Where in the request something is wrong. Never the submitted value."""
+    """Where in the request something is wrong. Never contains the submitted value."""
 
     pointer: str
     message: str
@@ -38,6 +38,7 @@ class DomainError(Exception):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "code" in cls.__dict__:
+            # Two classes with one code would share one help page, and one of them would be explained wrongly.
             other = PROBLEMS.setdefault(cls.code, cls)
             if other is not cls:
                 raise TypeError(f"problem type {cls.code} is taken by {other.__name__}")
@@ -56,6 +57,7 @@ class DomainError(Exception):
         self.errors = tuple(errors)
         self.headers = dict(self.default_headers) | dict(headers or {})
         self.extensions = dict(extensions or {})
+        # Only the code is the exception's text, so that no log of the exception can contain a value.
         super().__init__(self.code)
 
     @classmethod

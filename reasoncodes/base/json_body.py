@@ -1,4 +1,4 @@
-"""JSON with limits, checked before and while parsing: size, depth, duplicate keys, numbers that JSON cannot hold."""
+"""JSON with limits, checked before and while parsing: size, depth, duplicate keys, and values that cannot be stored."""
 
 import json
 import math
@@ -8,15 +8,19 @@ from typing import Any
 
 from reasoncodes.base.errors import BodyTooDeep, BodyTooLarge, InvalidInput, LengthRequired
 
+# Requests carry references and hashes, never payloads. A larger body would cost memory in every thread.
 BODY_LIMIT_BYTES = 64 * 1024
+# Deeper JSON makes every recursive check slow, and in the end a RecursionError.
 JSON_DEPTH_LIMIT = 8
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
+# Only a body with such an escape can contain NUL or half a surrogate pair, so only it is checked a second time.
 ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def check_length(headers: Mapping[str, Any]) -> None:
-    """From a WSGI environment, before the first byte: a body that is too long or of unknown length stays unread."""
+    """Checks the headers in a WSGI environment before the first byte is read: a body that is too long or of unknown
+    length stays unread."""
     declared = headers.get("CONTENT_LENGTH") or ""
     if not declared and "chunked" in str(headers.get("HTTP_TRANSFER_ENCODING", "")).lower():
         raise LengthRequired
@@ -39,7 +43,8 @@ def parse_json(raw: bytes) -> Any:
 
 
 def check_depth(raw: bytes) -> None:
-    """Brackets outside strings, in one pass, so that nothing deep is ever built."""
+    """Counts brackets outside strings in one pass, so that a deep value is never built."""
+    # Most bodies have few brackets and need no look at their strings.
     if raw.count(b"[") + raw.count(b"{") <= JSON_DEPTH_LIMIT:
         return
     depth = 0
@@ -55,20 +60,20 @@ def _refuse(_: str) -> Any:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):  # 1e999 would be read as infinity, and written as something that is not JSON
+    if not math.isfinite(number):  # Python reads 1e999 as infinity, and would write it as text that is not JSON
         raise ValueError("the number is out of range")
     return number
 
 
 def _check_storable(value: Any) -> None:
-    """An escaped half of a surrogate pair cannot be written as UTF-8, and NUL cannot be stored in PostgreSQL."""
+    """Half of a surrogate pair cannot be written as UTF-8, and PostgreSQL cannot store NUL."""
     if "\\u0000" in json.dumps(value).replace("\\\\", ""):
         raise ValueError("NUL cannot be stored")
     json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two values under one key would let two readers see two different requests."""
+    """Refuses duplicate keys: two readers could take different values, and so see two different requests."""
     value = dict(pairs)
     if len(value) != len(pairs):
         raise ValueError("duplicate key")

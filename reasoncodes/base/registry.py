@@ -1,4 +1,4 @@
-"""Upward calls by name: what this app needs from those above it is registered by them in their `apps.py`."""
+"""Calls into higher apps by name. This app may not import them, so they register what it needs in their `apps.py`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -49,6 +49,7 @@ def register_recorder(recorder: Recorder) -> None:
 
 def recorder() -> Recorder:
     if _recorder is None:
+        # Raises instead of skipping the entry: a change without a ledger entry must not be possible.
         raise RuntimeError("no ledger recorder is registered: nothing may change without a record")
     return _recorder
 

@@ -1,4 +1,5 @@
-"""The tenant scope. It fails closed: a query on a tenant's table without a scope raises, it does not return rows."""
+"""The tenant scope. It fails closed: a query on an organization's table without a scope raises instead of returning
+rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,12 @@ M = TypeVar("M", bound=models.Model)
 
 
 class TenantScopeMissing(RuntimeError):
-    """A tenant's table was queried outside any scope: a bug, and refused rather than answered."""
+    """An organization's table was queried without a scope. That is a bug, and the query is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantScope:
-    """Either named organizations, or everything, said explicitly."""
+    """Either named organizations, or explicitly everything."""
 
     organization_ids: frozenset[UUID] = frozenset()
     everything: bool = False
@@ -35,13 +36,13 @@ def current_scope() -> TenantScope:
 
 
 def in_scope(organization_id: UUID) -> bool:
-    """For SQL of our own, which no manager guards."""
+    """For hand-written SQL, which no manager filters."""
     scope = current_scope()
     return scope.everything or organization_id in scope.organization_ids
 
 
 def enter_scope(organization_ids: Iterable[UUID]) -> None:
-    """For the request's lifetime; the middleware that wraps the request leaves it again."""
+    """For the rest of the request. TenantScopeMiddleware leaves the scope at its end."""
     _scope.set(TenantScope(frozenset(organization_ids)))
 
 
@@ -56,7 +57,7 @@ def leave_scope() -> None:
 
 @contextmanager
 def tenant_scope(organization_ids: Iterable[UUID]) -> Iterator[None]:
-    """Queries inside see only these organizations' rows."""
+    """Queries inside see only rows of these organizations."""
     token = _scope.set(TenantScope(frozenset(organization_ids)))
     try:
         yield
@@ -66,7 +67,7 @@ def tenant_scope(organization_ids: Iterable[UUID]) -> Iterator[None]:
 
 @contextmanager
 def every_tenant() -> Iterator[None]:
-    """For ticks, commands and set-up that act on all organizations on purpose."""
+    """For scheduled tasks, commands and set-up that act on all organizations on purpose."""
     token = _scope.set(TenantScope(everything=True))
     try:
         yield
@@ -75,8 +76,7 @@ def every_tenant() -> Iterator[None]:
 
 
 class InTenantScope(models.Expression):
-    """The condition "this row is in scope", looked up when the SQL is compiled: a queryset may be built early and kept,
-    but it runs only inside a scope, and always inside the one that is current then."""
+    """The condition "this row is in scope"."""
 
     conditional = True
 
@@ -92,12 +92,14 @@ class InTenantScope(models.Expression):
         (self.column,) = exprs
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
+        # Read when the SQL is compiled, not when the queryset is built: a queryset may be built early and kept, and
+        # must then run in the scope of that later moment, or not at all.
         scope = current_scope()
         if scope.everything:
             return "TRUE", []
         sql, params = compiler.compile(self.column)
         ids = list(scope.organization_ids)
-        # One organization is the usual case, and an index gives rows in order only for a plain equality.
+        # One organization is the usual case, and only with a plain equality does an index return rows in order.
         mine, values = (f"{sql} = %s", ids) if len(ids) == 1 else (f"{sql} = ANY(%s)", [ids])
         if self.shared:
             return f"({mine} OR {sql} IS NULL)", [*params, *values, *params]
@@ -105,7 +107,8 @@ class InTenantScope(models.Expression):
 
 
 class TenantManager(models.Manager[M]):
-    """The default manager of every table that belongs to an organization. `shared` adds rows that belong to none."""
+    """The default manager of every table that belongs to an organization. With `shared`, rows without an organization
+    are visible too."""
 
     def __init__(self, *, path: str = "organization_id", shared: bool = False) -> None:
         super().__init__()
@@ -113,6 +116,7 @@ class TenantManager(models.Manager[M]):
         self.shared = shared
 
     def get_queryset(self) -> models.QuerySet[M]:
-        # Django makes the managers of reverse relations (`review.votes`) without arguments; the model's own one knows.
+        # Django creates managers of reverse relations (`review.votes`) without our arguments, so we take them from the
+        # model's own manager. Otherwise such a relation would filter by a wrong column.
         own: Any = self.model._default_manager
         return super().get_queryset().filter(InTenantScope(own.path, shared=own.shared))

@@ -1,4 +1,4 @@
-"""Request id and W3C trace context: what ties together everything one request caused."""
+"""Request id, W3C trace context and spans: what connects everything that one request caused."""
 
 import re
 import time
@@ -14,6 +14,7 @@ import structlog
 from reasoncodes.base.ids import uuid7
 
 TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
+# Request ids come from callers and go into logs and the ledger, so only harmless characters are accepted.
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -23,7 +24,7 @@ class TraceContext:
     trace_id: str
     span_id: str
     flags: str = "01"
-    parent_id: str = ""  # the caller's span, when it named one
+    parent_id: str = ""  # the caller's span, if it sent one
 
     @property
     def traceparent(self) -> str:
@@ -39,7 +40,7 @@ def current_trace() -> TraceContext | None:
 
 
 def read_trace(*, request_id: str, traceparent: str) -> TraceContext:
-    """From the two headers; what is malformed is replaced, never repeated."""
+    """From the two headers. A malformed value is replaced, never repeated."""
     match = TRACEPARENT.fullmatch(traceparent.strip())
     trace_id, parent_id, flags = match.groups() if match else (token_hex(16), "", "01")
     known = REQUEST_ID.fullmatch(request_id)
@@ -47,18 +48,18 @@ def read_trace(*, request_id: str, traceparent: str) -> TraceContext:
 
 
 def _set_trace(trace: TraceContext) -> None:
-    """Another place in the same trace: log lines stay as they are."""
+    """Another span of the same trace; the ids in log lines stay the same."""
     _current.set(trace)
 
 
 def bind_trace(trace: TraceContext) -> None:
-    """Make it the current one, in logs too."""
+    """Makes it the current trace, for log lines too."""
     _current.set(trace)
     structlog.contextvars.bind_contextvars(request_id=trace.request_id, trace_id=trace.trace_id)
 
 
 def trace_or_new() -> TraceContext:
-    """For what must carry a trace although it was not started by a request."""
+    """For work that must have a trace although no request started it."""
     return current_trace() or read_trace(request_id="", traceparent="")
 
 
@@ -86,7 +87,7 @@ _collector: Collector | None = None
 
 
 def collect_spans(collector: Collector | None) -> None:
-    """Wiring: where finished spans go from now on, in this process and those it forks."""
+    """Wiring: where finished spans go from now on, in this process and the processes that it forks."""
     global _collector
     _collector = collector
 
@@ -98,14 +99,14 @@ def spans_collected() -> bool:
 def span_finished(
     *, trace: TraceContext, name: str, kind: Kind, began_ns: int, error: str = "", **attributes: str | int
 ) -> None:
-    """The whole of what a request or task did, under the trace that it ran in."""
+    """Reports the span of a whole request or task, under the trace that it ran in."""
     if _collector is not None:
         _collector(FinishedSpan(trace, name, kind, began_ns, time.time_ns(), attributes, error))
 
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[None]:
-    """A call to the outside. What is sent meanwhile carries this span as its parent."""
+    """A span around a call to the outside. What is sent meanwhile has this span as its parent."""
     outer = current_trace()
     if _collector is None or outer is None:
         yield
@@ -115,6 +116,8 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
     _set_trace(inner)
     try:
         yield
+    # Also KeyboardInterrupt and SystemExit: the span must say that the call was cut off. Only the class is kept,
+    # because an exception's text may contain values.
     except BaseException as raised:
         error = type(raised).__name__
         raise

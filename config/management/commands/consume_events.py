@@ -1,7 +1,7 @@
-"""Takes in what modules send on the streams. Runs until SIGTERM, which lets it finish the message that it has in hand.
+"""Reads the events that modules send on the streams. Runs until SIGTERM, and then finishes the current message.
 
-Start as many as are needed, anywhere: each message is one consumer's. One that was killed leaves its messages to the
-others, which take them over after --claim-after seconds.
+Start as many as you need, on any machine: each message goes to one consumer. If a consumer is killed, the others take
+its messages over after --claim-after seconds.
 """
 
 import os
@@ -22,6 +22,7 @@ from workflows.events.adapters.streams import Inbox
 from workflows.events.commands import EventConsumer
 
 log = structlog.get_logger("holdpoint.consumer")
+# Longer than handling one message takes. Shorter would only mean work done twice: an event id is used once.
 CLAIM_AFTER_SECONDS = 15.0
 
 
@@ -42,8 +43,10 @@ class Command(BaseCommand):
             raise CommandError("--claim-after must be more than nothing.")
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
+            # A flag instead of an exception: a message must not be cut off between its commit and its acknowledgement.
             signal.signal(number, lambda *_: stop.set())
         serving()
+        # A name per process: two consumers with one name would share their pending messages.
         name = f"{socket.gethostname()}-{os.getpid()}-{token_hex(3)}"
         inbox = Inbox(consumer=name, claim_after_ms=int(options["claim_after"] * 1000))
         consumer = EventConsumer(inbox=inbox, now=timezone.now, region=settings.DEPLOYMENT_REGION, stop=stop)

@@ -1,5 +1,5 @@
-"""Gives the application's role what it needs and no more: on the record it may read and insert, and call the
-functions that erase by order; nothing else."""
+"""Gives the application's role the rights that it needs and no more: on the record it may read and insert, and call the
+functions that erase by order."""
 
 from typing import Any
 
@@ -21,6 +21,7 @@ class Command(BaseCommand):
         if not role:
             self.stdout.write("HOLDPOINT_APP_ROLE is not set: the application uses the owner's role.")
             return
+        # In one transaction: between the broad GRANT and the REVOKEs the role could change the record.
         with transaction.atomic(), connection.cursor() as cursor:
             for statement in self._statements(role):
                 cursor.execute(statement)
@@ -36,6 +37,8 @@ class Command(BaseCommand):
             sql.SQL("REVOKE ALL ON TABLE django_migrations FROM {}").format(name),
             sql.SQL("GRANT SELECT ON TABLE django_migrations TO {}").format(name),
         ]
+        # After the broad GRANT above, which includes these tables. The triggers protect them too; without these rights
+        # the role cannot even try.
         for table in append_only_tables(apps.get_models()):
             grants.append(
                 sql.SQL("REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON TABLE {} FROM {}").format(

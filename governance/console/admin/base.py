@@ -1,4 +1,5 @@
-"""What every console page shares: permissions from object permissions, and acts as forms that are posted."""
+"""What every console page shares: permissions from object permissions, the read audit, and acts as forms that are
+posted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,16 +26,18 @@ from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import DomainError, FieldError
 
 ADMINISTRATORS = frozenset({VIEW, OPERATE, AUDIT})
-"""What an installation administrator has everywhere. Never a reviewer's or an owner's permission."""
+"""What an administrator of the installation has everywhere. Not a reviewer's or an owner's permission: they
+would decide in organizations that never gave them a role."""
 
 
 def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
-    """The signed-in person, acting where they have the permission. Asked once per request: the side bar alone asks for
-    every model, and the services look again inside their own transactions."""
+    """The signed-in person, acting where they have the permission."""
+    # Once per request and permission: the side bar alone asks for every model. What is cached here decides what a page
+    # shows; services check roles again inside their transactions where a decision depends on it.
     known: dict[str, Actor] = request.__dict__.setdefault("console_actors", {})
     if permission not in known:
         user: Any = request.user
-        # The login page asks too, for nobody.
+        # The sign-in page asks too, without a person.
         ids = organizations_where(user=user, permission=permission) if user.is_authenticated else frozenset()
         if user.is_superuser and permission in ADMINISTRATORS:
             ids = organization_ids()
@@ -44,7 +47,7 @@ def console_actor(request: HttpRequest, *, permission: str = OPERATE) -> Actor:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing an operator can do to a row: a page that says what will happen, and a form that is posted."""
+    """One thing that an operator can do to a row: a page that says what will happen, and a form that is posted."""
 
     verb: str
     title: str
@@ -55,22 +58,23 @@ class Act:
     available: Callable[[Any], bool] = lambda _: True
     danger: bool = False
     button: str = ""
-    """What the button says, when that is not the title."""
+    """The text of the button, if it is not the title."""
     template: str = "admin/holdpoint/act.html"
     initial: Callable[[Any], dict[str, Any]] = lambda _: {}
     context: Callable[[HttpRequest, Any], dict[str, Any]] = lambda request, obj: {}
-    """What the page says besides the explanation; `blocked` takes the button away."""
+    """What the page shows besides the explanation. With `blocked` there is no button."""
 
 
 class ConsoleAdmin(ListPages):
-    """Rows of the person's organizations only (the tenant scope does it); changes need the operator's permission."""
+    """Shows only rows of the person's organizations, because the tenant scope filters every query. Changes need the
+    operator's permission."""
 
     acts: ClassVar[Sequence[Act]] = ()
     add_act: ClassVar[Act | None] = None
-    """Adding as an act: a form whose refusals are shown beside what was typed, and one service that makes the row."""
+    """Adding as an act: refusals are shown beside the form's fields, and one service creates the row."""
     view_permission = VIEW
     read_subject: ClassVar[str] = ""
-    """What the read audit calls a row whose page is opened; nothing: opening it is not recorded."""
+    """The name of such a row in the read audit. Empty: opening the page is not recorded."""
     addable = False
     editable = False
     list_per_page = 30
@@ -97,6 +101,7 @@ class ConsoleAdmin(ListPages):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.editable and self._operates(request, obj)
 
+    # Nothing is deleted in the console: records are erased by order, everything else is deactivated or revoked.
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
@@ -115,7 +120,7 @@ class ConsoleAdmin(ListPages):
         return actor
 
     def object_or_404(self, request: HttpRequest, object_id: UUID) -> Any:
-        """A row that the person may see. Somebody else's looks like one that does not exist."""
+        """A row that the person may see. Somebody else's is 404, as if it did not exist."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         obj = self.get_object(request, str(object_id))
@@ -133,7 +138,7 @@ class ConsoleAdmin(ListPages):
 
     # -- the page of one row ----------------------------------------------------------------------------------------
     def page_links(self, request: HttpRequest, obj: Any) -> list[dict[str, Any]]:
-        """Further pages of this row, for whoever may see it: `title` and `url`."""
+        """Further pages of this row (`title` and `url`), for everybody who may see it."""
         return []
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
@@ -150,6 +155,7 @@ class ConsoleAdmin(ListPages):
         obj = self.get_object(request, object_id)
         context = extra_context or {}
         if obj is not None and self.has_view_permission(request, obj):
+            # Before rendering: if the reading cannot be recorded, the person does not see the row.
             self.record_reading(request, obj)
             context |= {"act_links": self._links(request, obj)} | self.page_context(request, obj)
         return super().change_view(request, object_id, form_url, context)
@@ -189,6 +195,7 @@ class ConsoleAdmin(ListPages):
         obj = self.object_or_404(request, object_id)
         if act is None:
             raise Http404
+        # Hiding the button is not enough: somebody can post to the address directly.
         if not self._operates(request, obj, permission=act.permission):
             raise PermissionDenied
         return self.form_page(request, act, obj)
@@ -199,6 +206,7 @@ class ConsoleAdmin(ListPages):
         if request.method == "POST" and form.is_valid():
             try:
                 return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))
+            # A refusal keeps what the person typed and shows the reason. Other errors are bugs and stay errors.
             except DomainError as refusal:
                 status, problems = refusal.status, refusal.errors
                 form.add_error(None, refusal.detail)
@@ -212,7 +220,7 @@ class ConsoleAdmin(ListPages):
         return act.form(data, initial=act.initial(obj), **more)
 
     def done(self, request: HttpRequest, obj: Model, message: str) -> HttpResponse:
-        """To the row's page, with a message that says what happened."""
+        """Redirects to the row's page with a message that says what happened."""
         messages.success(request, message)
         return HttpResponseRedirect(self.page_url("change", obj.pk))
 
@@ -235,5 +243,6 @@ class ConsoleAdmin(ListPages):
 
 
 def adopt(obj: Model, made: Model) -> None:
-    """The admin holds an unsaved instance; a service made the row. From here on they are the same row."""
+    """Makes the admin's unsaved instance the row that a service created. The admin goes on to use its own instance, for
+    the redirect and the message."""
     obj.__dict__.update(made.__dict__)

@@ -1,4 +1,5 @@
-"""Charts as inline SVG: classes only, so that they pass a content policy, print, and follow light and dark."""
+"""Charts as inline SVG. They use classes only, so that they pass the content security policy, print, and follow light
+and dark mode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ LEFT, TOP, BOTTOM = 60, 14, 30
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`tone` is one of the shared state colours; `sign` tells the series apart without colour."""
+    """One verdict or state in a chart: its name in the data, words for people, and `tone`, a shared state colour."""
 
     name: str
     words: str
@@ -38,7 +39,7 @@ def ceiling(value: int) -> int:
 def columns(
     *, title: str, labels: Sequence[str], values: Sequence[Mapping[str, int]], series: Sequence[Series], every: int = 4
 ) -> str:
-    """Stacked columns from left to right; a column's title says its numbers."""
+    """Stacked columns from left to right. A column's title has its numbers."""
     top = ceiling(max((sum(counts.values()) for counts in values), default=0))
     room, wide = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT) / max(1, len(values))
     parts = [
@@ -72,6 +73,7 @@ def _stack(x: float, wide: float, counts: Mapping[str, int], series: Sequence[Se
     for one in series:
         high = counts.get(one.name, 0) * scale
         if high > 0:
+            # One denied request among a million is less than a pixel, and must still be visible.
             high = max(high, 1.5)
             y -= high
             found.append(
@@ -81,6 +83,6 @@ def _stack(x: float, wide: float, counts: Mapping[str, int], series: Sequence[Se
 
 
 def bars(counts: Sequence[tuple[str, int]], *, urls: Mapping[str, str] | None = None) -> list[Row]:
-    """For a table whose rows have bars."""
+    """Rows of a table with bars."""
     longest = max((count for _, count in counts), default=0) or 1
     return [Row(name, count, round(100 * count / longest), (urls or {}).get(name, "")) for name, count in counts]

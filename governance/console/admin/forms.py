@@ -1,4 +1,5 @@
-"""Form parts of the console: forms that know their row, a choice of reason codes, JSON in a text area."""
+"""Parts of the console's forms: forms that know their row, reason codes, JSON in a text area, and how two JSON
+documents differ."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ class JsonTextError(ValueError):
 
 
 def json_parse(text: str) -> Any:
-    """The value, or JsonTextError. A name that appears twice is refused: only one of them would count."""
+    """The value, or JsonTextError. A name that appears twice is refused, because only one of the two values would
+    count."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
@@ -57,9 +59,10 @@ class TextLine:
 
 
 def marked_lines(default: Any, value: Any) -> list[TextLine]:
-    """The printed value; lines that the default does not have are marked."""
+    """The printed value. Lines that the default does not have are marked."""
     before, after = pretty(default).splitlines(), pretty(value).splitlines()
     changed: set[int] = set()
+    # Without autojunk=False, difflib ignores lines that are frequent in a long document, such as brackets.
     for tag, _, _, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
             changed.update(range(start, end))
@@ -74,7 +77,7 @@ class Difference:
 
 
 def document_differences(default: Any, value: Any) -> list[Difference]:
-    """Where the value is not what the default says, in order. Lists count as one value."""
+    """Where the value differs from the default, in order. A list counts as one value."""
     return list(_differences(default, value, ""))
 
 
@@ -86,6 +89,7 @@ def _differences(before: Any, after: Any, pointer: str) -> Iterator[Difference]:
                 yield Difference(place, _short(before, name), _short(after, name))
             else:
                 yield from _differences(before[name], after[name], place)
+    # Python says True == 1, JSON does not.
     elif before != after or type(before) is not type(after):
         yield Difference(pointer or "/", _text(before), _text(after))
 
@@ -100,6 +104,7 @@ def _text(value: Any) -> str:
 
 
 NOTE_LENGTH = 280
+# Below DATA_UPLOAD_MAX_MEMORY_SIZE, so that a document that is too long is an error beside its field and not a 400.
 JSON_LENGTH = 200_000
 
 
@@ -113,9 +118,12 @@ class ConsoleForm(forms.Form):
 
 
 def intervention_choices(organization_id: Any) -> list[tuple[str, str]]:
-    """The reason codes that a person may give here; an organization's own row wins over the system's."""
+    """The reason codes that a person may give here. An organization's own row replaces the system's."""
     rows = reason_code_list(
-        organization_ids=[organization_id] if organization_id else [], scope=Scope.INTERVENTION, active=True
+        organization_ids=[organization_id] if organization_id else [],
+        scope=Scope.INTERVENTION,
+        active=True,
+        # PostgreSQL sorts NULL last: the organization's row comes first and wins.
     ).order_by("organization_id", "code")
     found: dict[str, str] = {}
     for row in rows:
@@ -124,7 +132,7 @@ def intervention_choices(organization_id: Any) -> list[tuple[str, str]]:
 
 
 def hash_text(value: str) -> SafeString:
-    """A long hexadecimal word that a narrow screen may break."""
+    """A long hexadecimal word that may be broken on a narrow screen."""
     parts = [(value[start : start + 16],) for start in range(0, len(value), 16)]
     return (
         format_html("<code>{}</code>", format_html_join(mark_safe("<wbr>"), "{}", parts)) if value else mark_safe("–")
@@ -147,7 +155,7 @@ class ReasonForm(ConsoleForm):
 
 
 class SuggestInput(UnfoldAdminTextInputWidget):
-    """A text input with suggestions; anything else may be typed."""
+    """A text input with suggestions; other text is allowed too."""
 
     def __init__(self, suggestions: list[str] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -161,7 +169,7 @@ class SuggestInput(UnfoldAdminTextInputWidget):
 
 
 class CodeWidget(UnfoldAdminTextareaWidget):
-    """Monospaced, without wrapping; `data-validate` is where a small script posts the form while somebody types."""
+    """Monospaced, without wrapping. A small script posts the form to `data-validate` while somebody types."""
 
     def __init__(self, *, rows: int = 24) -> None:
         super().__init__(attrs={"rows": rows, "spellcheck": "false", "autocomplete": "off", "wrap": "off"})
@@ -169,7 +177,7 @@ class CodeWidget(UnfoldAdminTextareaWidget):
 
 
 class JsonTextField(forms.CharField):
-    """JSON as text. What is not JSON is refused with line and column."""
+    """JSON as text. Text that is not JSON is refused with line and column."""
 
     def __init__(self, *, rows: int = 24, sort: bool = True, **kwargs: Any) -> None:
         self.sort = sort

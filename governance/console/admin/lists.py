@@ -1,4 +1,4 @@
-"""What every list of the console shares: bounded pages, exact search, filters that a person keeps, CSV."""
+"""What every list of the console shares: bounded pages, exact search, filters that a person saves, and CSV export."""
 
 import csv
 import re
@@ -25,22 +25,24 @@ from governance.console.services import filter_forget, filter_save
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import DomainError
 
+# An export reads every row through the admin's columns: without a limit one click could keep a thread for hours.
 MOST_ROWS = 50_000
-# What a spreadsheet takes for the beginning of a formula, its full-width forms too, behind blanks or not.
+# What a spreadsheet takes for the beginning of a formula, also in full-width forms and after blanks. A value from a
+# caller would otherwise run when an operator opens the file.
 FORMULA = re.compile(r"^[\s\x00]*[=+\-@|%＝＋－＠]|^[\t\r\n]")
 NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 CUT = "This file has only the newest {:,} rows. Narrow the filter to export the others."
 
 
 class CsvLine:
-    """csv wants something to write to; it gets back what it wrote."""
+    """csv writes to an object; this one returns the line instead of storing it, so that it can be streamed."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def guarded(value: Any) -> str:
-    """As text that no spreadsheet runs: what looks like a formula gets an apostrophe in front."""
+    """Text that no spreadsheet runs: an apostrophe goes before what looks like a formula."""
     text = "" if value is None else str(value)
     if NUMBER.match(text):
         return text
@@ -48,14 +50,15 @@ def guarded(value: Any) -> str:
 
 
 def export(*, model_admin: Any, names: Sequence[str], rows: QuerySet[Any], filename: str) -> StreamingHttpResponse:
-    """`names` are the list's columns; the id comes first, for a row is found again by it."""
+    """`names` are the list's columns. The id comes first, because a row is found again by it."""
     chosen = ["id", *(name for name in names if name != "id")]
     head = [guarded(label_for_field(name, rows.model, model_admin)) for name in chosen]
 
     def read(row: Any) -> list[str]:
         return [guarded(_value(model_admin, name, row)) for name in chosen]
 
-    # Asked for here, inside the request and its scope; read while the answer goes out.
+    # Created here, inside the request and its tenant scope; the rows are read later, while the response is sent.
+    # One row more than is written: that is how the end of the file knows whether to say that it was cut.
     batches = in_batches(rows, limit=MOST_ROWS + 1, read=read)
     response = StreamingHttpResponse(_lines(head, batches), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}.csv"'
@@ -65,6 +68,7 @@ def export(*, model_admin: Any, names: Sequence[str], rows: QuerySet[Any], filen
 
 def _lines(head: list[str], batches: Iterator[list[list[str]]]) -> Iterator[str]:
     writer = csv.writer(CsvLine())
+    # With a byte order mark, because spreadsheets otherwise read UTF-8 as a local encoding.
     yield "\ufeff" + str(writer.writerow(head))
     written = 0
     for batch in batches:
@@ -78,6 +82,7 @@ def _lines(head: list[str], batches: Iterator[list[list[str]]]) -> Iterator[str]
 def _value(model_admin: Any, name: str, row: Any) -> str:
     try:
         _, attribute, value = lookup_field(name, row, model_admin)
+    # A column through a relation that is empty shows nothing, as in the list.
     except ObjectDoesNotExist:
         return ""
     if hasattr(value, "isoformat"):
@@ -90,7 +95,7 @@ log = structlog.get_logger("holdpoint.console")
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
-    """Counts to 10,000 and no further: a list must not cost more because more is waiting."""
+    """Counts up to 10,000 and no further: a list must not become slower because more rows are waiting."""
 
     LIMIT = 10_000
 
@@ -100,9 +105,10 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
 
 
 def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> type[admin.SimpleListFilter]:
-    """A filter over known values: Django's own would ask the whole table which values it holds. Without an index it
-    looks at the newest rows only, and says so; put it behind the indexed ones, whose choice it then looks at."""
+    """A filter over known values. Without an index it filters the newest rows only and says so; list it after the
+    indexed filters, because it applies to the rows that they leave."""
 
+    # Django's own filter would read the whole table to find out which values it has.
     class ChoiceFilter(admin.SimpleListFilter):
         title = name.replace("_", " ") + ("" if indexed else f", of the newest {NEWEST:,}")
         parameter_name = name
@@ -120,11 +126,12 @@ def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> 
 
 
 class ListPages(ModelAdmin):
-    """A list with its saved filters and its export."""
+    """A list with saved filters and export."""
 
     hot: ClassVar[bool] = False
-    """A table that grows with every request: a list that is searched by whole ids only, through an index."""
+    """For a table that grows with every request: its list is searched by whole ids only, through an index."""
     paginator = BoundedPaginator
+    # It would count the whole table for every page.
     show_full_result_count = False
 
     def url_name(self, page: str) -> str:
@@ -134,7 +141,7 @@ class ListPages(ModelAdmin):
         return reverse(f"admin:{self.url_name(page)}", args=args)
 
     def is_list(self, request: HttpRequest) -> bool:
-        """The list or its export, and not the page of one row."""
+        """True for the list and its export, false for the page of one row."""
         match = request.resolver_match
         return match is not None and match.url_name in {self.url_name("changelist"), self.url_name("export")}
 
@@ -149,7 +156,8 @@ class ListPages(ModelAdmin):
 
     # -- search -----------------------------------------------------------------------------------------------------
     def matches(self, term: str) -> Q | None:
-        """Of a hot list: which rows the term names exactly, each way by an index; None when it cannot be one."""
+        """For a hot list: the rows that the term names exactly, each way with an index. None if the term cannot name
+        one."""
         return None
 
     def get_search_results(
@@ -174,13 +182,14 @@ class ListPages(ModelAdmin):
         return super().changelist_view(request, tools | (extra_context or {}))
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """What the list shows with this filter, as CSV. Reads only, so a GET."""
+        """What the list shows with this filter, as CSV. It only reads, so it is a GET."""
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
         if not self.has_view_permission(request):
             raise PermissionDenied
         chosen = self.get_changelist_instance(request)
         user: Any = request.user
+        # Many rows leave Holdpoint at once: the log says who took them.
         log.info("console_export", list=self.url_name("list"), user=str(user.pk))
         name = f"{self.opts.model_name}-{timezone.now():%Y%m%d-%H%M%S}"
         columns = [name for name in self.get_list_display(request) if name != "action_checkbox"]

@@ -1,4 +1,5 @@
-"""Reason codes in the console. (Here and not in reasoncodes: the console's permissions live in this app.)"""
+"""Reason codes and the schedule of periodic tasks in the console. They are here and not in their own apps, because the
+console's permissions live in this app."""
 
 import re
 from typing import Any
@@ -46,7 +47,7 @@ class ReasonCodeForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["organization", "scope", "code", "label", "description", "requires_note", "applicable_step_kinds"]
 
     def clean_applicable_step_kinds(self) -> list[str] | None:
-        """The column takes any JSON; the vocabulary does not."""
+        """The column accepts any JSON, but only a list of step kinds makes sense."""
         value = self.cleaned_data["applicable_step_kinds"]
         if not value:
             return None
@@ -91,6 +92,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
         if "organization" in form.base_fields:
+            # The column is nullable for the system's codes; a person can only add codes of an organization.
             form.base_fields["organization"].required = True
         return form
 
@@ -102,7 +104,7 @@ class ReasonCodeAdmin(ConsoleAdmin):
         return ["organization", "scope", "code", "active", "emitted", "usage"] if obj else []
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The system's own rows are the program's; an organization overrides them with a row of its own."""
+        """The system's rows belong to the program. An organization overrides one with a row of its own."""
         if obj is not None and obj.organization_id is None:
             return False
         return super().has_change_permission(request, obj)
@@ -138,13 +140,14 @@ class ReasonCodeAdmin(ConsoleAdmin):
         adopt(obj, made)
 
 
+# django-celery-beat registers its own pages; these get the console's look, and unused ones disappear.
 for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     admin.site.unregister(model)
 
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(BeatPeriodicTaskAdmin, ModelAdmin):
-    """Which clock work runs, and when it last ran."""
+    """Which scheduled tasks run, and when they last ran."""
 
 
 @admin.register(IntervalSchedule)

@@ -1,4 +1,5 @@
-"""Reading for the operator console: what a page shows, in a bounded number of queries however many rows there are."""
+"""Reading for the operator console: what its pages and forms show, in a bounded number of queries for any number of
+rows."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,13 +21,14 @@ from governance.shutdown.states import ShutdownScope
 from governance.tenancy.models import Organization, Product, RoleGroup
 from reasoncodes.base.tenancy import every_tenant
 
+# Figures stop here, so that a page does not become slower because more is waiting.
 COUNT_LIMIT = 10_000
 OWNER = "owner:"
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentDigest:
-    """What a board needs of a document when only its status is shown."""
+    """What the readiness board needs of a document if only its status is shown."""
 
     sha256: str
     document: None = None
@@ -34,20 +36,21 @@ class DocumentDigest:
 
 @dataclass(frozen=True, slots=True)
 class WaitingArea:
-    """An area that one of the person's groups owns and has not approved."""
+    """An area that one of the person's groups owns and has not approved yet."""
 
     contract: Contract
     row: AreaStatus
 
 
 def shutdowns_covering() -> QuerySet[Shutdown]:
-    """Engaged and no drill, over an organization in scope: a regional one only where somebody has that region."""
+    """Engaged shutdowns (drills excluded) that cover an organization in scope. A regional one counts only if an
+    organization in scope has that region."""
     concerned = Organization.objects.filter(regions__contains=[OuterRef("target")])
     return shutdowns_engaged().filter(~Q(scope=ShutdownScope.REGION) | Exists(concerned))
 
 
 def _readiness_boards(*, contracts: Iterable[Contract]) -> dict[UUID, list[AreaStatus]]:
-    """The boards of many contracts with two queries; the documents' contents are left out."""
+    """The boards of many contracts with two queries, without the documents' contents."""
     rows = {contract.id: contract for contract in contracts}
     documents: dict[UUID, dict[str, Any]] = {id_: {} for id_ in rows}
     latest: dict[UUID, dict[str, Any]] = {id_: {} for id_ in rows}
@@ -55,6 +58,7 @@ def _readiness_boards(*, contracts: Iterable[Contract]) -> dict[UUID, list[AreaS
     for contract_id, area, sha256 in found.values_list("contract_id", "area", "sha256"):
         documents[contract_id][area] = DocumentDigest(sha256)
     decisions = ReadinessDecision.objects.filter(contract_id__in=rows).select_related("carried_from__contract")
+    # DISTINCT ON keeps the newest decision of each area; one query for all contracts instead of one for each area.
     for decision in decisions.order_by("contract_id", "area", "-id").distinct("contract_id", "area"):
         latest[decision.contract_id][decision.area] = decision
     return {
@@ -94,7 +98,7 @@ def roles_of(*, user_id: UUID) -> dict[UUID, frozenset[str]]:
 
 
 def areas_waiting(*, user_id: UUID, limit: int = 20) -> list[WaitingArea]:
-    """Areas without approval that the person's groups own, on the newest fifty contracts that are not open."""
+    """Areas that the person's groups own and that are not approved, on the newest fifty contracts that are not open."""
     owned = {
         organization_id: {role.removeprefix(OWNER) for role in roles if role.startswith(OWNER)}
         for organization_id, roles in roles_of(user_id=user_id).items()
@@ -103,6 +107,7 @@ def areas_waiting(*, user_id: UUID, limit: int = 20) -> list[WaitingArea]:
     if not owned:
         return []
     states = [ContractState.DRAFT, ContractState.SUSPENDED]
+    # Fifty: the overview shows twenty areas, and must not read every draft that was ever made.
     contracts = list(Contract.objects.filter(organization_id__in=owned, state__in=states).order_by("-id")[:50])
     boards = _readiness_boards(contracts=contracts)
     return [
@@ -120,21 +125,23 @@ def contracts_by_state() -> dict[str, int]:
 
 
 def id_floor(at: datetime) -> UUID:
-    """The smallest UUIDv7 of that millisecond."""
+    """The smallest UUIDv7 of that millisecond: a time filter on ids needs no index on a time column."""
+    # RFC 9562: 48 bits of milliseconds, then version 7, then variant 2; all random bits are zero.
     return UUID(int=(int(at.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))
 
 
 def id_moment(id_: UUID) -> datetime:
-    """When a UUIDv7 was made."""
+    """When a UUIDv7 was created."""
     return datetime.fromtimestamp((id_.int >> 80) / 1000, tz=UTC)
 
 
+# The page must not grow with the number of policies.
 SUGGESTED = 200
 M = TypeVar("M", bound=Model)
 
 
 def organization_ids() -> frozenset[UUID]:
-    """All of the installation's, for its administrator."""
+    """The ids of all organizations of the installation, for its administrator."""
     with every_tenant():
         return frozenset(Organization.objects.values_list("id", flat=True))
 
@@ -155,7 +162,8 @@ def policy_suggestions(*, organization_id: UUID | None = None) -> list[str]:
 
 
 def people_in_scope() -> QuerySet[User]:
-    """People with a role in an organization of the current scope; nobody learns who works for the others."""
+    """People with a role in an organization of the current scope: an operator must not learn who works for the
+    others."""
     return User.objects.filter(groups__role_group__in=RoleGroup.objects.all()).distinct()
 
 
@@ -164,14 +172,15 @@ def roles_in_scope() -> QuerySet[RoleGroup]:
 
 
 def people_with_roles(*, people: QuerySet[User]) -> QuerySet[User]:
-    """Each with the groups of the current scope, and no others."""
+    """Each person with their groups in the current scope, and no others."""
+    # Without this filter the prefetch would show roles in organizations that the operator does not see.
     shown = Group.objects.filter(role_group__in=RoleGroup.objects.all())
     return people.prefetch_related(Prefetch("groups", queryset=shown)).order_by("username")
 
 
 def with_names(*, rows: QuerySet[M]) -> QuerySet[M]:
-    """Of rows with an `actor_ref`. One query for the page, not one per row: each has `username` where its person's
-    reference still exists."""
+    """For rows with an `actor_ref`: adds `username` where the person's reference still exists."""
+    # One query for the page instead of one for each row.
     person = PersonReference.objects.filter(commitment=OuterRef("actor_ref")).values("user__username")
     named: QuerySet[Any] = rows.annotate(username=Subquery(person[:1]))
     return named

@@ -1,4 +1,4 @@
-"""Issues an API key for a service account; the account is made when it does not exist yet."""
+"""Issues an API key for a service account. Creates the account if it does not exist."""
 
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--scope", action="append", required=True, choices=[s.value for s in ApiScope], dest="scopes"
         )
-        parser.add_argument("--days", type=int, default=90, help="valid for so many days; 0: until it is revoked")
+        parser.add_argument("--days", type=int, default=90, help="days that the key is valid; 0: until it is revoked")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
@@ -48,5 +48,6 @@ class Command(BaseCommand):
                 )
             except DomainError as refusal:
                 raise CommandError(refusal.detail) from refusal
+        # To stderr, so that a script gets nothing but the key on stdout.
         self.stderr.write("Shown once; Holdpoint keeps only its hash:")
         self.stdout.write(issued.secret)

@@ -1,4 +1,5 @@
-"""Begins a new epoch: older leases are refused. After a restore it confirms what is lost and ends deny mode."""
+"""Begins a new epoch: leases of earlier epochs are refused. After a restore it confirms what is lost and ends deny
+mode."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -24,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--sign-out", action="store_true", help="also end every session of the console")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # If entries are lost and no scheduled check has run since, this engages deny mode; the new epoch releases it.
         ledger_guard()
         try:
             with every_tenant():

@@ -1,4 +1,4 @@
-"""What retention no longer demands: a preview per organization; `--order` by a named person erases it."""
+"""Shows for each organization what retention no longer requires. With `--order`, a named person has it erased."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -45,6 +45,7 @@ class Command(BaseCommand):
                 self._say_regions(previews)
                 self.stdout.write("Nothing was changed. A person orders it: --order --as NAME --reason-code CODE.")
                 return
+            # A person and not SYSTEM: an erasure is ordered by somebody who is accountable for it.
             actor = self._person(options)
             chosen = [one for one in ids if actor.may_act_in(one)]
             if not chosen:
@@ -105,5 +106,6 @@ class Command(BaseCommand):
         total = erasure_progress(order_id=order.id).total
         with Progress(disable=not self.stderr.isatty()) as bar:
             task = bar.add_task("Erasing", total=total)
+            # In batches. If the command is interrupted, a scheduled task finishes the order.
             while worked := erasure_work(order_id=order.id, now=timezone.now):
                 bar.update(task, advance=worked)

@@ -1,4 +1,4 @@
-"""Re-evaluates recorded decisions from what is stored with them. Exit code 1 when one comes out differently."""
+"""Re-evaluates recorded decisions from what is stored with them. Exit code 1 if one of them comes out differently."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Re-decides the last recorded decisions with a policy's draft and lists what would change."""
+"""Decides the last recorded decisions again with the draft of a policy, and lists what would change. Stores nothing."""
 
 import json
 from argparse import ArgumentParser

@@ -1,6 +1,7 @@
-"""Checks an evidence bundle: a file, or the id of one that this installation built. Exit code 1 when it is not valid.
+"""Checks an evidence bundle: a file, or the id of a bundle of this installation. Exit code 1 if it is not valid, 2 if
+it cannot be checked.
 
-With Holdpoint at hand every decision in it is also made again, from what the bundle itself says it was made from.
+It also makes every decision in the bundle again, from the inputs that the bundle contains.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Checks the whole record: entries re-hashed, tree rebuilt, signed heads compared. Exit code 1 when it does not fit."""
+"""Checks the whole record: hashes entries again, rebuilds the tree, compares signed heads. Exit code 1 if something is
+wrong."""
 
 import json
 import os
@@ -18,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per core")
-        parser.add_argument("--witnesses", action="store_true", help="read back every head that witnesses hold")
+        parser.add_argument("--witnesses", action="store_true", help="also compare with every head that witnesses keep")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:

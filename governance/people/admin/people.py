@@ -1,4 +1,5 @@
-"""People and their roles in the console."""
+"""People and their roles in the console: add a person, give and take roles, end access, reset a sign-in. Also removes
+the admin pages of Django's groups and allauth's tables."""
 
 from typing import Any
 
@@ -56,7 +57,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
             _choose_role(self.fields["role"])
 
     def clean_password(self) -> str:
-        """Here, so that a weak one is an error beside the field; the service asks again."""
+        """Checked here too, so that a weak password is an error beside the field. The service checks it again."""
         password: str = self.cleaned_data["password"]
         if password:
             validate_password(password, User(username=self.cleaned_data.get("username", "")))
@@ -86,7 +87,7 @@ def _role_take_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, d
 
 
 class PersonReasonForm(ReasonForm):
-    """The system's reasons: a person may belong to several organizations."""
+    """Offers only the system's reason codes: a person may belong to several organizations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"obj": None})
@@ -148,13 +149,14 @@ class UserAdmin(ConsoleAdmin):
         return ["username", "is_staff", "is_active", "last_login", "roles"] if obj else []
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Operators see the people of their own organizations; an installation administrator sees all."""
+        """Operators see the people of their own organizations. An administrator of the installation sees all."""
         return people_with_roles(
             people=super().get_queryset(request) if request.user.is_superuser else people_in_scope()
         )
 
     def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
-        # A person may hold roles in several organizations: each act checks the organization of the role itself.
+        # A person has no single organization. The role acts check the organization of the chosen role, and the services
+        # of the other acts check all organizations of the person.
         return super()._operates(request, None, **kwargs)
 
     @admin.display(description="Roles")
@@ -175,8 +177,10 @@ class UserAdmin(ConsoleAdmin):
         adopt(obj, made)
 
 
-admin.site.unregister(Group)  # groups belong to roles; their names and permissions are the program's
+# Groups are how roles are stored: an edit here would change roles without a ledger entry.
+admin.site.unregister(Group)
 
+# allauth's own admin pages would change second factors and sessions without our services.
 for model in (EmailAddress, EmailConfirmation, Authenticator, UserSession):
     if admin.site.is_registered(model):
         admin.site.unregister(model)

@@ -1,4 +1,5 @@
-"""Service accounts and their keys in the console. A key's clear text is on one page, once."""
+"""Service accounts and their API keys in the console. The page after issuing or rotating shows the key's clear text,
+once."""
 
 from datetime import timedelta
 from typing import Any
@@ -79,6 +80,7 @@ def _key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: Issu
             "opts": ApiKey._meta,
         },
     )
+    # The page has the secret in clear text: no browser or proxy cache may keep it.
     response["Cache-Control"] = "no-store"
     return response
 
@@ -156,6 +158,7 @@ class ServiceAccountAdmin(ConsoleAdmin):
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "responsible":
+            # Django's default would list every person of the installation, also of other organizations.
             kwargs["queryset"] = people_in_scope()
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 

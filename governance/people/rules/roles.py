@@ -1,4 +1,5 @@
-"""Roles of people, the permissions each gives on an organization, and what an API scope asks of a person."""
+"""Roles of people, the permissions that each role gives on an organization, the scopes of API keys, and the permission
+that a person needs where a key needs a scope."""
 
 from enum import StrEnum
 
@@ -38,8 +39,8 @@ class ApiScope(StrEnum):
     LEDGER_READ = "ledger:read"
 
 
-# What a signed-in person needs on the organization to do what the scope allows a service to do.
-# Absent: only services may, whatever the person's role.
+# What a signed-in person needs on the organization to do what the scope allows a service to do. A scope that is missing
+# here is for services only: no role of a person gives it.
 PERMISSION_FOR_SCOPE: dict[str, str] = {
     ApiScope.ORCHESTRATOR_READ: VIEW,
     ApiScope.ORCHESTRATOR_READ_INSTANCES: VIEW,
@@ -54,7 +55,7 @@ PERMISSION_FOR_SCOPE: dict[str, str] = {
 
 
 def permissions_of(role: str) -> tuple[str, ...]:
-    """Tiers that an organization adds are reviewers like the built-in ones."""
+    """An organization may add tiers; their members get the permissions of the built-in reviewers."""
     if role.startswith("reviewer:"):
         return (VIEW, REVIEW)
     return PERMISSIONS_OF_ROLE[role]

@@ -1,4 +1,4 @@
-"""Service accounts: create, suspend, reinstate."""
+"""Service accounts (create, suspend, reinstate) and their API keys (issue, rotate, revoke, note their use)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,26 +37,27 @@ def service_account_create(
         with transaction.atomic():
             account.save(force_insert=True)
             _record(account, "service_account.created", actor=actor, at=at)
+    # The unique constraint decides: a look-up before the insert would lose the race against a second request.
     except IntegrityError as error:
         raise AlreadyExists("This organization has a service account with this slug.") from error
     return account
 
 
 def service_account_ensure(*, at: datetime, organization: Organization, slug: str, description: str) -> ServiceAccount:
-    """The account that a part of Holdpoint itself acts with in this organization; made on its first use."""
+    """The account with which a part of Holdpoint itself acts in this organization; created at its first use."""
     own = ServiceAccount.objects.filter(organization=organization, slug=slug)
     try:
         return own.first() or service_account_create(
             actor=SYSTEM, at=at, organization=organization, slug=slug, description=description
         )
-    except AlreadyExists:  # another transaction made it in between
+    except AlreadyExists:  # another transaction created it after our look-up
         return own.get()
 
 
 def service_account_suspend(
     *, actor: Actor, at: datetime, service_account_id: UUID, reason_code: str
 ) -> ServiceAccount:
-    """Its keys are refused from the next request on."""
+    """The account's keys are refused from the next request on."""
     with transaction.atomic():
         account = _lock(actor, service_account_id)
         if account.status != ServiceAccount.Status.SUSPENDED:
@@ -68,6 +69,7 @@ def service_account_suspend(
 
 
 def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id: UUID) -> ServiceAccount:
+    """The account's live keys work again."""
     with transaction.atomic():
         account = _lock(actor, service_account_id)
         if account.status != ServiceAccount.Status.ACTIVE:
@@ -75,12 +77,15 @@ def service_account_reinstate(*, actor: Actor, at: datetime, service_account_id:
             account.suspended_reason_code = ""
             account.save(update_fields=["status", "suspended_reason_code"])
             _record(account, "service_account.reinstated", actor=actor, at=at)
-            # A clean slate: with the old strikes the next mistake would suspend it again.
+            # With the old strikes the next mistake would suspend it again. After the commit, because the counters are
+            # in Valkey and a rollback would not bring them back.
             transaction.on_commit(lambda: strikes_forget(subject=str(account.id)))
     return account
 
 
 def _lock(actor: Actor, service_account_id: UUID) -> ServiceAccount:
+    # Two operators at once: the second one waits and sees what the first one did. NO KEY, so that inserts of rows that
+    # refer to this account do not wait.
     account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
     if account is None or not actor.may_act_in(account.organization_id):
         raise NotFound
@@ -100,13 +105,15 @@ def _record(account: ServiceAccount, action: str, *, actor: Actor, at: datetime,
     )
 
 
+# Two are what a rotation needs. More would stay live, forgotten, after it.
 LIVE_KEYS = 2
+# Writing the row at every request would cost an UPDATE per call; ten minutes are enough to find unused keys.
 LAST_USED_RESOLUTION = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """The row, and the clear text that is shown once."""
+    """The row and the clear text, which is shown once and not stored."""
 
     key: ApiKey
     secret: str
@@ -120,7 +127,7 @@ def api_key_issue(
     scopes: Iterable[str],
     expires_at: datetime | None = None,
 ) -> IssuedKey:
-    """A new key; at most two live ones per account, which is what a rotation needs."""
+    """A new key. An account has at most two live keys."""
     with transaction.atomic():
         _lock_account(actor, service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
@@ -129,7 +136,7 @@ def api_key_issue(
 
 
 def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
-    """A successor with the same scopes; the old key stays valid for the overlap and then ends by itself."""
+    """A successor with the same scopes. The old key stays valid during the overlap and then ends by itself."""
     with transaction.atomic():
         old = _lock_key_account(actor, key_id)
         if key_has_ended(old, at):
@@ -137,13 +144,14 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
         if _live(old.service_account_id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
         end = at + overlap
+        # A rotation never extends a key that would have ended earlier.
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
         old.save(update_fields=["expires_at"])
         return _insert(old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old)
 
 
 def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
-    """Refused from the next request on."""
+    """The key is refused from the next request on."""
     with transaction.atomic():
         key = _lock_key_account(actor, key_id)
         if key.revoked_at is None:
@@ -154,19 +162,21 @@ def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
 
 
 def api_key_touch(*, key: ApiKey, at: datetime) -> None:
-    """`last used` to ten minutes: precise enough to find dead keys, cheap enough to keep."""
+    """Notes when the key was last used, to ten minutes."""
     if key.last_used_at is None or at - key.last_used_at > LAST_USED_RESOLUTION:
+        # Called during authentication, before the request has a tenant scope.
         with every_tenant():
             ApiKey.objects.filter(id=key.id).update(last_used_at=at)
 
 
 def _live(service_account_id: UUID, at: datetime) -> QuerySet[ApiKey]:
-    """Also those of a suspended account: they work again when it is reinstated."""
+    """Includes keys of a suspended account: they work again when it is reinstated."""
     return ApiKey.objects.filter(key_not_ended(at), service_account_id=service_account_id)
 
 
 def _lock_account(actor: Actor, service_account_id: UUID) -> None:
-    """Issuing and rotating count live keys: one at a time per account. Seeing an account is not enough to act on it."""
+    """Lets one issue or rotation per account run at a time. Being able to see an account is not enough to act on it."""
+    # Without the lock two requests would both count one live key, and both would add one.
     account = ServiceAccount.objects.select_for_update(no_key=True).filter(id=service_account_id).first()
     if account is None or not actor.may_act_in(account.organization_id):
         raise NotFound
@@ -177,12 +187,14 @@ def _lock_key_account(actor: Actor, key_id: UUID) -> ApiKey:
     if key is None:
         raise NotFound
     _lock_account(actor, key.service_account_id)
+    # It was read before the lock: a rotation or revocation may have committed while we waited.
     key.refresh_from_db()
     return key
 
 
 def _may_give(actor: Actor, scopes: list[str]) -> bool:
-    """`orchestrator:admin` reaches into every organization, so an organization's own operator cannot hand it out."""
+    """`orchestrator:admin` reaches into every organization, so an organization's own operator cannot give it to a
+    key."""
     if ApiScope.ORCHESTRATOR_ADMIN not in scopes or actor.kind is ActorKind.SYSTEM:
         return True
     if actor.kind is ActorKind.PERSON:

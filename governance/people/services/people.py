@@ -1,4 +1,5 @@
-"""People: create them with a password that they change, or none; end their access when they leave."""
+"""People: create, give and take roles, end access, end sessions, reset a sign-in. Also the role groups of an
+organization."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +36,7 @@ def person_create(
     is_staff: bool = False,
     email: str = "",
 ) -> User:
-    """Nothing about the person enters the ledger but the fact and a salted commitment."""
+    """The ledger gets the fact and the person's id; nothing else about the person."""
     user = User(username=username, email=email, is_staff=is_staff)
     if password is not None:
         try:
@@ -57,19 +58,23 @@ def person_create(
                 at=at,
                 payload={"is_staff": is_staff},
             )
+    # The unique constraint decides: a look-up before the insert would lose the race against a second request.
     except IntegrityError as error:
         raise AlreadyExists("A person with this username exists.") from error
     return user
 
 
 def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code: str, note: str = "") -> User:
-    """Their sessions and keys to the console end with the commit; roles go. Under the send lock and their row's lock:
-    what they released is not sent afterwards, and no vote of theirs commits later."""
+    """Ends a person's access: roles, password and sessions end with the commit. Actions that they released are not sent
+    afterwards, and no vote of theirs commits later."""
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
+        # First, before any row lock. Waits for intents that are being written; later ones see that the person is gone.
         send_lock_exclude()
+        # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`).
         user = User.objects.select_for_update().filter(id=user_id).first()
         places = person_organizations(user=user) if user else set()
+        # The actor must operate every organization of the person: access ends in all of them.
         if user is None or not places or not all(actor.may_act_in(place) for place in places):
             raise NotFound
         if not user.is_active:
@@ -77,8 +82,10 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         stored = note_create(organization_id=None, text=note)
         user.groups.clear()
         user.is_active = False
-        user.set_unusable_password()  # the hash signs the sessions: all of them end
+        user.set_unusable_password()  # sessions are signed with the password's hash: all of them end
         user.save(update_fields=["is_active", "password"])
+        # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
+        # fixed.
         for place in sorted(places):
             ledger_append(
                 action="person.deactivated",
@@ -100,13 +107,14 @@ ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
 
 
 def _role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
-    """The organization's group for the role, with its permissions; made on first use (tiers can be added later)."""
+    """The organization's group for the role, with its permissions. Created at first use, because tiers can be added
+    later."""
     existing = RoleGroup.objects.filter(organization=organization, role=role).first()
     return existing or role_groups_create(organization=organization, roles=[role])[0]
 
 
 def role_groups_create(*, organization: Organization, roles: Sequence[str]) -> list[RoleGroup]:
-    """Groups and their object permissions, four statements however many roles."""
+    """Groups and their object permissions, in four statements for any number of roles."""
     permissions = {
         row.codename: row for row in Permission.objects.filter(content_type__app_label="governance", codename__in=ALL)
     }
@@ -132,9 +140,10 @@ def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Or
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
-    """Under the send lock: what this person released is not sent once the role is gone."""
+    """Takes a role away. Actions that this person released are not sent once the role is gone."""
     _require_standing(actor, organization)
     with transaction.atomic():
+        # Without it an intent could commit a moment after the role of the person who released the action was taken.
         send_lock_exclude()
         group = _role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
@@ -161,7 +170,8 @@ def _record(action: str, *, actor: Actor, at: datetime, user: User, organization
 
 
 def session_end(*, user: User, session_id: int) -> None:
-    """One of their own; somebody else's does not exist. The browser that holds it is out with its next request."""
+    """Ends one of the person's own sessions; somebody else's is 404. The browser is signed out with its next
+    request."""
     session = session_of(user_id=user.id, session_id=session_id)
     if session is None:
         raise NotFound
@@ -176,8 +186,8 @@ def sessions_end_others(*, user: User, current_key: str | None) -> int:
 
 
 def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, note: str = "") -> None:
-    """By an operator, for a person who cannot sign in any more or must not go on: every session ends, second factors
-    and passkeys are gone, a lock is lifted. The password stays."""
+    """By an operator, for a lost phone or a stolen session: ends every session, removes second factors and passkeys,
+    and lifts a lockout. The password stays."""
     _require_standing_over(actor, user)
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
@@ -198,8 +208,9 @@ def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, n
 
 
 def _require_standing_over(actor: Actor, user: User) -> None:
-    """Whoever operates every organization of the person. An administrator's sign-in is a matter for administrators:
-    otherwise an operator with their password could take their second factor away."""
+    """The actor must operate every organization of the person. An administrator's sign-in can be reset only by an
+    administrator: otherwise an operator who knows the password could remove the second factor."""
+    # All organizations, also those that the actor does not see: one of them is enough to refuse.
     with every_tenant():
         where = frozenset(RoleGroup.objects.filter(group__user=user).values_list("organization_id", flat=True))
     administrator = actor.id is not None and User.objects.filter(id=actor.id, is_superuser=True).exists()

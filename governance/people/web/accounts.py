@@ -1,4 +1,5 @@
-"""What allauth asks us: nobody signs up, nothing is mailed, the secrets of second factors are stored encrypted."""
+"""Our answers to allauth: nobody signs up, nothing is mailed, secrets of second factors are stored encrypted. Also
+whether a person signed in recently enough to decide on a high-risk action (step-up)."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,11 +15,12 @@ from django.utils.http import urlencode
 
 from governance.outside.secret_box import seal, unseal
 
-UNKNOWN = "0.0.0.0"  # noqa: S104  # behind a socket there is no address; a lockout is then by username alone
+UNKNOWN = "0.0.0.0"  # noqa: S104  # over a Unix socket there is no address; the lockout then counts by username alone
 
 
 def client_ip(request: HttpRequest) -> str:
-    """One answer for lockouts and sessions; forwarded addresses count only behind so many trusted proxies."""
+    """The address for lockouts and sessions. Forwarded addresses count only behind HOLDPOINT_TRUSTED_PROXIES
+    proxies."""
     return get_client_ip(request) or UNKNOWN
 
 
@@ -27,14 +29,15 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Never: people get their accounts and passwords from their operators."""
+        """Sends nothing: people get their accounts and passwords from their operators."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_ip(request)
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """A reader of the database alone cannot make codes. Changing SECRET_KEY makes people set up their apps again."""
+    """Somebody who reads only the database cannot make codes. After a change of SECRET_KEY people set up their apps
+    again."""
 
     def encrypt(self, text: str) -> str:
         return seal(text, purpose="second factor")
@@ -44,12 +47,12 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
 
 def signed_in_recently(request: Any, *, at: datetime) -> bool:
-    """A person's request, of a page or of the API: by password, code or passkey, within HOLDPOINT_STEP_UP_MINUTES."""
+    """Whether the person proved who they are (password, code or passkey) within HOLDPOINT_STEP_UP_MINUTES."""
     records = get_authentication_records(request, request.user)
     newest = max((record.get("at", 0) for record in records), default=0)
     return at.timestamp() - newest < timedelta(minutes=settings.STEP_UP_MINUTES).total_seconds()
 
 
 def step_up_url(*, back: str) -> str:
-    """Where the person proves it again; `back` is where they go on."""
+    """The page where the person signs in again; afterwards they return to `back`."""
     return reverse("account_reauthenticate") + "?" + urlencode({"next": back})

@@ -1,4 +1,4 @@
-"""Forms of the sign-in: codes count towards the same lockout as passwords."""
+"""Sign-in forms. A wrong code counts towards the same lockout as a wrong password."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from governance.people.models import User
 
 
 class SignInForm(LoginForm):
-    """Takes `username` too: programs that signed in through Django's own form go on working."""
+    """Also accepts the field `username`, for programs that were written for Django's own sign-in form."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         data = kwargs.get("data")
@@ -24,19 +24,21 @@ class SignInForm(LoginForm):
 
 
 class _Counted:
-    """A wrong code is a failed sign-in, and who is locked out is not asked for one."""
+    """A wrong code is a failed sign-in. Somebody who is locked out cannot try codes."""
 
     user: User
 
     def clean_code(self) -> str:
         if not AxesProxyHandler.is_allowed(context.request, {"username": self.user.username}):
             context.request.axes_locked_out = True
+            # Checked before the code: otherwise a locked-out attacker could still try all codes.
             raise get_adapter().validation_error("too_many_login_attempts")
         code: str = super().clean_code()  # type: ignore[misc]
         return code
 
     def _emit_authentication_failed(self, authenticator: Any) -> None:
         super()._emit_authentication_failed(authenticator)  # type: ignore[misc]
+        # axes counts this signal, in the database; allauth's own count is per process.
         user_login_failed.send(sender=__name__, credentials={"username": self.user.username}, request=context.request)
 
 

@@ -1,4 +1,4 @@
-"""`/accounts/`: of allauth's pages only those that this installation has. No sign-up, no e-mail, no password reset."""
+"""`/accounts/`: only those of allauth's pages that this installation uses. No sign-up, no e-mail, no password reset."""
 
 from allauth.account import views
 from django.urls import include, path

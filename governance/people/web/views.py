@@ -1,4 +1,4 @@
-"""The one sign-in of /admin/ and /review/, and the list of one's own sessions."""
+"""Sign-in pages: the form for /admin/, and the list of a person's own sessions."""
 
 from typing import Any
 
@@ -14,10 +14,12 @@ from governance.people.services.people import session_end, sessions_end_others
 
 
 class ConsoleSignIn(LoginView):
-    """`/admin/login/`: the same form. Who is signed in and no operator would be sent to and fro for ever otherwise."""
+    """`/admin/login/`: the same form as /accounts/login/."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         user: Any = request.user
+        # Without this answer, console and sign-in would redirect a signed-in person who is not staff to each other for
+        # ever.
         if user.is_authenticated and not user.is_staff:
             return render(request, "account/not_staff.html", status=403)
         return super().dispatch(request, *args, **kwargs)
