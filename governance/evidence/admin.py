@@ -1,4 +1,4 @@
-"""Evidence bundles in the console: how far each is, the file, and whether it still verifies."""
+"""Evidence bundles in the console: progress, download and verification, and the act that requests one."""
 
 from typing import Any
 from uuid import UUID
@@ -115,7 +115,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
     ]
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A bundle shows the ledger: reading it is the auditor's permission, as there."""
+        """A bundle contains ledger entries, so it needs the auditor's permission, as the ledger does."""
         actor = console_actor(request, permission=AUDIT)
         if obj is None:
             return bool(actor.organization_ids) or request.user.is_superuser
@@ -154,7 +154,7 @@ class EvidenceBundleAdmin(ConsoleAdmin):
             return HttpResponseRedirect(self.page_url("change", bundle.pk))
 
     def progress_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
-        """What the page's script asks for while it is being built."""
+        """The progress, for the page's script while the bundle is built."""
         bundle = self.object_or_404(request, object_id)
         return JsonResponse({"state": bundle.state, "progress": bundle.progress})
 

@@ -1,4 +1,4 @@
-"""Evidence bundles: asking for one, how far it is, and the file. The apps above add the addresses of their subjects."""
+"""API of evidence bundles: request one, its progress, and the file. The apps above add the URLs of their subjects."""
 
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,7 @@ ZIP = "application/zip"
 
 
 def evidence_file(bundle: EvidenceBundle) -> FileResponse:
-    """Raises a DomainError when there is nothing to hand out."""
+    """The file as a response. Raises a DomainError if there is none."""
     copy = evidence_open(bundle=bundle, storage=storages["evidence"], at=timezone.now())
     name = f"holdpoint-evidence-{bundle.subject_kind}-{bundle.subject_id}.zip"
     headers = {"ETag": f'"{bundle.sha256}"', "Cache-Control": "private, no-cache"}

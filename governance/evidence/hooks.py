@@ -1,4 +1,5 @@
-"""Upward calls: who knows the rows that belong into a bundle. The apps above register in their `apps.py`."""
+"""Collectors: the apps above register in their `apps.py` how to read the rows that belong in a bundle. This app may not
+import them."""
 
 from typing import Protocol
 from uuid import UUID
@@ -7,16 +8,17 @@ from governance.evidence.rules import Material
 
 
 class Collector(Protocol):
-    """For one kind of subject. All calls are in the caller's tenant scope; somebody else's subject does not exist."""
+    """For one kind of subject. Calls run in the caller's tenant scope: subjects of other organizations do not exist."""
 
     def organization(self, *, subject_id: UUID) -> UUID: ...
 
     def record(self, *, subject_id: UUID) -> frozenset[UUID]:
-        """Ids whose ledger entries are about the subject."""
+        """The ids whose ledger entries are about the subject."""
         ...
 
     def collect(self, *, subject_id: UUID) -> Material:
-        """In the caller's transaction, with the subject locked: the rows must not move while they are read."""
+        """All rows about the subject, in the caller's transaction and with the subject locked: otherwise a change
+        between two reads would give a bundle that contradicts itself."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""An evidence bundle: what it is about, how far its making is, and where the finished file lies."""
+"""The evidence bundle: its subject, the progress of its building, and where the finished file is stored."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex

@@ -1,4 +1,5 @@
-"""Reading evidence bundles, and what goes into one from this app's tables."""
+"""Reads evidence bundles, what goes into one from governance's own tables, and the proofs of its ledger entries. Rows
+of attempts and runs come from the collectors in `hooks`."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,10 @@ DECISION = (
     *("id", "contract_id", "verdict", "reason_code", "rule_id", "policy_version", "results", "approval"),
     *("request", "environment", "request_sha256", "environment_sha256", "at"),
 )
+# Bundles per run of the scheduled task; the rest waits two seconds.
 BATCH = 100
+# With the server's clock, `statement_timestamp()`: it does not depend on which worker asks. The partial index
+# `evidence_unfinished` serves it.
 DUE = """
 SELECT id FROM governance_evidencebundle
 WHERE state IN ('requested', 'building') AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
@@ -39,7 +43,7 @@ WHERE state IN ('requested', 'building') AND resume_at <= statement_timestamp() 
 
 
 def bundle_list(*, state: str | None = None, subject_id: UUID | None = None) -> QuerySet[EvidenceBundle]:
-    """Newest first, without what was only collected."""
+    """Newest first, without the collected data, which can be large."""
     rows = EvidenceBundle.objects.defer("draft").order_by("-id")
     rows = rows.filter(state=state) if state is not None else rows
     return rows.filter(subject_id=subject_id) if subject_id is not None else rows
@@ -61,20 +65,21 @@ def bundle_newest_or_404(*, kind: str, subject_id: UUID) -> EvidenceBundle:
 
 
 def bundles_due() -> list[UUID]:
-    """Unfinished ones that nobody is at: waiting for the sealer, the bell was unheard, or the worker died."""
+    """Unfinished bundles that no worker is building: they wait for the sealer or the storage, the wake-up was lost, or
+    the worker died."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [BATCH])
         return [row[0] for row in cursor.fetchall()]
 
 
 def bundles_to_remove() -> list[UUID]:
-    """Erased ones whose file may still lie in the storage."""
+    """Erased bundles whose file may still be in the storage."""
     rows = EvidenceBundle.objects.filter(state="erased", removed_at=None, resume_at__lte=Now())
     return list(rows.order_by("resume_at").values_list("id", flat=True)[:BATCH])
 
 
 def requester_name(*, bundle: EvidenceBundle) -> str:
-    """Who asked for it, for people's eyes."""
+    """Who requested the bundle, in words for people."""
     actor = {"actor_kind": bundle.actor_kind, "actor_ref": bundle.requested_by_ref}
     found = people_collected(organization_id=bundle.organization_id, rows=[actor])
     if bundle.actor_kind == "person":
@@ -83,14 +88,16 @@ def requester_name(*, bundle: EvidenceBundle) -> str:
 
 
 def built_sha256(*, bundle: EvidenceBundle) -> str:
-    """As the ledger has it; the bundle's own row only repeats it."""
+    """The file's hash from the ledger."""
+    # The bundle's row has it too, but that row can be updated: whoever alters the file could alter the row with it.
     entry = LedgerEntry.objects.filter(subject_id=bundle.id, action="evidence.built").first()
     return str(entry.payload["sha256"]) if entry is not None and entry.payload else bundle.sha256
 
 
 # -- what goes in ------------------------------------------------------------------------------------------------------
 def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
-    """Of this organization only: a stranger's refused try names our subject and is the stranger's entry."""
+    """Ledger entries about these subjects, oldest first."""
+    # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs.
     return LedgerEntry.objects.filter(organization_id=organization_id, subject_id__in=list(subjects)).order_by("id")
 
 
@@ -116,7 +123,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
 
 
 def decisions_collected(*, decision_ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    """With all that is needed to decide again. May raise SnapshotBroken."""
+    """Decisions with everything that is needed to compute them again. May raise SnapshotBroken."""
     rows = EnforcementDecision.objects.filter(id__in=decision_ids).order_by("id")
     return [canonical_plain({name: getattr(row, name) for name in DECISION}) for row in rows]
 
@@ -127,7 +134,8 @@ def snapshots_collected(*, decisions: list[dict[str, Any]], more: Iterable[str])
 
 
 def people_collected(*, organization_id: UUID, rows: Sequence[Any]) -> list[Person]:
-    """Everybody whom the rows name by reference; a person whose reference was destroyed is named by it alone."""
+    """People and services that the rows name. A person whose `PersonReference` was destroyed has only the
+    commitment."""
     commitments, services = _references(rows)
     known = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
     open_ones = {
@@ -163,7 +171,7 @@ def _references(rows: Sequence[Any]) -> tuple[set[str], set[str]]:
 # -- under the seal ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Position and proof of each entry, in the oldest signed head that holds them all, which never changes."""
+    """Position and proof of each entry in one signed head: the oldest that covers them all."""
 
     checkpoint: LedgerCheckpoint
     verifier_key: str
@@ -171,10 +179,11 @@ class Sealed:
 
 
 def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
-    """None while one of them is not sealed yet."""
+    """Proofs of these entries; None while one of them is not sealed."""
     positions = dict(LedgerLeaf.objects.filter(entry_id__in=entry_ids).values_list("entry_id", "position"))
     if len(positions) < len(set(entry_ids)):
         return None
+    # The oldest such head, not the newest: building again later gives the same bytes.
     heads = LedgerCheckpoint.objects.select_related("key").filter(size__gt=max(positions.values()))
     head = heads.order_by("size").first()
     if head is None:
@@ -185,7 +194,7 @@ def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
 
 
 def _proofs(positions: Sequence[int], size: int) -> dict[int, list[str]]:
-    """All nodes in one read, however many entries there are."""
+    """The proof of each position. Neighbours share nodes, so all nodes are read at once."""
     wanted = {node for place in positions for group in inclusion_nodes(place, size) for node in group}
     order = sorted(wanted)
     known: dict[Node, bytes] = dict(zip(order, nodes_read(order), strict=True))

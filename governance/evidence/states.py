@@ -1,4 +1,4 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""States and transitions of evidence bundles as data, for services, database triggers and tests."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Doors of the worker and the clock to the record."""
+"""Tasks of evidence bundles: build one, continue unfinished ones, remove erased files."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ def evidence_build_task(bundle_id: str) -> None:
 
 @shared_task(name="governance.tasks.evidence_resume")
 def evidence_resume_task() -> None:
-    """Those that wait for the sealer or the storage, and those whose worker died."""
+    """Continues bundles that wait for the sealer or the storage or whose worker died, and removes erased files."""
     with every_tenant():
         for bundle_id in bundles_due():
             evidence.evidence_build(bundle_id=bundle_id, now=timezone.now, storage=storages["evidence"])

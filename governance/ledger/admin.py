@@ -1,4 +1,4 @@
-"""The ledger in the console: to read, never to change."""
+"""The ledger in the console, read-only."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
     readonly_fields = fields
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Reading the record is the auditor's permission here as in the API, not everybody's who may look."""
+        """Reading the ledger needs the auditor's permission, here as in the API."""
         actor = console_actor(request, permission=AUDIT)
         if obj is None:
             return bool(actor.organization_ids) or request.user.is_superuser

@@ -1,4 +1,4 @@
-"""`/ledger/entries`: the record, read-only."""
+"""`/ledger/entries`, read-only; and `RecordApi`, the base of views on rows that cannot be changed."""
 
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from reasoncodes.base.api import ApiView, StrictSerializer
 
 
 def record_scopes(scope: str) -> dict[str, str]:
-    """Whoever may read the row may be told that it cannot be changed."""
+    """The scope that reads the row is enough to learn that it cannot be changed."""
     return dict.fromkeys(("GET", "PUT", "PATCH", "DELETE"), scope)
 
 

@@ -1,4 +1,4 @@
-"""One line of the record. Inserted by `governance.ledger.services` in the transaction of what it describes."""
+"""The ledger entry. `governance.ledger.services` builds it; it is inserted in the transaction of what it describes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class LedgerEntry(AppendOnlyModel):
-    # An entry that is inserted by itself would survive a rollback of what it describes: `insert_together` refuses it.
+    # An entry that is inserted by itself would survive a rollback of what it describes; `insert_together` refuses that.
     ONLY_IN_A_TRANSACTION = True
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""Reading the ledger."""
+"""Reads the ledger, and counts decisions by the minute for the console's overview (`minutes_count`, which writes)."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -31,17 +31,22 @@ def ledger_entry_get(*, entry_id: UUID) -> LedgerEntry:
 
 
 def reason_code_usage_count(*, organization_id: UUID | None, codes: list[str], limit: int) -> dict[str, int]:
+    """How often each code is in the ledger, counted up to `limit`."""
     rows = LedgerEntry.objects.all()
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
+    # With a limit: counting all entries of a frequent code would read a large part of the ledger for one page.
     return {code: rows.filter(reason_code=code).order_by()[:limit].count() for code in codes}
 
 
 KEPT = timedelta(days=8)
-SETTLED = timedelta(seconds=30)  # a decision's id is made before its transaction commits
+# A decision's id is made before its transaction commits: a minute that is counted too early would miss decisions.
+SETTLED = timedelta(seconds=30)
+# One run counts at most this much, so that a long backlog does not become one long statement.
 AT_ONCE = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-# The id carries the time: the primary key alone finds the minutes and says which is which.
+# The first 48 bits of a UUIDv7 are its time: the primary key finds the decisions of a minute, without another index.
+# ON CONFLICT: two runs at once count the same minutes, and the second one inserts nothing.
 COUNT = """
 INSERT INTO governance_intakeminute (id, organization_id, minute, verdict, decisions)
 SELECT gen_random_uuid(), organization_id, minute, verdict, count(*) FROM (
@@ -54,7 +59,8 @@ ON CONFLICT DO NOTHING
 
 
 def minutes_count(*, at: datetime) -> int:
-    """From the first minute that is not counted yet, at most an hour of them; a doubled tick counts nothing twice."""
+    """Count from the first minute that is not counted yet, at most an hour. Returns how many rows were inserted. Safe
+    to run twice."""
     until = _whole_minute(at - SETTLED)
     newest = IntakeMinute.objects.order_by("-minute").values_list("minute", flat=True).first()
     since = max(newest + MINUTE, until - KEPT) if newest else until - KEPT
@@ -62,6 +68,7 @@ def minutes_count(*, at: datetime) -> int:
     first = ahead.values_list("id", flat=True).first()
     if first is None:
         return 0
+    # From the first decision on: otherwise hours without any decision would be walked through run by run.
     since = _whole_minute(id_moment(first))
     with connection.cursor() as cursor:
         cursor.execute(COUNT, [id_floor(since), id_floor(min(until, since + AT_ONCE))])

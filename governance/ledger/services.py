@@ -1,4 +1,5 @@
-"""The one function that writes the ledger. It raises rather than skips: no entry, no change."""
+"""Ledger entries: `ledger_append` inserts one, `ledger_entry_build` makes one for a caller that inserts several rows at
+once. Both raise instead of leaving an entry out: no entry, no change."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ def ledger_append(
     reason_code: str = "",
 ) -> LedgerEntry:
     """Insert one entry in the caller's transaction."""
+    # Outside a transaction the entry would be committed at once, and would stay if the change it describes failed.
     if not connection.in_atomic_block:
         raise LedgerOutsideTransaction(action)
     entry = ledger_entry_build(
@@ -60,12 +62,15 @@ def ledger_entry_build(
     reason_code: str = "",
     actor_ref: str | None = None,
 ) -> LedgerEntry:
-    """The row with its hashes, unsaved: for callers that insert several rows in one statement (`insert_together`).
-    Who has asked for the actor's reference already hands it over."""
+    """The row with its hashes, unsaved, for callers that insert several rows in one statement (`insert_together`).
+    `actor_ref`: the actor's reference, if the caller has it already; otherwise it is looked up."""
+    # A name that is not registered would have no wording, and could later get a second meaning.
     if action not in ACTIONS:
         raise ValueError(f"ledger action {action} is not registered")
+    # The nonce salts the payload's hash: without it a short payload could be guessed from the hash after its erasure.
     trace, nonce, entry_id = current_trace(), token_bytes(16), uuid7()
     hashed = payload_hash(payload=payload, nonce=nonce)
+    # One set of values for the row and for the hash, so that the two cannot differ.
     said = {
         "action": action,
         "subject_type": subject_type,
@@ -96,11 +101,13 @@ def ledger_entry_build(
     )
 
 
-_latest: tuple[datetime | None, str] = (None, "")  # a transaction's entries all have its moment
+# All entries of a transaction have the same moment; its text is made once.
+_latest: tuple[datetime | None, str] = (None, "")
 
 
 def _moment(at: datetime) -> str:
-    global _latest  # replaced as a whole: each thread sees a moment with its own text
+    # Replaced as a whole: with two variables, one thread could combine its moment with another thread's text.
+    global _latest
     latest = _latest
     if latest[0] is not at:
         latest = _latest = (at, at.astimezone(UTC).isoformat(timespec="microseconds"))
@@ -108,16 +115,20 @@ def _moment(at: datetime) -> str:
 
 
 def actor_reference(actor: Actor) -> str:
-    """What stands for the actor in the record: a service's id, a person's commitment, nothing for the clock."""
+    """How the record names the actor: a service by its id, a person by a commitment, the clock and the system not at
+    all."""
     if actor.kind is ActorKind.PERSON:
         return person_commitment(user_id=_id(actor))
     return str(actor.id) if actor.kind is ActorKind.SERVICE else ""
 
 
 def person_commitment(*, user_id: UUID) -> str:
-    """SHA-256 over a salt that only the person's reference row holds; the row is made on first use."""
+    """SHA-256 over a salt and the user's id. The salt is in the person's `PersonReference`, which is made on first
+    use."""
     row = PersonReference.objects.filter(user_id=user_id).first()
     if row is None:
+        # Two first uses at once: the primary key lets one row in, and `get_or_create` returns it to both. Two salts
+        # would give one person two names.
         salt = token_bytes(32)
         row, _ = PersonReference.objects.get_or_create(
             user_id=user_id,

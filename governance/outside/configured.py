@@ -1,4 +1,4 @@
-"""Settings that every app stands on, read in one place: the key-value server's address, the secrets, the demo."""
+"""Settings that several apps need: the address of Valkey, the secret keys, whether the demo is allowed."""
 
 from django.conf import settings
 
@@ -8,7 +8,7 @@ def valkey_url() -> str:
 
 
 def secret_keys() -> list[str]:
-    """The secret that is in force first, then the former ones that are still good."""
+    """The current secret first, then former ones that are still accepted."""
     return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
 
 

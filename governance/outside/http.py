@@ -1,7 +1,8 @@
-"""Outbound HTTP that cannot be turned inwards: resolved once, refused unless public, connected to exactly that address.
+"""Outbound HTTP that cannot reach the internal network: a name is resolved once, its addresses must be public, and the
+connection goes to exactly the address that was checked.
 
-The guard sits where the socket is made, so neither a name that resolves differently the second time nor a redirect
-gets past it. It also holds one deadline over the whole exchange and knows whether anything was sent.
+The check is where the socket is made. A second DNS answer or a redirect cannot bypass it. The backend also keeps one
+deadline for the whole exchange and knows whether anything was sent.
 """
 
 import ipaddress
@@ -17,7 +18,7 @@ import httpx
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Of IANA's special-purpose registries, what one Python or another takes for public: their tables differ.
+# Ranges of IANA's special-purpose registries that some version of Python reports as public: their tables differ.
 SPECIAL = [
     ipaddress.ip_network(network)
     for network in (
@@ -39,7 +40,8 @@ class AddressRefused(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Reachable from the whole Internet, also after looking into the notations that hide an IPv4 address."""
+    """Whether an address is public. An IPv4 address inside an IPv6 address is checked too."""
+    # Mapped, 6to4, Teredo and NAT64 addresses reach an IPv4 host: `::ffff:127.0.0.1` is this machine.
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is None and address in NAT64:
@@ -56,7 +58,7 @@ def is_public(address: Address) -> bool:
 def resolve(host: str, port: int) -> list[str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # empty or endless labels
+    except UnicodeError as error:  # an empty or too long label of the name
         raise AddressRefused("not a name that can be resolved") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -64,7 +66,8 @@ def resolve(host: str, port: int) -> list[str]:
 def checked_address(
     host: str, port: int, *, private_hosts: frozenset[str], resolver: Callable[[str, int], list[str]] = resolve
 ) -> str:
-    """One address of the host. A name with even one inward address is refused: nobody has both for a good reason."""
+    """One address of the host. A name is refused if any of its addresses is not public."""
+    # The caller connects to this address and not to the name: a second look-up could give another answer.
     addresses = resolver(host, port)
     if not addresses:
         raise AddressRefused("the name has no address")
@@ -76,7 +79,7 @@ def checked_address(
 
 
 def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
-    """https only, unless an operator listed the host; no credentials in the URL."""
+    """https only, except for hosts that an operator listed; no credentials in the URL."""
     try:
         parsed = httpx.URL(url)
         usual = 443 if parsed.scheme == "https" else 80
@@ -91,10 +94,11 @@ def url_check(url: str, *, private_hosts: frozenset[str]) -> None:
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Makes the one connection of an exchange."""
+    """Makes the connection of one exchange. Use a new backend for the next one: the deadline starts here."""
 
     def __init__(self, *, private_hosts: frozenset[str], seconds: float) -> None:
         self.private_hosts = private_hosts
+        # One deadline for everything. httpx limits single reads: a peer that sends a byte now and then would never end.
         self.ends_at = time.monotonic() + seconds
         self.sent = False
         self._inner = httpcore.SyncBackend()
@@ -128,7 +132,9 @@ class GuardedStream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         limit = self._wire.left(timeout)
-        self._wire.sent = True  # before the write: half a request may have arrived when it fails
+        # Before the write: if it fails, half of the request may have arrived. An adapter that was told "nothing was
+        # sent" would repeat a side effect.
+        self._wire.sent = True
         self._inner.write(buffer, timeout=limit)
 
     def close(self) -> None:
@@ -146,15 +152,17 @@ class GuardedStream(httpcore.NetworkStream):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Read once per process: it takes longer than many an exchange, and what is in it is the same for all."""
+    """The trusted certificates. Read once per process, because loading them takes longer than many exchanges."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def guarded_client(backend: GuardedBackend) -> httpx.Client:
-    """No redirects, no proxies from the environment, one connection, nothing kept alive."""
+    """A client for one exchange: no redirects, no proxies from the environment, no connection kept alive."""
+    # `trust_env=False`: a proxy from the environment would make the connection, past the check of the address.
+    # `retries=0`: whether to try again is the caller's decision, who knows what may have been sent.
     transport = httpx.HTTPTransport(trust_env=False, retries=0, verify=_trusted())
     transport._pool.close()
-    # httpx has no public way to hand in the network backend; a test fails should this stop working.
+    # A private name: httpx has no public way to set the network backend. A test fails if this stops working.
     transport._pool = httpcore.ConnectionPool(
         ssl_context=_trusted(),
         max_connections=1,

@@ -1,7 +1,6 @@
-"""Secrets that must be used again in clear (second factors, tokens of other systems): sealed with SECRET_KEY at rest.
+"""Encrypts secrets that Holdpoint needs in clear later: second factors, tokens of other systems.
 
-A reader of the database alone learns nothing. Each purpose has a key of its own, so that what was sealed for one is
-useless for another. Changing SECRET_KEY makes people enter these secrets again.
+Somebody who can only read the database learns nothing. Secrets that are only compared are hashed instead, elsewhere.
 """
 
 from base64 import urlsafe_b64encode
@@ -13,7 +12,7 @@ from governance.outside.configured import secret_keys
 
 
 class SecretUnreadable(Exception):
-    """Sealed with another SECRET_KEY, or altered."""
+    """Encrypted with another SECRET_KEY, or altered."""
 
 
 def seal(text: str, *, purpose: str) -> str:
@@ -28,5 +27,7 @@ def unseal(sealed: str, *, purpose: str) -> str:
 
 
 def _box(purpose: str) -> Fernet:
+    # A key per purpose: a text that was encrypted for one purpose cannot be put in the place of another.
+    # Only the current SECRET_KEY: after it was changed, people enter these secrets again.
     key = sha256(f"holdpoint {purpose}\x00{secret_keys()[0]}".encode()).digest()
     return Fernet(urlsafe_b64encode(key))

@@ -1,4 +1,4 @@
-"""`/deletions`: somebody asks that a context reference or a person is forgotten; somebody else decides."""
+"""API of deletion requests, exports and legal holds."""
 
 from base64 import b64encode
 from typing import IO, Any

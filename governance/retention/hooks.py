@@ -1,4 +1,5 @@
-"""What can be erased and exported: each app registers its kinds of subjects and its tables in its `apps.py`."""
+"""Registries of what can be erased and exported. Each app registers its kinds of subjects and its tables in its
+`apps.py`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from governance.retention.rules import RetentionSubject
 
 @dataclass(frozen=True, slots=True)
 class SubjectKind:
-    """`door` is the database's function that erases one. `due` finds those whose stamp is over, the next ones by id
-    after the given one, `about` those that a reference is about, `get` one by its id; `unstamped` counts those
-    without a stamp."""
+    """A kind of subject of erasure. `door` is the database function that erases one. `due` finds those whose
+    `retention_until` has passed, by id after the given one. `about` finds those about a context reference, `get` one by
+    its id. `unstamped` counts those without `retention_until`."""
 
     name: str
     title: str
@@ -28,8 +29,8 @@ class SubjectKind:
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """A file of the archive. `about` narrows the rows to what a context reference is about; without it the table is
-    only in an organization's archive. `without` are columns that are secrets or stored twice."""
+    """A table in an export. `about` selects the rows about a context reference; without it the table is only in an
+    organization's archive. `without`: columns that are secrets or stored twice."""
 
     model: type[Model]
     organization: str = "organization_id"
@@ -52,7 +53,7 @@ def register_kind(kind: SubjectKind) -> None:
 
 
 def register_export(tables: Iterable[ExportTable], *, left_out: Mapping[str, str]) -> None:
-    """`left_out`: tables with an organization that are not exported on purpose, by label, and why."""
+    """Register tables. `left_out`: tables with an organization that are not exported, by label, with the reason."""
     for table in tables:
         _tables[table.name] = table
     _left_out.update(left_out)
@@ -67,7 +68,7 @@ def subject_kind(name: str) -> SubjectKind:
 
 
 def export_tables() -> list[ExportTable]:
-    """In the order of their names, which is that of the archive."""
+    """Ordered by name. The archive has the same order, so that the same rows give the same bytes."""
     return [_tables[name] for name in sorted(_tables)]
 
 
@@ -76,5 +77,5 @@ def export_left_out() -> dict[str, str]:
 
 
 def erasing_doors() -> list[str]:
-    """Functions that the application's role must be allowed to call."""
+    """The erasing functions, which the application's role must be allowed to call."""
     return sorted({kind.door for kind in _kinds.values()})

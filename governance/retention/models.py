@@ -1,4 +1,5 @@
-"""Orders to erase, item by item, and which payloads of the ledger they erased."""
+"""Tables of retention: erasure orders with their items and erased ledger payloads, exports, deletion requests, context
+references and legal holds."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -15,7 +16,7 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class ErasureOrder(models.Model):
-    """A person's order; worked off in the background, item by item. The clock never makes one."""
+    """A person's order to erase. A worker does it in the background, item by item. The clock gives no orders."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
@@ -43,7 +44,7 @@ class ErasureOrder(models.Model):
 
 
 class ErasureItem(models.Model):
-    """One attempt, run or person of an order. The function that erases it fills `related` and `refs`."""
+    """One subject of an order. The database function that erases it fills `related` and `refs`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     order = models.ForeignKey(ErasureOrder, on_delete=models.PROTECT, related_name="items", db_index=False)
@@ -80,7 +81,7 @@ class ErasureItem(models.Model):
 
 
 class ErasedPayload(AppendOnlyModel):
-    """That a ledger entry's payload was erased, and by which item. Written by the function that erases."""
+    """Says which item erased the payload of a ledger entry. The database function that erases writes it."""
 
     entry = models.OneToOneField(LedgerEntry, on_delete=models.PROTECT, related_name="erased", primary_key=True)
     item = models.ForeignKey(ErasureItem, on_delete=models.PROTECT, related_name="payloads")
@@ -98,7 +99,8 @@ D, E = DeletionState, ExportState
 
 
 class ExportRequest(StateMachineModel):
-    """Everything about one context reference, or of the organization, as an archive in the storage `exports`."""
+    """A request for an archive of everything about one context reference, or of the organization. The file is in the
+    storage `exports`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -150,19 +152,19 @@ class ExportRequest(StateMachineModel):
 
     @transition(field=state, source=E.REQUESTED.value, target=E.READY.value)
     def finish(self) -> None:
-        """The archive is in the storage, and its SHA-256 on the ledger."""
+        """The archive is in the storage, and its SHA-256 is in the ledger."""
 
     @transition(field=state, source=E.REQUESTED.value, target=E.FAILED.value)
     def fail(self) -> None:
-        """Tried several times in vain."""
+        """Several tries have failed."""
 
     @transition(field=state, source=E.READY.value, target=E.EXPIRED.value)
     def expire(self) -> None:
-        """The clock ends it: the file is gone."""
+        """The clock ends it: the file is removed."""
 
 
 class DeletionRequest(StateMachineModel):
-    """About a context reference or a person. Whoever asks does not decide."""
+    """A request to delete a context reference or a person. The one who asks does not decide."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -221,7 +223,7 @@ class DeletionRequest(StateMachineModel):
 
     @transition(field=state, source=[D.REQUESTED.value, D.ACCEPTED.value], target=D.REFUSED.value)
     def refuse(self) -> None:
-        """With a lawful reason; of an accepted one because something was in the way at its turn."""
+        """With a lawful reason. An accepted request is refused if something blocked its erasure."""
 
     @transition(field=state, source=D.ACCEPTED.value, target=D.DONE.value)
     def finish(self) -> None:
@@ -229,9 +231,10 @@ class DeletionRequest(StateMachineModel):
 
 
 class ContextReference(models.Model):
-    """The only link from a context reference to the commitment by which holds, exports and deletions name it.
+    """The link from a context reference to the commitment by which legal holds, exports and deletions name it.
 
-    Destroying this row (salt and all) takes the meaning away; ledger entries and their proofs stay as they are.
+    After this row and its salt are destroyed, nothing links the commitment to the reference. Ledger entries and their
+    proofs do not change.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -252,7 +255,8 @@ class ContextReference(models.Model):
 
 
 class LegalHold(StateMachineModel):
-    """Beats purge and deletion from its commit until a second person releases it. It never ends by itself."""
+    """Takes precedence over purge and deletion from its commit until a second person releases it. It does not
+    expire."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,4 +1,5 @@
-"""What may be erased, and what stands in the way. Pure: the database's own functions hold the same rules at the act."""
+"""The rules of what may be erased and what blocks it, for previews. Pure. The database functions have the same rules in
+SQL and decide when an item is erased."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ QUARANTINE_UNRESOLVED: Final = "quarantine_unresolved"
 NOT_FINISHED: Final = "not_finished"
 RETENTION_NOT_OVER: Final = "retention_not_over"
 NOTHING_TO_ERASE: Final = "nothing_to_erase"
-# In the order in which they are named when several apply: a hold always wins.
+# If several apply, the first one is named: a legal hold takes precedence.
 BLOCKERS: Final = (LEGAL_HOLD, QUARANTINE_UNRESOLVED, NOT_FINISHED, RETENTION_NOT_OVER)
-# What only a person can judge; each needs a note.
+# Reasons that only a person can judge; each needs a note.
 STATUTORY_DUTY: Final = "statutory_duty"
 REQUEST_NOT_VERIFIED: Final = "request_not_verified"
 JUDGED: Final = (STATUTORY_DUTY, REQUEST_NOT_VERIFIED)
@@ -24,8 +25,8 @@ LAWFUL_REFUSALS: Final = frozenset({*BLOCKERS, NOTHING_TO_ERASE, *JUDGED})
 
 @dataclass(frozen=True, slots=True)
 class RetentionSubject:
-    """An attempt, a run or a person, as far as it matters for its erasure. `references` are those that a hold may
-    name; `retention_until` was stamped for an activity at `created_at`, and counts from the last one."""
+    """What the rules need to know of an attempt, a run, an event or a person. `references`: those that a legal hold may
+    name. `retention_until` was computed from `created_at`; retention counts from the last activity."""
 
     kind: str
     id: UUID
@@ -40,16 +41,17 @@ class RetentionSubject:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An active one. `target` of a context is the reference itself here, as far as it is known."""
+    """An active legal hold. For a context, `target` is the reference itself if it is known."""
 
     scope: str
     target: str
 
 
 def kept_until(subject: RetentionSubject) -> datetime | None:
-    """None: unknown, so kept. The stamp moves with the last linked activity; a day more covers leap years."""
+    """The end of retention; None if it is unknown: then the subject is kept."""
     if subject.retention_until is None:
         return None
+    # The end moves by as much as the last activity came later. One day more, because years differ in length.
     later = max(subject.last_activity_at - subject.created_at, timedelta())
     return subject.retention_until + later + (timedelta(days=1) if later else timedelta())
 
@@ -73,7 +75,7 @@ def _is(subject: RetentionSubject, kind: str, target: str) -> bool:
 
 
 def blocker(subject: RetentionSubject, *, holds: Collection[Hold], at: datetime) -> str:
-    """The reason code of what stands in the way; empty: it may be erased, once a person orders it."""
+    """The reason code of what blocks the erasure; empty if a person may order it."""
     until = kept_until(subject)
     if any(covers(hold, subject) for hold in holds):
         return LEGAL_HOLD
@@ -87,7 +89,7 @@ def blocker(subject: RetentionSubject, *, holds: Collection[Hold], at: datetime)
 def blockers_counted(
     subjects: Iterable[RetentionSubject], *, holds: Collection[Hold], at: datetime
 ) -> tuple[list[RetentionSubject], dict[str, int]]:
-    """Those that may be erased, and how many may not, by reason in the order of BLOCKERS."""
+    """The subjects that may be erased, and how many may not, by reason in the order of BLOCKERS."""
     free: list[RetentionSubject] = []
     counted = dict.fromkeys(BLOCKERS, 0)
     for subject in subjects:

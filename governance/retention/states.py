@@ -1,11 +1,11 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""States and transitions of legal holds, erasure items, deletions and exports as data, for models, database triggers
+and tests."""
 
 from enum import StrEnum
 
 
 class HoldScope(StrEnum):
-    """What a legal hold keeps: everything of an organization, of a contract, about a context reference or a person, or
-    one attempt or run."""
+    """What a legal hold covers: an organization, a contract, a context reference, a person, one attempt or one run."""
 
     ORGANIZATION = "organization"
     CONTRACT = "contract"
@@ -24,7 +24,7 @@ HOLD_MOVES: frozenset[tuple[str, str]] = frozenset({("active", "released")})
 
 
 class ErasureKind(StrEnum):
-    """Why a person ordered it: retention is over, or somebody asked to be forgotten."""
+    """Why a person ordered an erasure: retention is over, or a deletion was requested."""
 
     PURGE = "purge"
     DELETION = "deletion"
@@ -46,7 +46,7 @@ class DeletionState(StrEnum):
     DONE = "done"
 
 
-# An accepted request is refused after all when a hold was faster than its erasure.
+# An accepted request is still refused if a legal hold was placed before its erasure.
 DELETION_MOVES: frozenset[tuple[str, str]] = frozenset(
     {("requested", "accepted"), ("requested", "refused"), ("accepted", "done"), ("accepted", "refused")}
 )

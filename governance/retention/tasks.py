@@ -1,4 +1,4 @@
-"""Doors of the worker and the clock to the record."""
+"""Tasks of erasure orders and exports: do one, continue unfinished ones, remove expired archives."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -24,7 +24,7 @@ def erasure_work_task(order_id: str) -> None:
 
 @shared_task(name="governance.tasks.erasures_resume")
 def erasures_resume_task() -> None:
-    """Goes on with what people ordered; it orders nothing."""
+    """Continues orders that people gave. It orders nothing itself."""
     with every_tenant():
         for order_id in erasure.erasures_due():
             erasure.erasure_work(order_id=order_id, now=timezone.now)

@@ -1,4 +1,4 @@
-"""The proof of the record in the console: a check on demand with its progress, witnesses, epochs."""
+"""The console's pages on the record: checks on demand with their progress, witnesses and epochs, the read audit."""
 
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,7 @@ RESULT_LABELS = {"stored": "success", "failed": "warning", "refused": "danger"}
 
 
 class InstallationAdmin(ConsoleAdmin):
-    """Rows of the installation, not of an organization: they name entries by id only, so every auditor may look."""
+    """Rows of the installation, not of an organization. They name entries by id only, so every auditor may see them."""
 
     view_permission = AUDIT
 
@@ -61,7 +61,7 @@ class LedgerVerificationAdmin(InstallationAdmin):
         return JsonResponse({"done": obj.done, "total": obj.total} | {k: context[k] for k in ("share", "waiting")})
 
     def ask_view(self, request: HttpRequest) -> HttpResponse:
-        """Starts a check in the background, or shows the one that is under way."""
+        """Starts a check in the background, or shows the one that is running."""
         if not self._operates(request):
             raise PermissionDenied
         asked = verification_ask(actor=console_actor(request, permission=AUDIT), at=timezone.now())
@@ -93,7 +93,7 @@ class LedgerVerificationAdmin(InstallationAdmin):
 
 @admin.register(WitnessReceipt)
 class WitnessReceiptAdmin(InstallationAdmin):
-    """The answers of witnesses; above the list, how far each is."""
+    """The answers of witnesses, and above the list the progress of each."""
 
     list_display = ["at", "witness", "size", "result_shown", "detail"]
     search_fields = ["=witness"]

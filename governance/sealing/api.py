@@ -1,4 +1,5 @@
-"""Proofs, signed heads and public keys of the ledger: what a third party checks with."""
+"""API of the sealed ledger (proofs, signed heads, public keys, witnesses) and of the read audit; and `opened`, with
+which other views record that they show something."""
 
 from typing import Any
 from uuid import UUID
@@ -239,7 +240,7 @@ class ReadAuditApi(ApiView):
 
 
 def opened(view: ApiView, request: Request, *, subject_kind: str, subject_id: UUID, organization_id: UUID) -> None:
-    """To be called when the thing is found and before it is rendered."""
+    """Record that the caller opens this. Call it after the row was found and before it is rendered."""
     read_recorded(
         actor=view.actor(request),
         organization_id=organization_id,

@@ -1,4 +1,4 @@
-"""The sealing key as the settings name it, in one place for every door; see docs/operations.md."""
+"""The sealing key and the witnesses, as the settings name them, for every entry point; see docs/operations.md."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from governance.sealing.rules.signing import KeyUnreadable, SealingKey, sealing_
 
 
 def sealing_key() -> SealingKey:
-    """From the environment or a file."""
+    """The key that signs heads, from the environment or a file."""
     return sealing_key_read(
         name=settings.LEDGER_NAME,
         text=settings.LEDGER_KEY,
@@ -27,9 +27,10 @@ def sealing_key() -> SealingKey:
 
 
 def known_keys() -> list[tuple[str, Ed25519PublicKey]]:
-    """Beside those in the database: a restored one may not know yet the key that signs today."""
+    """Public keys in addition to those in the database: a restored database may not know today's key yet."""
     try:
         key = sealing_key()
+    # A process that only reads may have no key. Then only the database's keys count.
     except KeyUnreadable:
         return []
     return [(key.name, key.private.public_key())]
@@ -37,13 +38,14 @@ def known_keys() -> list[tuple[str, Ed25519PublicKey]]:
 
 def witnesses_configured() -> list[Witness]:
     found = [witness_from(**entry) for entry in witness_entries(settings.LEDGER_WITNESSES)]
+    # Receipts and pauses are kept by name: two witnesses of one name would share them.
     if len({one.name for one in found}) != len(found):
         raise ImproperlyConfigured("HOLDPOINT_WITNESSES: two witnesses have the same name.")
     return found
 
 
 def witness_entries(text: str) -> list[dict[str, Any]]:
-    """`url`, and if given `name` and `token`, of each."""
+    """For each witness its `url`, and `name` and `token` if given."""
     if not text.strip().startswith("["):
         return [{"url": one.strip()} for one in text.split(",") if one.strip()]
     try:

@@ -1,4 +1,5 @@
-"""The sealed tree over the ledger: leaves, complete nodes, signed heads, and the public keys that signed them."""
+"""Tables of sealing: the tree (leaves, complete nodes), signed heads, public keys, receipts of witnesses, epochs,
+checks of the record, and the read audit. Private keys are not in the database."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,9 +13,10 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class LedgerLeaf(AppendOnlyModel):
-    """Where an entry stands in the tree, for ever."""
+    """The position of an entry in the tree. It does not change."""
 
     position = models.BigIntegerField(primary_key=True)
+    # No foreign key in the database. `verify_ledger` names leaves whose entry is gone.
     entry = models.OneToOneField(LedgerEntry, on_delete=models.PROTECT, related_name="leaf", db_constraint=False)
     hash = models.BinaryField(max_length=32)
 
@@ -26,7 +28,7 @@ class LedgerLeaf(AppendOnlyModel):
 
 
 class LedgerNode(AppendOnlyModel):
-    """The root of a complete subtree of 2^level leaves (level 1 and up). It never changes, so it is stored once."""
+    """The root of a complete subtree of 2^level leaves (level 1 and up). It does not change when the tree grows."""
 
     pk = models.CompositePrimaryKey("level", "index")
     level = models.PositiveSmallIntegerField()
@@ -38,7 +40,7 @@ class LedgerNode(AppendOnlyModel):
 
 
 class LedgerKey(AppendOnlyModel):
-    """A public key that has signed heads. The private half is never in the database."""
+    """A public key that has signed heads. The private half is not in the database."""
 
     id = models.CharField(primary_key=True, max_length=8)
     name = models.CharField(max_length=120)
@@ -53,7 +55,7 @@ class LedgerKey(AppendOnlyModel):
 
 
 class LedgerCheckpoint(AppendOnlyModel):
-    """A signed head. `frontier` and the cursor are where the next sealing goes on."""
+    """A signed head. `frontier` and the cursor say where the next sealing continues."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     size = models.BigIntegerField(unique=True)
@@ -75,7 +77,7 @@ class LedgerCheckpoint(AppendOnlyModel):
 
 
 class WitnessReceipt(AppendOnlyModel):
-    """A witness' answer to one head. `stored` comes once per witness and head; failures as often as it was tried."""
+    """A witness' answer to one head: `stored` once per witness and head, a failure for every failed try."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     witness = models.CharField(max_length=120)
@@ -100,9 +102,9 @@ class WitnessReceipt(AppendOnlyModel):
 
 
 class LedgerEpoch(AppendOnlyModel):
-    """A new count of leases and heads, begun by a person, mostly after a restore. The first epoch, 1, has no row.
+    """An epoch that a person began, usually after a restore. The first epoch, 1, has no row.
 
-    Of the epoch before, `kept` entries are in the tree; heads up to `lost_to` were signed over what is gone.
+    `kept` entries of the epoch before are in the tree; heads up to size `lost_to` cover entries that are lost.
     """
 
     number = models.PositiveIntegerField(primary_key=True)
@@ -124,7 +126,7 @@ class LedgerEpoch(AppendOnlyModel):
 
 
 class LedgerVerification(models.Model):
-    """A check of the whole record that somebody asked for in the console: how far it is, and what it found."""
+    """A check of the whole record, started in the console: its progress and its result."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     asked_by_ref = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""The fixed words of sealing: answers of witnesses, entry points of the read audit, the reason code of deny mode."""
 
 from enum import StrEnum
 

@@ -1,4 +1,5 @@
-"""The check that every process makes before it works, and the clock after that: the record against its witnesses."""
+"""Tasks of sealing, witnesses and verification; and `ledger_guard`, the check of the record against its witnesses that
+every process makes before it works."""
 
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 def ledger_guard() -> bool:
-    """Whether work may go on: no witness holds a signed head that the record does not continue."""
+    """Whether work may go on: no witness keeps a signed head that the record does not continue."""
     with every_tenant():
         denied = divergence_guard(at=timezone.now(), witnesses=witnesses_configured(), keys=known_keys())
     return denied is None
@@ -26,7 +27,7 @@ def ledger_check_task() -> None:
 
 @shared_task(name="governance.tasks.ledger_seal")
 def ledger_seal_task() -> None:
-    """Nothing is sealed in deny mode: it would sign a second history."""
+    """Seals what is due. Not in deny mode: that would sign a second history."""
     with every_tenant():
         if ledger_denial() is None:
             seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
@@ -34,7 +35,9 @@ def ledger_seal_task() -> None:
 
 @shared_task(name="governance.tasks.witnesses_push")
 def witnesses_push_task() -> None:
-    """Asked before told: a head of another history must not become the newest that a witness holds."""
+    """Sends new heads to every witness, after a comparison with what the witnesses keep."""
+    # The comparison first: after a restore, a head of the new history must not become the newest one that a witness
+    # keeps, because then the loss would no longer be noticed.
     due = [witness for witness in witnesses_configured() if heads_due(witness=witness.name, limit=1)]
     if due and ledger_guard():
         with every_tenant():

@@ -1,7 +1,8 @@
-"""The one narrow door through which the record may be erased: SQL of the functions and triggers, for migrations.
+"""SQL for migrations: the functions and triggers through which the record can be erased.
 
-An append-only row may turn into exactly its erased form for an item of an unfinished order that a person gave, while no
-legal hold covers it. Whoever places a hold takes the lock that every erasure shares, so neither overtakes the other.
+An append-only row may change only into its erased form, for an item of an unfinished erasure order, while no legal hold
+covers it. Placing a legal hold takes an advisory lock exclusively that every erasure takes shared: neither misses the
+other.
 """
 
 import json
@@ -12,8 +13,11 @@ from django.db import migrations
 
 from governance.sql.guards import guard_function
 
+# These functions run with the rights of the tables' owner. With the caller's search path, a table or function of the
+# caller's own could take the place of ours.
 SET_ASIDE = "SET search_path = public, pg_temp"
 
+# A migration has run this text. A change here reaches new databases only: write a new migration instead.
 FUNCTIONS = f"""
 CREATE FUNCTION holdpoint_hold_lock(organization uuid) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT hashtextextended('legal hold ' || organization::text, 0)
@@ -128,8 +132,9 @@ DROP FUNCTION holdpoint_hold_lock(uuid);
 
 
 def erasable(table: str, *, belongs: str, erased: Mapping[str, Any]) -> migrations.RunSQL:
-    """Migration operation for an append-only table. `belongs` is a condition on `$1` (the row) and `$2` (the item);
-    `erased` are the values that its columns may turn into, all at once and nothing else."""
+    """Migration operation for an append-only table. `belongs` is a condition on `$1` (the row) and `$2` (the item).
+    `erased` are the columns' values in the erased form: they change together, and no other column changes."""
+    # The trigger keeps its name: `verify_ledger` looks for `append_only_rows` on every append-only table.
     values = json.dumps(erased, sort_keys=True)
     return migrations.RunSQL(
         sql=f"""
@@ -150,8 +155,9 @@ def erasable(table: str, *, belongs: str, erased: Mapping[str, Any]) -> migratio
 def erasable_machine(
     table: str, moves: frozenset[tuple[str, str]], *, frozen: list[str], before: list[str], erased: Mapping[str, str]
 ) -> migrations.RunSQL:
-    """The same for rows with states that are an item's subject: the erased form passes their guard. `erased` has SQL
-    expressions; `frozen` are the columns that keep their value otherwise, `before` those of the guard until now."""
+    """The same for a table with states whose rows are subjects of items: their guard accepts the erased form. `erased`
+    has SQL expressions. `frozen` columns keep their value otherwise; `before` are the guard's frozen columns until now,
+    for the way back."""
     values = ", ".join(f"'{column}', {value}" for column, value in sorted(erased.items()))
     passes = f"""
             IF coalesce(current_setting('holdpoint.erasure', true), '') <> '' AND NEW.erased_at IS NOT NULL
@@ -168,8 +174,10 @@ def erasable_machine(
 
 
 def door(name: str, body: str) -> migrations.RunSQL:
-    """An erasing function `name(item uuid) RETURNS text`: empty, or the reason code of its refusal. It runs as the
-    tables' owner, so that the application's role needs no right to change the record."""
+    """Migration operation: an erasing function `name(item uuid) RETURNS text`. It returns an empty text, or the reason
+    code of its refusal."""
+    # SECURITY DEFINER: it runs as the tables' owner, so the application's role needs no UPDATE on the record. PUBLIC
+    # may not call it: otherwise every role of the database could erase.
     return migrations.RunSQL(
         sql=f"""
         CREATE FUNCTION {name}(wanted uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER {SET_ASIDE} AS $$

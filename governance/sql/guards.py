@@ -1,4 +1,6 @@
-"""Rows that are inserted and never changed. The database refuses it; this base only refuses earlier and clearer."""
+"""Append-only tables and state machines: base classes of models, and the triggers behind them as migration operations.
+
+The triggers protect the record. The base classes refuse the same earlier and with a clearer error."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +10,7 @@ from django_fsm import FSMFieldMixin
 
 from governance.violations.errors import RecordImmutable
 
+# The triggers' own error codes: HP001 an append-only row, HP002 an illegal transition, HP003 a legal hold.
 REFUSE_FUNCTION = """
 CREATE OR REPLACE FUNCTION holdpoint_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,12 +20,15 @@ END $$;
 
 
 class AppendOnlyModel(models.Model):
+    """A row that is inserted and not changed afterwards, except into its erased form (see `erasable`)."""
+
     class Meta:
         abstract = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
             raise RecordImmutable
+        # Without it Django may try an UPDATE first if the key is set: the trigger would refuse that if the row exists.
         kwargs["force_insert"] = True
         super().save(*args, **kwargs)
 
@@ -31,15 +37,14 @@ class AppendOnlyModel(models.Model):
 
 
 def append_only_tables(models_: list[type[models.Model]]) -> list[str]:
-    """The tables that must carry the triggers and that the application role may only read and insert into."""
+    """The tables that need the triggers, and on which the application's role has only SELECT and INSERT."""
     return sorted(model._meta.db_table for model in models_ if issubclass(model, AppendOnlyModel))
 
 
 def protect_table(table: str) -> migrations.RunSQL:
-    """Migration operation: refuse UPDATE, DELETE and TRUNCATE, also under session_replication_role = replica.
-
-    A row trigger does not fire on TRUNCATE and a plain trigger is skipped in replica mode; hence two, ENABLE ALWAYS.
-    """
+    """Migration operation: refuse UPDATE, DELETE and TRUNCATE, also under session_replication_role = replica."""
+    # Two triggers, because a row trigger does not fire on TRUNCATE. ENABLE ALWAYS, because replica mode skips a plain
+    # trigger.
     return migrations.RunSQL(
         sql=f"""
         CREATE TRIGGER append_only_rows BEFORE UPDATE OR DELETE ON {table}
@@ -57,7 +62,7 @@ def protect_table(table: str) -> migrations.RunSQL:
 
 
 class StateMachineModel(models.Model):
-    """`refresh_from_db` without switching the protection off for the whole process, as the library's own mixin does."""
+    """A row with a protected state field: `refresh_from_db` can read the state, and assigning to it still raises."""
 
     class Meta:
         abstract = True
@@ -65,6 +70,8 @@ class StateMachineModel(models.Model):
     def refresh_from_db(  # type: ignore[override]
         self, using: str | None = None, fields: Iterable[str] | None = None, **kwargs: Any
     ) -> None:
+        # django-fsm's own mixin switches the protection off for the whole process while it reads: another thread could
+        # then assign a state. Here the protected fields are read apart and written past their descriptor.
         names = list(fields) if fields is not None else [f.attname for f in self._meta.concrete_fields]
         guarded = [name for name in names if self._is_guarded(name)]
         super().refresh_from_db(using=using, fields=[name for name in names if name not in guarded], **kwargs)
@@ -78,8 +85,8 @@ class StateMachineModel(models.Model):
 
 
 def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = ()) -> migrations.RunSQL:
-    """Migration operation. `moves` are the state changes that any UPDATE may make; `frozen` columns keep their value
-    once the row has left its draft (or, for machines without one, from the start). DELETE is for drafts only."""
+    """Migration operation. `moves` are the state changes that an UPDATE may make. `frozen` columns keep their value
+    once the row is no longer a draft (without a state `draft`, from the start). Only drafts can be deleted."""
     return migrations.RunSQL(
         sql=f"""
         {guard_function(table, moves, frozen=frozen)}
@@ -94,7 +101,8 @@ def legal_moves_only(table: str, moves: frozenset[tuple[str, str]], *, frozen: I
 def guard_function(
     table: str, moves: frozenset[tuple[str, str]], *, frozen: Iterable[str] = (), passes: str = ""
 ) -> str:
-    """SQL of the trigger's function. `passes`: statements that may let an UPDATE pass before the rest looks."""
+    """SQL of the trigger's function. `passes`: statements that may accept an UPDATE before the other checks."""
+    # The transitions come from the tables in `states.py`, which the models are built from too.
     legal = " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in sorted(moves))
     changed = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in frozen) or "FALSE"
     return f"""

@@ -1,4 +1,6 @@
-"""Several tables' rows in one statement. Round trips cost more than anything else on the way of a request."""
+"""Writes rows of several tables in one statement: `insert_together`, and `Pending`, which collects rows until then.
+
+Round trips are the largest cost of a request. Reads, and how a statement is sent, are in `statements` and `wire`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,9 @@ from governance.ledger.rules.entry import json_writer
 from governance.sql.statements import fetch
 from governance.sql.wire import BINARY, TEXT, Ready, Sent, as_text, ready
 
-MOST_PREPARED = 40  # rows; a longer list comes seldom with the same length again
+# Rows. The number of rows is part of the statement's text, and a longer list rarely has the same length again:
+# preparing it would push out statements that are used often.
+MOST_PREPARED = 40
 Convert = Callable[[Any], Sent]
 Shape = tuple[tuple[type[models.Model], int], ...]
 Removed = tuple[tuple[type[models.Model], str], ...]
@@ -25,8 +29,8 @@ Changed = tuple[tuple[type[models.Model], tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class InsertCondition:
-    """Common table expressions, the last of them `gate` with one row: its column `go` says whether anything is
-    inserted, `answer` is what the statement returns. Its parameters are the first ones of the statement."""
+    """An admit condition: common table expressions, the last of which is named `gate` and has one row. Its column `go`
+    says whether anything is inserted; `answer` is what the statement returns. Its `width` parameters come first."""
 
     sql: str
     answer: str
@@ -35,7 +39,7 @@ class InsertCondition:
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """New values of a stored row, which the caller has locked: what `save(update_fields=…)` does, without its trip."""
+    """New values of a stored row that the caller has locked. Like `save(update_fields=…)`, without its round trip."""
 
     row: models.Model
     fields: tuple[str, ...]  # as columns are read: `contract_id`
@@ -58,16 +62,16 @@ def insert_together(
     parameters: Sequence[Any] = (),
     alone: bool = False,
 ) -> tuple[Any, ...]:
-    """Inserts all rows of all groups (one model per group) as one data-modifying statement, or none of them.
+    """Insert all rows of all groups (one model per group) in one statement, or none of them.
 
-    `changes` and `removals` are made by it too, at most one of a row, and never with a condition.
-    Foreign keys between the groups hold: they are checked at commit. Primary keys must be set by the caller. Outside a
-    transaction the statement is one of its own; a ledger entry is then inserted with what it describes, or with the
-    word that it stands `alone`.
+    The statement also makes `changes` and `removals`: at most one per row, and none together with a condition. The
+    caller sets the primary keys. Outside a transaction the statement is its own transaction. A ledger entry must then
+    come with the rows that it describes, unless the caller says that it stands `alone`.
     """
     filled = [rows for rows in groups if rows]
     if not filled and not changes and not removals:
         return ()
+    # An entry in a transaction of its own would stay when what it describes is rolled back.
     if (
         filled
         and not alone
@@ -80,6 +84,8 @@ def insert_together(
     changed = tuple((type(change.row), change.fields) for change in changes)
     removed = tuple((removal.model, removal.column) for removal in removals)
     given, gone = ready(parameters), ready([removal.value for removal in removals])
+    # The order of `_statement`: condition, changes, removals, rows. Placeholders are numbered, so another order would
+    # write values into other columns.
     values = given.values
     for change in changes:
         values += _new_values(change)
@@ -91,6 +97,7 @@ def insert_together(
     formats = (*given.formats, *_formats(changed), *gone.formats, *_formats_of_rows(shape))
     few = len(changes) + sum(len(rows) for rows in filled) <= MOST_PREPARED
     answer = fetch(_statement(shape, condition, changed, removed), Ready(values, formats), prepare=few)
+    # Only now: rows of a statement that failed still count as new.
     for rows in filled:
         for row in rows:
             row._state.adding = False
@@ -109,7 +116,9 @@ def _formats_of_rows(shape: Shape) -> tuple[int, ...]:
 
 @cache
 def _statement(shape: Shape, condition: InsertCondition | None, changed: Changed, removed: Removed) -> str:
-    """The same for every set of rows of this shape, so made once."""
+    """The SQL is the same for all sets of rows of this shape, so it is put together once."""
+    # The parts are common table expressions of one statement. They share a snapshot and do not see each other's rows;
+    # foreign keys between them hold because Django declares them DEFERRABLE INITIALLY DEFERRED (checked at commit).
     parts, number = [], condition.width if condition else 0
     if condition and (changed or removed):
         raise ValueError("a change stands behind its row's lock, not behind a condition")
@@ -173,6 +182,7 @@ def _insert(model: type[models.Model], count: int, number: int, condition: Inser
 
 def _values(row: models.Model) -> list[Sent]:
     columns = _columns(type(row))
+    # `Model.save` would fill `auto_now_add` in; it is not called here.
     for filled_in in columns.filled_in:
         filled_in.pre_save(row, True)
     values = columns.pick(row.__dict__)
@@ -191,6 +201,7 @@ class _Columns:
     filled_in: tuple[Any, ...]
 
 
+# Cached per model: what Django's `_meta` says is the same for every row, and reading it again costs processor time.
 @cache
 def _columns(model: type[models.Model]) -> _Columns:
     fields = model._meta.local_concrete_fields
@@ -209,13 +220,14 @@ def _columns(model: type[models.Model]) -> _Columns:
 
 
 def _type(field: Any) -> str:
-    """Text without its length: a cast to a length would cut off what the column refuses."""
+    """The type that a placeholder is cast to."""
+    # `text` instead of `varchar(n)`: a cast to a length cuts a longer text silently, the column itself refuses it.
     kind = str(field.db_type(connection))
     return ("text[]" if isinstance(field, ArrayField) else "text") if kind.startswith("varchar") else kind
 
 
 def _convert(field: Any) -> Convert:
-    """To what goes over the wire. A statement's parameters have the same form every time."""
+    """The function that turns a value of this field into bytes. It is chosen once per column, not once per value."""
     kind = field.target_field if field.is_relation else field
     for types, convert in CONVERTS:
         if isinstance(kind, types):
@@ -238,7 +250,7 @@ def _text(value: Any) -> Sent:
 
 
 def _char(value: Any) -> Sent:
-    """Whatever it is, as its text: an id in a column of texts, say."""
+    """Any value as its text, for example an id in a text column."""
     if type(value) is str and "\0" not in value:
         return value.encode()
     return None if value is None else as_text(value if isinstance(value, str) else str(value))
@@ -248,11 +260,13 @@ def _boolean(value: Any) -> Sent:
     return None if value is None else b"t" if value else b"f"
 
 
-_latest: tuple[Any, bytes] = (None, b"")  # a transaction writes one moment dozens of times
+# A transaction writes the same moment dozens of times; its text is made once.
+_latest: tuple[Any, bytes] = (None, b"")
 
 
 def _time(value: Any) -> Sent:
-    global _latest  # replaced as a whole: each thread sees a moment with its own text
+    # Replaced as a whole: with two variables, one thread could combine its moment with another thread's text.
+    global _latest
     if value is None:
         return None
     latest = _latest
@@ -266,6 +280,7 @@ def _json(value: Any) -> Sent:
 
 
 _encode = json_writer()
+# The first match counts. A field class that is not here goes through `_text`.
 CONVERTS: tuple[tuple[Any, Convert], ...] = (
     (models.JSONField, _json),
     (models.BinaryField, _binary),
@@ -278,7 +293,8 @@ CONVERTS: tuple[tuple[Any, Convert], ...] = (
 
 @dataclass(slots=True)
 class Pending:
-    """Whoever makes one writes it. Until then nothing of it can be read; what does not fit is refused as a whole."""
+    """Rows, changes and removals of one transaction. The code that creates it also writes it, in one statement, which
+    fails as a whole. Until then no query sees any of it."""
 
     _new: dict[type[Model], list[Model]] = field(default_factory=dict)
     _changes: dict[tuple[type[Model], Any], RowChange] = field(default_factory=dict)
@@ -293,8 +309,10 @@ class Pending:
             self.add(*group)
 
     def change(self, row: Model, fields: tuple[str, ...]) -> None:
-        """Of a row that is to be inserted too, nothing needs changing: it goes in as it is in the end."""
+        """Note that these fields of a stored row are new. A row that waits for its insert needs no note: it is inserted
+        with the values that it has when `write` is called."""
         if not self.holds(row):
+            # One change per row: if one statement updates a row twice, PostgreSQL makes only one of the updates.
             earlier = self._changes.get((type(row), row.pk))
             more = tuple(name for name in fields if not earlier or name not in earlier.fields)
             self._changes[type(row), row.pk] = RowChange(row, (*earlier.fields, *more) if earlier else fields)
@@ -303,6 +321,7 @@ class Pending:
         self._removals.append(Removal(model, column, value))
 
     def holds(self, row: Model) -> bool:
+        # By identity: two objects with the same key are equal for Django, but only one of them is written.
         return any(one is row for one in self._new.get(type(row), ()))
 
     def write(self) -> None:

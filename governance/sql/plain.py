@@ -1,6 +1,6 @@
-"""The same statements by psycopg's ordinary cursors: slower than `governance.sql.wire`, and without its private names.
-
-`HOLDPOINT_PLAIN_CURSORS` chooses it, for a psycopg that the wire does not fit."""
+"""Sends the statements of `governance.sql.statements` with psycopg's ordinary cursors: slower than
+`governance.sql.wire`, but without psycopg's private names. `HOLDPOINT_PLAIN_CURSORS` switches to it, for a version of
+psycopg that the wire does not work with."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +23,10 @@ class _Binary(bytes):
 
 
 class _AsItIs(Dumper):
-    """Without a type: the statement says it, as it does on the wire."""
+    """Passes bytes on unchanged."""
 
+    # No type: the statement decides it, as on the wire. With psycopg's own type for bytes, `$1::uuid` would be a cast
+    # from bytea.
     oid = 0
 
     def dump(self, obj: bytes) -> bytes:
@@ -36,7 +38,8 @@ class _BinaryAsItIs(_AsItIs):
 
 
 def plain_fetch(connection: psycopg.Connection[Any], sql: str, params: Ready, *, prepare: bool, first: str) -> Rows:
-    """As `Wire.fetch`, with a round trip for each statement."""
+    """Like `PostgresWire.fetch`, with one round trip for each statement."""
+    # RawCursor takes `$1`, as the wire does; psycopg's other cursors take `%s`.
     with _together(connection, first), psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
         cursor.adapters.register_dumper(_Text, _AsItIs)
         cursor.adapters.register_dumper(_Binary, _BinaryAsItIs)
@@ -48,7 +51,8 @@ def plain_fetch(connection: psycopg.Connection[Any], sql: str, params: Ready, *,
 
 @contextmanager
 def _together(connection: psycopg.Connection[Any], first: str) -> Iterator[None]:
-    """Outside a transaction, two statements are one of their own: what the first one locks, the second one needs."""
+    """Outside a transaction, one transaction around both statements."""
+    # `first` takes a lock until the end of its transaction: without this one, it would be released before `sql` runs.
     if first and connection.autocommit:
         with connection.transaction():
             yield

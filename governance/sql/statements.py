@@ -1,7 +1,7 @@
-"""Prepared statements, for the few queries that every request makes: PostgreSQL parses and plans them once per
-connection, and nothing is quoted into them. They see the same transaction, errors and wrappers as any other query.
+"""Prepared statements for the queries that every request makes, and model rows without `Model.__init__`.
 
-With HOLDPOINT_PLAIN_CURSORS they go by psycopg's ordinary cursors and are parsed each time."""
+PostgreSQL parses a prepared statement once per connection, and values are never put into its text. Transactions, errors
+and wrappers are those of Django's connection. `wire` sends them, or `plain` with HOLDPOINT_PLAIN_CURSORS."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,23 +18,27 @@ from governance.sql.wire import PostgresWire, Ready, Rows, ready
 
 
 def fetch(sql: str, params: Sequence[Any] | Ready, *, prepare: bool = True, first: str = "") -> Rows:
-    """All rows. Parameters stand in the SQL as `$1`, `$2`, …, with a cast where PostgreSQL cannot tell the type.
+    """All rows. Placeholders are `$1`, `$2`, …, with a cast where PostgreSQL cannot infer the type.
 
-    `first` is a statement before it, with a snapshot of its own and in the same round trip; its answer is passed over.
-    It makes no trip of its own, unless somebody counts or watches statements."""
+    `first` is a statement that runs before it, in the same round trip and with its own snapshot. Its answer is ignored.
+    """
     own = connections[DEFAULT_DB_ALIAS]
+    # Tests that count queries, and traces, must see these statements too: they go one by one through the wrappers.
     if own.execute_wrappers or own.queries_logged:
         if first:
             _watched(own, first, (), True)
         return _watched(own, sql, params, prepare)
-    own.ensure_connection()  # first: a new connection is in no transaction, whatever the last one was lost in
+    # In this order: after a connection was lost inside a transaction, Django keeps the mark of the broken transaction
+    # until a new connection is made. The other way round, the thread would refuse every statement.
+    own.ensure_connection()
     own.validate_no_broken_transaction()
+    # psycopg's errors become Django's: callers catch `IntegrityError` of `django.db`.
     with own.wrap_database_errors:
         return _sent(own, sql, params, prepare, first)
 
 
 def _sent(own: Any, sql: str, params: Sequence[Any] | Ready, prepare: bool, first: str = "") -> Rows:
-    """By the wire, or by ordinary cursors where the database's settings say so."""
+    """Over the wire, or with ordinary cursors if the database's settings say so."""
     if own.settings_dict.get("PLAIN_CURSORS"):
         return plain_fetch(own.connection, sql, _ready(params), prepare=prepare, first=first)
     return _wire(own).fetch(sql, _ready(params), prepare=prepare, first=first)
@@ -66,7 +70,8 @@ def _execute(
 
 
 def _wire(own: Any) -> PostgresWire:
-    """Kept with the connection, for it knows what is prepared there."""
+    """The wire of this connection."""
+    # One per connection: prepared statements belong to the server's session. After a reconnect their names are unknown.
     kept = getattr(own, "_holdpoint_wire", None)
     if kept is None or kept.connection is not own.connection:
         kept = own._holdpoint_wire = PostgresWire(own.connection)
@@ -77,8 +82,8 @@ M = TypeVar("M", bound=Model)
 
 
 def stored_row(model: type[M], names: Iterable[str], values: Sequence[Any]) -> M | None:
-    """From columns that a query gave. A field that is not among `names` is deferred: touching it asks the database.
-    None for the empty side of a LEFT JOIN, whose first column is empty."""
+    """A model row from the columns of a query. Fields that are not in `names` are deferred: reading one queries the
+    database. None for the empty side of a LEFT JOIN: its first column is NULL."""
     if values[0] is None:
         return None
     row = _bare(model)
@@ -89,8 +94,8 @@ def stored_row(model: type[M], names: Iterable[str], values: Sequence[Any]) -> M
 
 
 def new_row(model: type[M], **values: Any) -> M:
-    """Unsaved, with the plain defaults of its fields. By column names (`organization_id`); what has a default that is
-    made anew for every row (an id, a list) must be given."""
+    """An unsaved row with the constant defaults of its fields. Names are those of columns (`organization_id`). The
+    caller must give every field whose default is a function (an id, a list)."""
     row = _bare(model)
     row.__dict__.update(_defaults(model))
     row.__dict__.update(values)
@@ -98,6 +103,7 @@ def new_row(model: type[M], **values: Any) -> M:
 
 
 def _bare(model: type[M]) -> M:
+    # `Model.__init__` visits every field and sends two signals, for each row. On the fast paths that is too slow.
     row = model.__new__(model)
     row._state = ModelState()
     return row
@@ -109,6 +115,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
     for field in model._meta.local_concrete_fields:
         if field.default is NOT_PROVIDED:
             found[field.attname] = None if field.null else ""
+        # A function's result must not be shared: two rows would have the same id or the same list.
         elif not callable(field.default):
             found[field.attname] = field.default
     return found

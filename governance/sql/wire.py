@@ -1,6 +1,7 @@
-"""Prepared statements straight on the connection's protocol: what a cursor does besides costs more than most of them.
+"""Sends prepared statements with libpq's own calls, and writes parameters in the protocol's form. psycopg's cursors
+look up every time how to write each parameter: a quarter of an event's processor time in the client (DECISIONS.md).
 
-Waiting, and with it what happens when the server falls silent or somebody interrupts, stays the connection's own."""
+Waiting stays with the connection, and with it the handling of a silent server and of an interruption."""
 
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
@@ -19,14 +20,14 @@ TEXT, BINARY = 0, 1
 
 
 class Ready(NamedTuple):
-    """Parameters that are in the protocol's form already: each one's bytes, and whether that is its text or not."""
+    """Parameters in the protocol's form: the bytes of each, and whether they are text or binary."""
 
     values: list[Sent]
     formats: Sequence[int]
 
 
 def ready(params: Sequence[Any]) -> Ready:
-    """As text, whose type the statement says; what is shorter in its own form goes so."""
+    """Parameters as text, whose type the statement says; ids and bytes in binary, which is shorter."""
     values: list[Sent] = []
     formats: list[int] = []
     for value in params:
@@ -44,9 +45,10 @@ def ready(params: Sequence[Any]) -> Ready:
 
 
 def as_text(value: Any) -> bytes:
-    """An enumeration's member is its value."""
+    """PostgreSQL's text form of a value. A member of an enumeration is written as its value."""
     written = value if isinstance(value, str) else _written(value)
-    if "\0" in written:  # the protocol's text ends there
+    # The protocol's text ends at a NUL: without this check the rest would be cut off silently.
+    if "\0" in written:
         raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return written.encode()
 
@@ -71,17 +73,20 @@ def _written(value: Any) -> str:
 def _element(value: Any) -> str:
     if value is None:
         return "NULL"
+    # `str.__str__`: `str()` of an enumeration's member may be its name instead of its value.
     written = str.__str__(value) if isinstance(value, str) else _written(value)
+    # Always in quotes: unquoted, the text `NULL` would be read as null, and a comma as the end of the element.
     return '"' + written.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 Rows = list[tuple[Any, ...]]
+# Statements per connection. Each takes memory of its server process; beyond this the least recently used one goes.
 MOST_PREPARED = 100
 IDLE, ACTIVE = TransactionStatus.IDLE, TransactionStatus.ACTIVE
 
 
 class PostgresWire:
-    """One per connection, and as long-lived: it remembers which statements the server has prepared."""
+    """One per connection, for as long as it lives: it remembers which statements the server has prepared."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
@@ -90,12 +95,15 @@ class PostgresWire:
         self._reader = Transformer(connection)
 
     def fetch(self, sql: str, params: Ready, *, prepare: bool, first: str = "") -> Rows:
-        """All rows. Begins the transaction when there is none and the connection wants one, in the same round trip.
-        `first` goes before it, as a statement of its own with a snapshot of its own; its answer is not looked at."""
+        """All rows. If the connection needs a transaction and has none, BEGIN goes in the same round trip. `first` is
+        sent before it, as a separate statement with its own snapshot; its answer is ignored."""
+        # psycopg's cursors take this lock too; without it two threads could mix their answers.
         with self.connection.lock:
             try:
+                # Names first: preparing a statement is an exchange of its own and must be over before pipeline mode.
                 ahead = [self._name(one) for one in (self._begin(), first) if one]
                 result = self._answer(ahead, self._name(sql) if prepare else sql.encode(), params, named=prepare)
+            # Also for KeyboardInterrupt and SystemExit: they too can arrive between a question and its answer.
             except BaseException:
                 self._leave_nothing_behind()
                 raise
@@ -117,16 +125,20 @@ class PostgresWire:
         if not ahead:
             return _good(self.connection.wait(generators.execute(pgconn)))
         pgconn.pipeline_sync()
-        answers = self.connection.wait(_in_turn(pgconn, len(ahead) + 2))  # each one's, and the synchronization's
+        # One answer per statement, and one for the synchronization. All are read before an error is raised: an unread
+        # answer would be taken for that of the next statement.
+        answers = self.connection.wait(_in_turn(pgconn, len(ahead) + 2))
         pgconn.exit_pipeline_mode()
+        # In order: the first error is the cause, the statements after it only say that they were not run.
         for answer in answers[:-1]:
             result = _good(answer)
         return result
 
     def _begin(self) -> str:
-        """What begins a transaction, when there is none and the connection wants one."""
+        """The statement that begins a transaction, or nothing if none is needed."""
         if self.connection.autocommit or self.connection.pgconn.transaction_status != IDLE:
             return ""
+        # A private name of psycopg: it knows isolation level and access mode. `plain` is the way without it.
         return self.connection._get_tx_start_command().decode()
 
     def _name(self, sql: str) -> bytes:
@@ -135,6 +147,7 @@ class PostgresWire:
             return self._names[sql]
         if len(self._names) >= MOST_PREPARED:
             _, oldest = self._names.popitem(last=False)
+            # In SQL: not every libpq has a call for it.
             self._run("send_query", b"DEALLOCATE " + oldest)
         self._made += 1
         name = f"_holdpoint_{self._made}".encode()
@@ -148,7 +161,8 @@ class PostgresWire:
         _good(self.connection.wait(generators.execute(pgconn)))
 
     def _leave_nothing_behind(self) -> None:
-        """What was interrupted half-way is at a place in the protocol that nobody knows: nothing more goes there."""
+        """Close a connection that was interrupted in the middle of an exchange. It may still deliver the old answer,
+        and the next statement would take it for its own."""
         pgconn = self.connection.pgconn
         if pgconn.transaction_status == ACTIVE or pgconn.pipeline_status:
             self.connection.close()

@@ -1,1 +1,2 @@
-"""The conformance kit: what a module has to do with what Holdpoint sends it, as probes. Pure; a door sends them."""
+"""The conformance kit: probes that show whether a module handles Holdpoint's messages correctly. Pure; the command
+`check_module` sends them."""

@@ -1,4 +1,4 @@
-"""What is sent to a module: messages in the two forms that Holdpoint sends, and the ways in which one can be forged."""
+"""The messages that probes send to a module, in the two forms that Holdpoint sends, with their signatures."""
 
 import base64
 import hmac
@@ -15,7 +15,7 @@ from workflows.events.rules.envelope import stamp
 
 
 class MessageForm(StrEnum):
-    """`call`: the http adapter's signed order. `webhook`: a thin notice."""
+    """`call`: the signed request of the `http` adapter. `webhook`: a notice with ids only."""
 
     CALL = "call"
     WEBHOOK = "webhook"
@@ -23,7 +23,7 @@ class MessageForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModuleMessage:
-    """`key` is what a module deduplicates on: the `Idempotency-Key` of a call, the id of a webhook."""
+    """`key` is what a module must deduplicate on: the `Idempotency-Key` of a call, the id of a webhook."""
 
     id: str
     key: str
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ModuleAnswer:
-    """`status` 0: none came in time, or the connection broke."""
+    """`status` 0: no answer in time, or the connection broke."""
 
     status: int
     body: bytes = field(default=b"", repr=False)
@@ -59,7 +59,7 @@ class ModuleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """`run` makes every id of this run another one, so that a module's memory of the last one does not matter."""
+    """Makes and signs the messages of one run of the kit."""
 
     secret: bytes
     form: MessageForm
@@ -68,13 +68,14 @@ class Kit:
     organization: str = "conformance"
 
     def message(self, name: str, **changes: Any) -> ModuleMessage:
+        # Ids depend on the run: a module that remembers the last run would otherwise see only duplicates.
         id_ = str(uuid5(self.run, name))
         key = f"hp-{uuid5(self.run, name + '/effect').hex}" if self.form is MessageForm.CALL else id_
         made = call_document(self, id_, key) if self.form is MessageForm.CALL else webhook_document(self, name)
         return ModuleMessage(id_, key, {**made, **changes}, self.form)
 
     def sign(self, message: ModuleMessage, *, age: timedelta = timedelta(0), secrets: Iterable[bytes] = ()) -> Request:
-        """As Holdpoint sends it now; `age` in the past for what was signed long ago."""
+        """The request as Holdpoint would send it, signed `age` ago."""
         at = str(int((self.clock() - age).timestamp()))
         keys = [*secrets] or [self.secret]
         made = [signature(key, message.id, at, message.body) for key in keys]
@@ -90,13 +91,14 @@ class Kit:
 
 
 def signature(key: bytes, id_: str, at: str, body: bytes) -> str:
-    """Standard Webhooks, v1."""
+    """A signature of Standard Webhooks, version 1."""
+    # Id, time and body together: none of them can be exchanged for that of another signed message.
     signed = b".".join([id_.encode(), at.encode(), body])
     return "v1," + base64.b64encode(hmac.new(key, signed, sha256).digest()).decode()
 
 
 def secret_bytes(text: str) -> bytes:
-    """From the notation `whsec_…`. Raises ValueError."""
+    """The secret from its notation `whsec_…`. Raises ValueError."""
     found = base64.b64decode(text.strip().removeprefix("whsec_"), validate=True)
     if len(found) < 16:
         raise ValueError("too short")
@@ -104,14 +106,14 @@ def secret_bytes(text: str) -> bytes:
 
 
 def with_headers(request: Request, **changes: str | None) -> Request:
-    """Other header values; None takes one away. `_` stands for `-`."""
+    """The request with other header values; None removes one. `_` stands for `-`."""
     named = {name.replace("_", "-"): value for name, value in changes.items()}
     kept = {name: value for name, value in request.headers.items() if name not in named}
     return replace(request, headers=kept | {name: value for name, value in named.items() if value is not None})
 
 
 def call_document(kit: Kit, id_: str, key: str) -> dict[str, Any]:
-    """The fields of `attempts.execution.adapters.base.Call.document`; a test holds them together."""
+    """The body of a call. A test compares its fields with those that the `http` adapter sends."""
     return {
         "attempt_id": id_,
         "organization": kit.organization,
@@ -134,7 +136,7 @@ def webhook_document(kit: Kit, name: str) -> dict[str, Any]:
 
 
 def completed(message: ModuleMessage, started: ModuleMessage) -> ModuleMessage:
-    """The notice that the run, whose beginning the other one tells, has ended."""
+    """The notice that the run whose start `started` reports has ended."""
     kept = ("organization_id", "case_id", "instance_id")
     data = {name: started.document["data"][name] for name in kept} | {"status": "completed"}
     return replace(message, document={**message.document, "type": "workflow.completed", "data": data})

@@ -1,6 +1,5 @@
-"""The probes, each a script: it yields what to send (a list goes out at once), gets the answers, and judges.
-
-A probe ends with None when the module conforms, or with one sentence that says what it did instead.
+"""The probes. Each is a generator: it yields requests (those of one list are sent at the same time) and gets the
+answers. It returns None if the module conforms, or one sentence that says what it did instead.
 """
 
 from collections.abc import Callable, Generator
@@ -22,10 +21,12 @@ from sdk.conformance.messages import (
 from workflows.events.rules.envelope import stamp
 
 Script = Generator[list[Request], list[ModuleAnswer], str | None]
+# The statuses that count as a refusal and so on. The rules leave a module the choice (docs/modules.md).
 REFUSALS = frozenset({400, 401, 403})
 BUSY = frozenset({409, 425, 429, 503})
 CONFLICTS = frozenset({409, 422})
 UNREADABLE = frozenset({400, 415, 422})
+# Ten minutes are outside the tolerance of Standard Webhooks (five minutes), in both directions.
 OLD, LATE, NEW = timedelta(minutes=10), timedelta(days=2), timedelta(minutes=-10)
 AT_ONCE = 5
 
@@ -45,9 +46,9 @@ class Probe:
     rule: str
     script: Callable[[Kit], Script]
     keys: tuple[str, ...] = ()
-    """Messages of this probe whose effect must have happened exactly once, where the module counts effects."""
+    """Messages of this probe whose work must be done exactly once, if the module counts it."""
     never: tuple[str, ...] = ()
-    """And those whose effect must not have happened at all."""
+    """Messages whose work must not be done at all."""
 
 
 def taken(answer: ModuleAnswer, what: str) -> str | None:
@@ -64,7 +65,8 @@ def first(kit: Kit) -> Script:
 
 
 def twice(kit: Kit) -> Script:
-    """Our repetition has the same id, key and body, and is signed anew."""
+    """A repetition gets the same answer, and the work is done once."""
+    # As Holdpoint repeats it: the same id, key and body, signed again with the present time.
     message = kit.message("twice")
     (one,) = yield [kit.sign(message)]
     (two,) = yield [kit.sign(message)]
@@ -76,7 +78,8 @@ def twice(kit: Kit) -> Script:
 
 
 def at_once(kit: Kit) -> Script:
-    """While the first is being worked on the others may be told to come back; the effect is one."""
+    """Several at the same time: the work is done once. While the first is being processed, the others may be told to
+    come back."""
     message = kit.message("at_once")
     answers = yield [kit.sign(message) for _ in range(AT_ONCE)]
     wrong = [str(one) for one in answers if not one.taken and one.status not in BUSY]
@@ -84,12 +87,13 @@ def at_once(kit: Kit) -> Script:
         return f"answered {', '.join(wrong)} to {AT_ONCE} at once; 2xx, 409, 425, 429 or 503 was expected"
     if not any(one.taken for one in answers):
         return f"took none of {AT_ONCE} at once"
+    # Afterwards it is a plain repetition: a module that only answered "busy" would lose it.
     (again,) = yield [kit.sign(message)]
     return taken(again, "the message after the rush")
 
 
 def conflict(kit: Kit) -> Script:
-    """The same key with another body, signed rightly."""
+    """The same key with another body, correctly signed: nothing new is done."""
     message = kit.message("conflict")
     (one,) = yield [kit.sign(message)]
     (two,) = yield [kit.sign(changed(message))]
@@ -108,7 +112,8 @@ def changed(message: ModuleMessage) -> ModuleMessage:
 
 
 def late(kit: Kit) -> Script:
-    """Two days old and signed now: a redelivery. Late is not forged."""
+    """A message about something two days ago, signed now, is accepted."""
+    # A redelivery after an outage: a module that compares the event's time instead of the signature's would lose it.
     changes: dict[str, Any] = {}
     if kit.form is MessageForm.WEBHOOK:
         changes["timestamp"] = stamp(kit.clock() - LATE)
@@ -117,7 +122,7 @@ def late(kit: Kit) -> Script:
 
 
 def reordered(kit: Kit) -> Script:
-    """What happened second comes first."""
+    """The later message arrives first; both are accepted."""
     earlier, later = kit.message("reordered/1"), kit.message("reordered/2")
     if kit.form is MessageForm.WEBHOOK:
         later = completed(later, earlier)
@@ -127,13 +132,14 @@ def reordered(kit: Kit) -> Script:
 
 
 def forged(name: str, what: str, forge: Callable[[Kit, ModuleMessage], Request]) -> Callable[[Kit], Script]:
-    """The forgery is refused; the real one with the same id afterwards is taken: a forger uses nothing up."""
+    """A script: the forgery is refused, and the real message with the same id is accepted afterwards."""
 
     def script(kit: Kit) -> Script:
         message = kit.message(name)
         (answer,) = yield [forge(kit, message)]
         if problem := expect_refusal(answer, what):
             return problem
+        # A module that remembers ids before it checks signatures would let a forger block real messages.
         (real,) = yield [kit.sign(message)]
         return taken(real, f"the real message after {what}")
 
@@ -141,7 +147,7 @@ def forged(name: str, what: str, forge: Callable[[Kit, ModuleMessage], Request])
 
 
 def captured(kit: Kit) -> Script:
-    """A real message that somebody recorded and sends again later, headers and all."""
+    """A real message that somebody recorded and sends again later, with its headers."""
     message = kit.message("captured")
     (answer,) = yield [kit.sign(message, age=OLD)]
     return expect_refusal(answer, "a right signature of ten minutes ago")
@@ -153,14 +159,14 @@ def from_the_future(kit: Kit) -> Script:
 
 
 def rotation(kit: Kit) -> Script:
-    """While a secret is changed there are two signatures, and either may be the one that the module knows."""
+    """While a secret is changed, a message has two signatures. The module may know either secret."""
     message = kit.message("rotation")
     (answer,) = yield [kit.sign(message, secrets=[b"another secret, in force soon", kit.secret])]
     return taken(answer, "a message with two signatures, the second of which is right")
 
 
 def unreadable(kit: Kit) -> Script:
-    """Signed rightly, and no JSON. It must not fall over."""
+    """Correctly signed, but not JSON: refused with 4xx."""
     message = kit.message("unreadable")
     request, body = kit.sign(message), b"{"
     at = request.headers["webhook-timestamp"]

@@ -1,4 +1,4 @@
-"""Runs the probes against whatever sends them, and says what was found."""
+"""Runs the probes with a given way to send them, and returns a result for each."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from sdk.conformance.messages import Kit, ModuleAnswer, Request
 from sdk.conformance.probes import Probe, probes
 
 Send = Callable[[list[Request]], list[ModuleAnswer]]
-"""Sends a list at once and gives the answers in its order. It never raises for what a module does."""
+"""Sends a list at the same time and returns the answers in the same order. It must not raise because of what a module
+does."""
 Effects = Callable[[], Mapping[str, Any]]
-"""How often the module did the work, by key."""
+"""Returns how often the module did the work, by key."""
 
 
 class NotReachable(Exception):
-    """The module did not answer the very first message: there is nothing to judge."""
+    """The module did not answer the first message, so there is nothing to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ class ProbeResult:
 
 
 def check(kit: Kit, send: Send, effects: Effects | None = None) -> list[ProbeResult]:
-    """Every probe, also after one has failed."""
+    """The results of all probes, also after one has failed."""
     return [*check_each(kit, send, effects)]
 
 
 def check_each(kit: Kit, send: Send, effects: Effects | None = None) -> Iterator[ProbeResult]:
     for number, probe in enumerate(probes()):
         said, last = probe_run(probe, kit, send)
+        # Only at the first probe: later, a missing answer is a result like any other.
         if number == 0 and last.status == 0:
             raise NotReachable
         said = said or (miscounted(probe, kit, effects()) if effects else None)

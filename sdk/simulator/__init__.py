@@ -1,1 +1,2 @@
-"""Plays the modules that answer a workflow's requests. An outside program: it knows event schemas, HTTP and Valkey."""
+"""Simulates the modules that answer a workflow's requests. It works from outside: event schemas, HTTP and Valkey, and
+no tables of Holdpoint."""

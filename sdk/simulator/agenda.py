@@ -1,4 +1,5 @@
-"""What is to be sent, by the moment at which it is due. Threads take from it; it can be lost at any time."""
+"""The answers that wait to be sent, by due time. Threads take from it. It is only in memory: after a crash the requests
+are delivered again."""
 
 import heapq
 import threading
@@ -11,7 +12,7 @@ from sdk.simulator.streams import Entry
 
 @dataclass(slots=True)
 class Delivery:
-    """A request that is being answered; acknowledged when nothing is left to send."""
+    """A request that is being answered. It is acknowledged when `left` is 0."""
 
     entry: Entry
     left: int
@@ -26,10 +27,11 @@ class AgendaItem:
 
 
 class Agenda:
-    """`rate` is the most per second; 0 means as they come."""
+    """`rate` is the maximum per second; 0 means no limit."""
 
     def __init__(self, *, rate: float = 0.0) -> None:
         self._heap: list[AgendaItem] = []
+        # A lock for heap and slot, and a signal for sleeping threads: an earlier item may come while they wait.
         self._changed = threading.Condition()
         self._gap = 1 / rate if rate else 0.0
         self._next_slot = 0.0
@@ -44,12 +46,13 @@ class Agenda:
             self._changed.notify()
 
     def take(self) -> AgendaItem | None:
-        """The next one, when its moment has come; None when the agenda is closed."""
+        """Wait for the next due item and return it; None after the agenda was closed."""
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
                 ready = max(self._heap[0].at, self._next_slot) if self._heap else None
                 if ready is not None and ready <= now:
+                    # From now, not from the last slot: after a pause there is no burst beyond the rate.
                     self._next_slot = max(self._next_slot, now) + self._gap
                     return heapq.heappop(self._heap)
                 self._changed.wait(timeout=None if ready is None else ready - now)

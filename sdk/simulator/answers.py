@@ -1,6 +1,7 @@
-"""What a module says to a request. Pure: the same request and behaviour give the same answers, whoever is asked.
+"""The answers of a module to a request. Pure: the same request and behaviour give the same answers.
 
-That is why the simulator may forget everything: an answer that is made twice has the same event id.
+So the simulator needs no memory: an answer that is made again after a crash has the same event id, and Holdpoint takes
+it for a repetition.
 """
 
 from collections.abc import Callable
@@ -22,30 +23,33 @@ DIAGNOSES = ("L57.0", "D22.9", "C43.9", "L82.1")
 
 @dataclass(frozen=True, slots=True)
 class ModuleReply:
-    """An event to send, so many seconds after the request came."""
+    """An event to send, `after` seconds after the request arrived."""
 
     envelope: Json
     after: float
 
 
 def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[ModuleReply]:
-    """The answer and its repetitions; nothing for a request that nobody answers."""
+    """The answer, with a repetition if the behaviour says so; empty for a request that needs no answer."""
     answer = ANSWERS.get(request["event_type"])
     if answer is None:
         return []
+    # Seeded by the request: whoever answers it, and however often, the dice fall the same way.
     dice = Random(f"{behaviour.seed}/{request['correlation_id']}")  # noqa: S311 - a simulation
     name, payload = answer(request["payload"], dice, behaviour)
     first = ModuleReply(_envelope(request, name, payload, copy=0, at=at), delay(dice, behaviour))
     if dice.random() >= behaviour.duplicate_rate:
         return [first]
-    # Half of the repetitions are the same event again, half claim to be new. Either may come after the next request.
+    # Half of the repetitions are the same event again, half have a new id. Both can arrive after the next request: the
+    # engine must bear it.
     copy = dice.choice((0, 1))
     again = first.after + dice.uniform(0, 4 * behaviour.latency_ms / 1000)
     return [first, ModuleReply(_envelope(request, name, payload, copy=copy, at=at), again)]
 
 
 def delay(dice: Random, behaviour: Behaviour) -> float:
-    """Seconds. What is reordered lets others overtake it; what is late comes after its step's timeout."""
+    """Seconds until an answer is sent. A reordered answer is overtaken by others; a late one comes after its step's
+    timeout."""
     spread = dice.uniform(1 - behaviour.jitter, 1 + behaviour.jitter)
     seconds = behaviour.latency_ms / 1000 * spread
     if dice.random() < behaviour.reorder_rate:
@@ -61,6 +65,7 @@ def _envelope(request: Json, name: str, payload: Json, *, copy: int, at: datetim
         raise ValueError(f"there is no event type {name}")
     return build_envelope(
         event=known,
+        # Made from the request, not random: an answer that is sent again is recognized by its id.
         event_id=str(uuid5(NAMESPACE_OID, f"{request['correlation_id']}/{name}/{copy}")),
         occurred_at=at + timedelta(microseconds=copy),
         correlation_id=request["correlation_id"],
@@ -112,7 +117,7 @@ def _person(asked: Json, dice: Random, behaviour: Behaviour) -> Said:
     return "human_review.completed", payload
 
 
-# `case.workflow.completed` is taken and needs no answer.
+# `case.workflow.completed` is missing on purpose: it needs no answer.
 ANSWERS: dict[str, Callable[[Json, Random, Behaviour], Said]] = {
     "consent.check.requested": _consent,
     "case.images_check.requested": _images,

@@ -1,5 +1,6 @@
-"""Waiting times while a server is away: short at first, never longer than ten seconds."""
+"""Pauses between tries while a server is away: they double, up to ten seconds."""
 
+# At most ten seconds, so that a server that comes back is noticed soon.
 FIRST, LONGEST = 0.25, 10.0
 
 

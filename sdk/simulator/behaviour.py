@@ -1,4 +1,4 @@
-"""How the simulated modules behave: how fast, how often they fail, repeat themselves or come too late."""
+"""How the simulated modules behave: how fast they are, how often they fail, repeat an answer or answer too late."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ CONFIDENCES = ("low", "high", "random")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """Rates are shares from 0 to 1. With the same seed a request is answered in the same way, whenever it comes."""
+    """Rates are shares from 0 to 1. With the same seed, the same request gets the same answer."""
 
     latency_ms: float = 50.0
     jitter: float = 0.5  # latencies are spread evenly over ± this share of the mean
@@ -34,13 +34,13 @@ class Behaviour:
 
 
 def requests_of(modules: frozenset[str]) -> tuple[str, ...]:
-    """The event types that these modules listen to, as the step kinds name them."""
+    """The event types of requests to these modules, from the step kinds."""
     found = {kind.request.name for kind in kinds().values() if kind.request and kind.module in modules}
     return tuple(sorted(found))
 
 
 def modules_named(text: str) -> frozenset[str]:
-    """From a list with commas; empty means all."""
+    """The modules in a list with commas; an empty text means all."""
     names = frozenset(name.strip() for name in text.split(",") if name.strip()) or frozenset(MODULES)
     unknown = names - frozenset(MODULES)
     if unknown:

@@ -1,6 +1,6 @@
-"""A person at the review queue: signs in through the console's form and confirms or overrides what waits.
+"""Simulates a person at the review queue: signs in through the console's form, and confirms or overrides reviews.
 
-Only people decide, so there is no key for this; it needs somebody's name and password, and is off unless asked for.
+Only people decide reviews, so an API key cannot do this. It needs a person's name and password, and is off by default.
 """
 
 import threading
@@ -24,14 +24,15 @@ class Reviewer:
         self.decided = 0
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop`; a server that is away is tried again later."""
+        """Work until `stop`. If the server is away, try again later."""
         failures = 0
         while not stop.is_set():
             try:
                 with closing(self._sign_in()) as client:
                     failures = 0
                     self._work(client, stop)
-            except (httpx.HTTPError, KeyError, ValueError) as error:  # away, or answering what nobody expected
+            # Away, or an unexpected answer (no cookie, no JSON): a simulator must not end because of it.
+            except (httpx.HTTPError, KeyError, ValueError) as error:
                 if failures == 0:
                     log.warning("review_queue_away", error=type(error).__name__)
                 stop.wait(module_backoff(failures))
@@ -40,6 +41,7 @@ class Reviewer:
     def _sign_in(self) -> httpx.Client:
         client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=10, trust_env=False)
         client.get("/admin/login/").raise_for_status()
+        # Django's CSRF check wants its token with every POST, and over https a Referer of the same host.
         client.headers["Referer"] = f"{self.url}/admin/login/"
         form = {"username": self.username, "password": self.password}
         client.post("/admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
@@ -55,8 +57,9 @@ class Reviewer:
             stop.wait(POLL_SECONDS)
 
     def _decide(self, client: httpx.Client, review: dict[str, Any]) -> None:
-        """Looks at the card first, which alone has the digest. Like a person's, a decision may be refused: somebody
-        else was faster, or it is not theirs to decide."""
+        """Decide one review. The decision may be refused, as a person's may: somebody else was faster, or this person
+        may not decide it."""
+        # A vote must name the digest of what was seen. Only the single review has it, not the list.
         card = client.get(f"/api/v1/reviews/{review['id']}")
         card.raise_for_status()
         dice = Random(f"{self.seed}/{review['id']}")  # noqa: S311 - a simulation

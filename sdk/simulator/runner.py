@@ -1,7 +1,7 @@
-"""The simulator at work: one thread reads requests, some send answers. Nothing here must survive a kill.
+"""Runs the simulator: one thread reads requests, several send answers. Nothing needs to survive a crash.
 
-A request is acknowledged when its answers were taken; until then the group keeps it, and whoever reads next answers
-it in the same words.
+A request is acknowledged after its answers were accepted. Until then the consumer group keeps it, and the next reader
+gives the same answers.
 """
 
 import threading
@@ -23,6 +23,8 @@ from sdk.simulator.web import SendResult, Web
 from workflows.events.rules.envelope import envelope_problems
 
 log = structlog.get_logger("holdpoint.modules")
+# MOST_WAITING: beyond this the reader stops, and requests stay in Valkey instead of this process' memory. REMEMBERED:
+# answered correlation ids; a request that is older than the last 100,000 would be answered again, with the same ids.
 BATCH, MOST_WAITING, REMEMBERED = 100, 5_000, 100_000
 BLOCK_MS, RECLAIM_SECONDS, REPORT_SECONDS = 500, 5.0, 30.0
 
@@ -45,14 +47,16 @@ class Simulator:
         self.agenda = Agenda(rate=rate)
         self.tally = ModuleTally()
         self.senders = senders
+        # Requests whose answers are not all sent. They are not taken again when the group reclaims them.
         self._under_way: dict[tuple[str, str], Delivery] = {}
         self._answered: OrderedDict[str, None] = OrderedDict()  # correlation ids (S4 4.6)
+        # For the two above and `Delivery.left`: the reader and all senders change them.
         self._lock = threading.Lock()
         self.failures = 0
         self._reclaim_at, self._report_at = 0.0, time.monotonic() + REPORT_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop`. What is not sent by then stays with the group."""
+        """Run until `stop`. Requests that are not answered by then stay with the consumer group."""
         threads = [threading.Thread(target=self._send_all, name=f"sender-{n}") for n in range(self.senders)]
         for thread in threads:
             thread.start()
@@ -65,9 +69,10 @@ class Simulator:
             log.info("modules_stopped", waiting=len(self.agenda), **self.tally.reset())
 
     def _read_all(self, stop: threading.Event) -> None:
-        """A server that is away costs a wait, never the process."""
+        """Read until `stop`. If Valkey is away, wait and try again."""
         while not stop.is_set():
             try:
+                # Each time: a Valkey that came back may have lost its streams and groups.
                 self.streams.prepare()
                 self.failures = 0
                 while not stop.is_set():
@@ -97,7 +102,8 @@ class Simulator:
             self._report_at = time.monotonic() + REPORT_SECONDS
 
     def take(self, entry: Entry) -> None:
-        """A request is answered once by its correlation id; what is not ours or says nothing is passed over."""
+        """Plan the answers to a request. Unreadable requests, those of other organizations and repetitions of a
+        correlation id are acknowledged without an answer."""
         request = entry.envelope
         if request is None or envelope_problems(request):
             self._pass_over(entry, "unreadable")
@@ -106,6 +112,7 @@ class Simulator:
             self._pass_over(entry, "foreign")
             return
         with self._lock:
+            # Reclaimed from ourselves because its answer takes long: it must not be acknowledged yet.
             if (entry.stream, entry.id) in self._under_way:
                 return
             known = request["correlation_id"] in self._answered
@@ -142,6 +149,7 @@ class Simulator:
             if due.tries == 0:
                 log.warning("answer_not_taken", status=sent.status, correlation_id=due.envelope["correlation_id"])
             self.tally.add("sent_again")
+            # Without a limit: the request stays unacknowledged, and the server's own pause counts if it named one.
             wait = sent.wait or module_backoff(due.tries)
             self.agenda.put(AgendaItem(time.monotonic() + wait, due.envelope, due.delivery, due.tries + 1))
             return
@@ -159,5 +167,6 @@ class Simulator:
             self._under_way.pop((delivery.entry.stream, delivery.entry.id), None)
         try:
             self.streams.acknowledge(delivery.entry)
-        except RedisError:  # it comes again, is known by its correlation id, and is acknowledged then
+        # The request is delivered again, recognized by its correlation id, and acknowledged then.
+        except RedisError:
             self.tally.add("unacknowledged")

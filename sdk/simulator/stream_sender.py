@@ -1,5 +1,5 @@
-"""The other way back: signed messages on the streams, for Holdpoint's event consumer. No answer comes: only that a
-message stands in its stream."""
+"""Sends answers as signed messages on the streams, for Holdpoint's event consumer. There is no reply: "taken" means
+only that the message is in its stream."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The request streams in Valkey, read as a consumer group: each request is one reader's until it is acknowledged."""
+"""The request streams in Valkey, read as a consumer group: a request belongs to one reader until it is acknowledged."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from redis.retry import Retry
 
 PREFIX = "holdpoint:events:"
 GROUP = "simulated-modules"
-# Longer than any latency in use: what is older belonged to a reader that is gone, or one whose answer did not arrive.
+# Longer than any latency in use. An older request belongs to a reader that is gone, or its answer did not arrive.
 IDLE_MS = 15_000
 
 
@@ -26,18 +26,20 @@ class Entry:
 
 
 class Streams:
-    """Every call may raise RedisError: the caller waits and comes back."""
+    """Every call may raise RedisError; the caller waits and tries again."""
 
     def __init__(self, *, url: str, event_types: Sequence[str], consumer: str, idle_ms: int = IDLE_MS) -> None:
         self.names = [PREFIX + name for name in event_types]
         self.consumer = consumer
         self.idle_ms = idle_ms
+        # No retries inside the client: the caller waits and tries again itself.
         self.client = redis.Redis.from_url(
             url, socket_timeout=5, socket_connect_timeout=2, decode_responses=True, retry=Retry(NoBackoff(), 0)
         )
 
     def prepare(self) -> None:
-        """From the beginning: what was asked before anybody listened is answered too."""
+        """Create the consumer groups that are missing."""
+        # From id 0: requests that were sent before the simulator started are answered too.
         for name in self.names:
             try:
                 self.client.xgroup_create(name, GROUP, id="0", mkstream=True)
@@ -53,7 +55,7 @@ class Streams:
         return [_entry(stream, id_, fields) for stream, rows in found or () for id_, fields in rows]
 
     def reclaim(self, *, count: int) -> list[Entry]:
-        """What somebody took and did not acknowledge in time."""
+        """Take over requests that a reader took and did not acknowledge in time."""
         found: list[Entry] = []
         for name in self.names:
             answer: Any = self.client.xautoclaim(name, GROUP, self.consumer, min_idle_time=self.idle_ms, count=count)

@@ -1,4 +1,4 @@
-"""What the simulator has done since its last report."""
+"""Counts what the simulator has done since its last report."""
 
 import threading
 from collections import Counter
@@ -7,6 +7,7 @@ from collections import Counter
 class ModuleTally:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
+        # Several threads count; without the lock an increment could be lost, or fall between copy and clear.
         self._lock = threading.Lock()
 
     def add(self, name: str) -> None:

@@ -1,11 +1,11 @@
-"""The way back: events to Holdpoint's API. Says whether one was taken, should be sent again, or never will be."""
+"""Sends answers to Holdpoint's API, and says whether one was accepted, should be sent again, or is refused for good."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-# Refusals that do not pass by themselves. A wrong key does, once somebody has put in the right one.
+# Refusals that a repetition cannot change. 401 and 403 are not among them: somebody may correct the key.
 FINAL = frozenset({400, 404, 405, 413, 415, 422})
 
 
@@ -20,6 +20,7 @@ class SendResult:
 class Web:
     def __init__(self, *, url: str, key: str, timeout: float = 10.0) -> None:
         headers = {"Authorization": f"Bearer {key}"}
+        # `trust_env=False`: a proxy from the environment would see the key.
         self.client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
 
     def send(self, envelope: dict[str, Any]) -> SendResult:

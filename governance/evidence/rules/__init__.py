@@ -1,7 +1,7 @@
-"""Evidence bundles: what goes into the zip, and its readable report. Pure: no database, no clock.
+"""Evidence bundles: the files in the zip, and its readable report. Pure: no database, no clock.
 
-The form of the zip itself, its manifest and everything that is checked are in `sdk/holdpoint_verify.py`, the one file
-that a third party runs; bundles are written with it.
+The zip format, the manifest and all checks are in `sdk/holdpoint_verify.py`, the file that a third party runs. Bundles
+are written with the same file.
 """
 
 from governance.evidence.rules.content import Collected, CollectedEntry, content_files

@@ -1,4 +1,4 @@
-"""The files whose hashes go into the ledger before the bundle is sealed: all rows, the report, the verifier."""
+"""The files of a bundle whose hashes the anchor names in the ledger: all rows, the report, the verifier."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sdk import holdpoint_verify as verifier
 
 @dataclass(frozen=True, slots=True)
 class CollectedEntry:
-    """A ledger entry as the bundle shows it, without position and proof; those come when it is sealed."""
+    """A ledger entry as the bundle contains it, without position and proof: those exist only after sealing."""
 
     document: Row
     wording: str
@@ -21,7 +21,7 @@ class CollectedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Everything that was read in one transaction."""
+    """Everything that was read for a bundle, in one transaction."""
 
     material: Material
     organization: Mapping[str, str]
@@ -32,7 +32,7 @@ class Collected:
 
 
 def content_files(collected: Collected) -> dict[str, bytes]:
-    """Name and bytes; the same input gives the same bytes."""
+    """File names and bytes. The same input gives the same bytes."""
     material = collected.material
     rows: dict[str, Iterable[Any]] = {
         "costs": verifier.costs_of(material.receipts),
@@ -51,6 +51,7 @@ def content_files(collected: Collected) -> dict[str, bytes]:
         "transitions": material.transitions,
         "votes": material.votes,
     }
+    # Canonical JSON, because the anchor names hashes: the same rows must have the same bytes everywhere.
     files = {f"{name}.json": canonical_bytes(canonical_plain(list(found))) for name, found in rows.items()}
     told = ReportFacts(
         material=material,

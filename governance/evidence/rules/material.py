@@ -1,4 +1,4 @@
-"""What a bundle is made of, as the apps that own the rows hand it over: plain JSON values, oldest first."""
+"""The rows of a bundle in the form in which the apps that own them deliver them: plain JSON values, oldest first."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -6,12 +6,13 @@ from typing import Any
 from uuid import UUID
 
 Row = dict[str, Any]
+# Canonical JSON has no larger integers: readers that use doubles would see another number.
 _SAFE_INTEGER = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class BundleSubject:
-    """What the bundle is about: an attempt or a workflow instance."""
+    """The subject of a bundle: an attempt or a run."""
 
     kind: str
     id: UUID
@@ -23,7 +24,8 @@ class BundleSubject:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who stands behind a reference. A person's `opening` is gone once their reference was destroyed."""
+    """The person or service behind a reference. A person's `opening` (id and salt) is gone after their
+    `PersonReference` was destroyed."""
 
     kind: str
     reference: str
@@ -39,7 +41,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Rows by the file they go into. `record` are the ids whose ledger entries belong to the subject."""
+    """Rows by the file they go into. `record`: the ids whose ledger entries belong to the subject."""
 
     subject: BundleSubject
     organization_id: UUID
@@ -57,14 +59,14 @@ class Material:
     events: list[Row] = field(default_factory=list)
     interventions: list[Row] = field(default_factory=list)
     snapshots: tuple[str, ...] = ()
-    """Further snapshots that it needs, by their address."""
+    """Hashes of further snapshots that belong in the bundle."""
     picture: str = ""
-    """Inline SVG of what happened, where there is a graph; `picture_style` is its CSS."""
+    """Inline SVG of the run's way through its graph, if there is one; `picture_style` is its CSS."""
     picture_style: str = ""
 
 
 def canonical_plain(value: Any) -> Any:
-    """As it can stand in canonical JSON: moments in UTC with microseconds, ids and overlong integers as text."""
+    """A value for canonical JSON: times in UTC with microseconds, ids and too large integers as text."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""Decides again what a bundle says was decided: from its own request, environment and snapshots, with this program."""
+"""Computes the decisions in a bundle again, from the request, environment and snapshots inside it, with this program's
+evaluators."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ COMPARED = ("verdict", "reason_code", "rule_id", "results", "approval")
 
 
 def recompute(files: Mapping[str, bytes]) -> list[str]:
-    """What comes out differently; nothing when the bundle's rules and decisions still agree."""
+    """A sentence for each decision that comes out differently; empty if all agree."""
     snapshots = {row["sha256"]: row["document"] for row in verifier.read_canonical_json(files["snapshots.json"])}
     differing = []
     for row in verifier.read_canonical_json(files["decisions.json"]):

@@ -1,8 +1,8 @@
-"""The second half of a build: proofs to one signed head, the zip, the storage, and only then `ready`.
+"""Builds a bundle: collects all rows in one transaction, waits until they are sealed, adds the proofs, writes the zip
+to the storage, and then sets it `ready`.
 
-Safe to be killed, to be run twice and to be run by several at once: what was collected is fixed, so every run writes
-the same bytes. The file is written before `ready` is committed and outside any transaction: one that stays open while
-a storage answers would hold the sealer up."""
+Safe if it is killed, runs twice, or runs in several workers: the collected data is fixed, so every run writes the same
+bytes."""
 
 import hashlib
 import json
@@ -41,8 +41,9 @@ ENTRIES = "entries.json"
 
 
 def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None:
-    """None when somebody else has done it, or is at it."""
+    """Read everything that belongs in the bundle. None if another worker has done it or is doing it."""
     with transaction.atomic():
+        # SKIP LOCKED: another worker that has the row collects the same; waiting for it gains nothing.
         rows = EvidenceBundle.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
         bundle = rows.filter(id=bundle_id, state=EvidenceState.REQUESTED).first()
         if bundle is None:
@@ -51,10 +52,13 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
         collected = _collected(bundle, material)
         files = content_files(collected)
         entries = [entry.document for entry in collected.entries]
+        # The anchor: this ledger entry names the hash of every file and of the list of entries. Once it is sealed, no
+        # file can change and no entry can be left out.
         payload = verifier.anchor_payload(
             files, entries, organization=collected.organization["slug"], subject=material.subject.as_json()
         )
         bundle.anchor = evidence_record(bundle, verifier.ANCHOR, actor=SYSTEM, at=at, payload=payload)
+        # Kept in the row: a later run must not read the rows again, which may have changed since the anchor.
         bundle.draft = verifier.zip_write({**files, ENTRIES: verifier.canonical(entries)})
         bundle.covers = _covers(collected)
         bundle.entries = sum(1 for entry in entries if entry["subject_id"] != str(bundle.id))
@@ -64,20 +68,21 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
 
 
 def _covers(collected: Collected) -> list[UUID]:
-    """Once one of these is erased by order, the bundle is too."""
+    """The ids of everything in the bundle. If one of them is erased by order, the bundle is erased too."""
     people = [UUID(person.opening["user_id"]) for person in collected.people if person.opening is not None]
     return sorted({*collected.material.record, *people})
 
 
 def draft_read(bundle: EvidenceBundle) -> tuple[dict[str, bytes], list[dict[str, object]]]:
-    """The files and the entries that were collected."""
+    """The files and entries that were collected."""
     files, _ = verifier.zip_read(bytes(bundle.draft or b""))
     entries = json.loads(files.pop(ENTRIES))
     return files, entries
 
 
 def _collected(bundle: EvidenceBundle, material: Material) -> Collected:
-    """The request itself is among the entries: the bundle says who asked for it."""
+    """Everything that goes into the files."""
+    # With the bundle's own entries: it also shows who requested it.
     subjects = material.record | {bundle.id}
     entries = [
         entry_collected(entry) for entry in entries_about(organization_id=bundle.organization_id, subjects=subjects)
@@ -108,23 +113,28 @@ def _naming(material: Material, entries: list[CollectedEntry]) -> list[dict[str,
 
 
 UNFINISHED = [EvidenceState.REQUESTED, EvidenceState.BUILDING]
+# The sealer runs every second.
 SEALER = timedelta(seconds=1)
+# Of the storage, with growing pauses: a few minutes in all. Then the bundle fails, and a new request builds a new one.
 MOST_TRIES = 5
 log = structlog.get_logger("holdpoint.evidence")
 
 
 class NotTrue(ValueError):
-    """What was built does not verify; the message names the first fault."""
+    """The bundle that was built does not verify; the message names the first fault."""
 
 
 def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> None:
-    """As far as it goes now. What waits for the sealer or the storage is taken up again by the tick."""
+    """Build as far as possible now. A bundle that waits for the sealer or the storage is continued by a scheduled
+    task."""
     try:
         with alone_with(bundle_id) as alone:
             if alone and _claim(bundle_id, now()):
                 _go_on(bundle_id, now, storage)
+    # The database is away: that says nothing about the bundle, and its failure could not be recorded either.
     except (OperationalError, InterfaceError):
         raise
+    # Everything else ends the bundle as failed: otherwise the scheduled task would try it for ever.
     except Exception as error:
         log.error("evidence_build_failed", bundle=str(bundle_id), error=type(error).__name__, exc_info=error)
         code = EvidenceInconsistent.code if isinstance(error, NotTrue) else InternalError.code
@@ -133,7 +143,9 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
 
 @contextmanager
 def alone_with(bundle_id: UUID) -> Iterator[bool]:
-    """For as long as this connection lasts; without a transaction. False: somebody else is at it."""
+    """One worker per bundle; False for the others, which do not wait."""
+    # An advisory lock of the session, not of a transaction: a transaction that stays open while a storage answers would
+    # delay the sealer. If the worker dies, its connection ends, and the lock with it.
     key = f"evidence-build:{bundle_id}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 5))", [key])
@@ -147,7 +159,7 @@ def alone_with(bundle_id: UUID) -> Iterator[bool]:
 
 
 def _claim(bundle_id: UUID, at: datetime) -> bool:
-    """The tick leaves it alone for a while; should this process die, it takes it up then."""
+    """Postpone the scheduled task's next try. It takes over if this process dies."""
     rows = EvidenceBundle.objects.filter(id=bundle_id, state__in=UNFINISHED)
     return bool(rows.update(resume_at=at + PATIENCE))
 
@@ -164,8 +176,10 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
         return
     data = bundle_bytes(bundle, files, entries, sealed)
     name = file_name(bundle)
+    # Before `ready` is committed, so that a ready bundle has its file; and outside any transaction.
     try:
         name = _store(storage, name, data)
+    # Everything: each storage raises its own classes, which are not known here.
     except Exception as error:
         log.error("evidence_storage_unavailable", bundle=str(bundle_id), error=type(error).__name__)
         _storage_failed(bundle, now())
@@ -180,7 +194,8 @@ def file_name(bundle: EvidenceBundle) -> str:
 def bundle_bytes(
     bundle: EvidenceBundle, files: dict[str, bytes], entries: list[dict[str, object]], sealed: Sealed
 ) -> bytes:
-    """Verified with the verifier that goes with it, and every decision made again: nothing leaves that is not true."""
+    """The finished zip. It is verified with the verifier inside it, and every decision is computed again. Raises
+    NotTrue."""
     documents = [*entries, entry_collected(_anchor(bundle)).document]
     proven = []
     for document in documents:
@@ -198,7 +213,8 @@ def _anchor(bundle: EvidenceBundle) -> LedgerEntry:
 
 
 def _store(storage: Storage, name: str, data: bytes) -> str:
-    """A file that a killed run left behind has the same bytes and gives way."""
+    # A run that was killed may have left the file, with the same bytes. Django would save a second one under another
+    # name, and nobody would remove the first.
     if storage.exists(name):
         storage.delete(name)
     return storage.save(name, ContentFile(data))
@@ -215,11 +231,13 @@ def _storage_failed(bundle: EvidenceBundle, at: datetime) -> None:
         _evidence_fail(bundle_id=bundle.id, problem=EvidenceStorageUnavailable.code, at=at)
         return
     EvidenceBundle.objects.filter(id=bundle.id, state=EvidenceState.BUILDING).update(tries=tries)
+    # 10, 20, 40 and 80 seconds.
     _later(bundle, "the storage does not answer, trying again", at + timedelta(seconds=5 * 2**tries))
 
 
 def _ready(bundle_id: UUID, data: bytes, name: str, checkpoint_size: int, *, at: datetime) -> None:
     with transaction.atomic():
+        # Under the lock: an erasure may have ended the bundle while its file was written. It must not become ready.
         bundle = _lock(bundle_id)
         if bundle is None:
             return
@@ -253,6 +271,6 @@ def _evidence_fail(*, bundle_id: UUID, problem: str, at: datetime) -> None:
 
 
 def _lock(bundle_id: UUID) -> EvidenceBundle | None:
-    """FOR NO KEY UPDATE; None when it has ended."""
+    """The row, locked FOR NO KEY UPDATE; None if the bundle has ended."""
     rows = EvidenceBundle.objects.select_for_update(no_key=True, of=("self",))
     return rows.filter(id=bundle_id, state__in=UNFINISHED).first()

@@ -1,4 +1,5 @@
-"""Asking for evidence: the newest bundle as long as it says all there is, otherwise a new one."""
+"""Requests for evidence: the newest bundle if nothing was added to the record since, otherwise a new one. Also writes
+the ledger entries about bundles."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -15,13 +16,14 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound
 
 BUILD_TASK = "governance.tasks.evidence_build"
+# How long the scheduled task leaves a bundle to its worker. After that the worker counts as dead.
 PATIENCE = timedelta(seconds=30)
 
 
 def evidence_request(
     *, kind: EvidenceKind, subject_id: UUID, actor: Actor, at: datetime
 ) -> tuple[EvidenceBundle, bool]:
-    """The bundle, and whether it is new."""
+    """The bundle for this subject, and whether it is new."""
     with transaction.atomic():
         organization_id = collector_for(kind).organization(subject_id=subject_id)
         if not actor.may_act_in(organization_id):
@@ -47,20 +49,23 @@ def evidence_request(
 
 
 def _record_count(*, bundle: EvidenceBundle) -> int:
-    """How many ledger entries are about the subject now."""
+    """The number of ledger entries about the subject now."""
     subjects = collector_for(bundle.subject_kind).record(subject_id=bundle.subject_id)
     return entries_about(organization_id=bundle.organization_id, subjects=subjects).count()
 
 
 def _says_all(bundle: EvidenceBundle) -> bool:
-    """Not collected yet, it will; collected, the ledger must not have grown since."""
+    """Whether the bundle is up to date. One that is not collected yet will be; for a collected one, the ledger must not
+    have grown since."""
     if bundle.state in {EvidenceState.FAILED, EvidenceState.ERASED} or bundle.altered_at is not None:
         return False
     return bundle.entries is None or bundle.entries == _record_count(bundle=bundle)
 
 
 def _one_at_a_time(subject_id: UUID) -> None:
-    """Two requests at once get one bundle."""
+    """Requests for the same subject wait for each other, so that two at once get the same bundle."""
+    # Until the commit. Without it the second one would not see the first one's bundle and would fail on the unique
+    # constraint. The seed 5 sets these keys apart from other advisory locks over hashed names.
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 5))", [f"evidence:{subject_id}"])
 
@@ -68,7 +73,7 @@ def _one_at_a_time(subject_id: UUID) -> None:
 def evidence_record(
     bundle: EvidenceBundle, action: str, *, actor: Actor, at: datetime, payload: dict[str, object] | None = None
 ) -> UUID:
-    """One ledger entry about a bundle; its id."""
+    """Write a ledger entry about a bundle; returns the entry's id."""
     entry = ledger_append(
         action=action,
         organization_id=bundle.organization_id,

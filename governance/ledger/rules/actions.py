@@ -1,10 +1,12 @@
-"""The registry of dotted ledger actions, with their wording for people. An unregistered action cannot be written."""
+"""The registry of ledger actions (`noun.verb_past`) with their wording for people. An action that is not registered
+cannot be written."""
 
 ACTIONS: dict[str, str] = {}
 
 
 def register_actions(wording: dict[str, str]) -> None:
-    """Apps above register theirs in `apps.py`. A name has one meaning for ever."""
+    """Apps above register theirs in `apps.py`."""
+    # Entries stay for ever. A second meaning for a name would change what old entries say.
     for action, text in wording.items():
         if ACTIONS.setdefault(action, text) != text:
             raise ValueError(f"ledger action {action} is already registered with another meaning")

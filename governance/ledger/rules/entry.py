@@ -1,4 +1,5 @@
-"""The exact bytes that a ledger entry's hash covers. Pure: a verifier without a database computes the same."""
+"""The exact bytes that a ledger entry's hash covers, and canonical JSON (RFC 8785) for everything else that is hashed.
+Pure: a verifier without a database computes the same."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,12 +10,15 @@ from typing import Any, Final, NamedTuple
 
 import rfc8785
 
+# RFC 8785 writes numbers as IEEE doubles. Beyond this, two integers would have the same text and the same hash.
 _SAFE_INTEGER: Final = 2**53 - 1
 
 
 def json_writer(*, ensure_ascii: bool = True, sort_keys: bool = False) -> Callable[[Any], str]:
-    """What the standard library's encoder does, without making its inner part anew for every value: half the time for
-    the small ones that we write. Does not look for circles."""
+    """A function that writes JSON like the standard library's encoder, in half the time for small values. It does not
+    detect circular references."""
+    # The standard encoder makes its inner C encoder anew for every value. Here it is made once. `c_make_encoder` is
+    # private and missing in some Pythons: then the usual way is taken.
     usual = json.JSONEncoder(
         ensure_ascii=ensure_ascii, check_circular=False, sort_keys=sort_keys, separators=(",", ":")
     )
@@ -30,12 +34,13 @@ _encode = json_writer(ensure_ascii=False, sort_keys=True)
 
 
 def canonical_bytes(value: Any) -> bytes:
-    """Raises rfc8785.CanonicalizationError for what JSON cannot hold exactly (integers from 2^53, NaN)."""
+    """Canonical JSON (RFC 8785). Raises rfc8785.CanonicalizationError for values that JSON cannot represent exactly
+    (integers from 2^53, NaN)."""
     if _is_plain(value):
         try:
             return _encode(value).encode()
         except UnicodeEncodeError:
-            pass  # half a surrogate pair: the reference says so in its own words
+            pass  # half a surrogate pair: the reference implementation below raises its own error for it
     return rfc8785.dumps(value)
 
 
@@ -45,8 +50,10 @@ def canonical_sha256(value: Any) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the standard library writes it like RFC 8785 does, several times as fast: no fractions, whose digits
-    differ, and only ASCII keys, whose order is the same in any encoding. Nearly all we hash is (a test compares)."""
+    """Whether the standard library writes this value exactly as RFC 8785 does. That holds for nearly everything that we
+    hash, and the standard library is several times as fast. A test compares the two."""
+    # Not for fractions, whose digits differ, and not for keys beyond ASCII: RFC 8785 sorts them by UTF-16 units, Python
+    # by code points.
     kind = type(value)
     if kind is dict:
         for key, item in value.items():
@@ -66,12 +73,13 @@ FORMAT = "holdpoint-ledger-v1"
 
 
 def payload_hash(*, payload: Mapping[str, Any], nonce: bytes) -> bytes:
-    """Salted, so that a short payload cannot be guessed from its hash once it is erased."""
+    """Salted with the nonce, so that a short payload cannot be guessed from its hash after it was erased."""
     return sha256(nonce + canonical_bytes(dict(payload))).digest()
 
 
 class EntryText(NamedTuple):
-    """An entry's header as text, as a query can give it: ids in their usual form, `at` in UTC with six digits."""
+    """An entry's header as text, in the form in which a query returns it: ids with hyphens, `at` in UTC with
+    microseconds."""
 
     id: str
     organization_id: str | None
@@ -87,8 +95,9 @@ class EntryText(NamedTuple):
 
 
 def entry_hash_of_text(text: EntryText, *, payload_sha256: bytes) -> bytes:
-    """SHA-256 over the canonical JSON of the header and the payload's hash. The JSON is written by hand, ten times as
-    fast as `canonical_bytes`, because a check reads millions of entries; a test compares the two."""
+    """SHA-256 over the canonical JSON of the header and the payload's hash."""
+    # Written by hand, with the keys in canonical order: ten times as fast as `canonical_bytes`, and a check of the
+    # record hashes millions of entries. A test compares the two.
     organization = f'"{text.organization_id}"' if text.organization_id else "null"
     written = (
         f'{{"action":{quoted(text.action)},"actor_kind":{quoted(text.actor_kind)},"actor_ref":{quoted(text.actor_ref)}'

@@ -1,4 +1,4 @@
-"""Erasure in the console: what retention no longer demands, the order to purge it, and what came of each item."""
+"""Erasure orders, the purge and legal holds in the console."""
 
 from typing import Any
 from uuid import UUID
@@ -77,7 +77,7 @@ class ErasureOrderAdmin(ConsoleAdmin):
         return obj.orderer_name or "a person (reference erased)"
 
     def progress_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
-        """What the page's script asks for while it is under way."""
+        """The progress, for the page's script while the order is running."""
         order = self.object_or_404(request, object_id)
         found = erasure_progress(order_id=order.id)
         numbers = {name: getattr(found, name) for name in ("total", "done", "refused", "waiting")}
@@ -100,7 +100,7 @@ class ErasureOrderAdmin(ConsoleAdmin):
         }
 
     def purge_view(self, request: HttpRequest) -> HttpResponse:
-        """GET shows what is over in each organization; only POST orders."""
+        """GET shows what can be erased in each organization; only POST orders it."""
         if not self._operates(request):
             raise PermissionDenied
         actor, refusal = console_actor(request), None

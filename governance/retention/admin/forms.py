@@ -1,4 +1,4 @@
-"""Forms of holds, purge, exports and deletions: which organization, what, and why."""
+"""Forms of legal holds, purge, exports and deletions: which organization, what, and why."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def _note_field() -> forms.CharField:
 
 
 class WhereForm(ConsoleForm):
-    """In which organization, among those that the person operates; hidden when there is only one."""
+    """The organization, among those that the person operates."""
 
     organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
 

@@ -1,4 +1,4 @@
-"""Deletion requests in the console: who is asked about, what stands in the way, and a second person's decision."""
+"""Deletion requests (with the second person's decision) and exports in the console."""
 
 from typing import Any
 from uuid import UUID
@@ -62,7 +62,7 @@ def _deletion_refuse_act(
 
 
 def blocked(request: HttpRequest, obj: DeletionRequest) -> dict[str, Any]:
-    """What the page of the decision shows: how much would go, and what is in the way."""
+    """For the page of the decision: how much would be erased, and what blocks it."""
     free, found = deletion_blockers(request=obj, at=timezone.now())
     return {"free": len(free), "found": found}
 

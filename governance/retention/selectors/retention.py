@@ -1,4 +1,4 @@
-"""Reading holds, erasure orders, exports and deletion requests, and what stands in the way of an erasure."""
+"""Reads legal holds, erasure orders, exports and deletion requests, and the terms of an organization's regions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +35,7 @@ class ErasureProgress:
 
 def _reference_of(field: str = "commitment") -> Subquery:
     """The reference behind a commitment, while it exists."""
+    # A subquery instead of a look-up per row: a list has one statement, however long it is.
     rows = ContextReference.objects.filter(commitment=OuterRef(field))
     return Subquery(rows.values("reference")[:1])
 
@@ -45,7 +46,7 @@ def _person_of(field: str) -> Subquery:
 
 
 def legal_hold_list(*, state: str | None = None, scope: str | None = None) -> QuerySet[LegalHold]:
-    """Newest first, each with `reference` or `person` (of what was not destroyed)."""
+    """Newest first, each with its `reference` or `person`, if that was not destroyed."""
     rows = LegalHold.objects.select_related("organization", "note").order_by("-id")
     rows = rows.annotate(reference=_reference_of("target"), person=_person_of("target"))
     given = {"state": state, "scope": scope}
@@ -57,7 +58,7 @@ def legal_hold_get(*, hold_id: UUID) -> LegalHold:
 
 
 def holds_active(*, organization_id: UUID) -> list[Hold]:
-    """For the rules: a context's target is the reference itself."""
+    """Active legal holds in the form that the rules compare: the target of a context is the reference itself."""
     rows = LegalHold.objects.filter(organization_id=organization_id, state=HoldState.ACTIVE)
     rows = rows.annotate(reference=_reference_of("target"))
     return [
@@ -67,11 +68,11 @@ def holds_active(*, organization_id: UUID) -> list[Hold]:
 
 
 def terms_for(*, organization: Organization) -> EffectiveProfile:
-    """The profiles of its regions, tightened by every contract that was ever opened. Without a region, all of them
-    together: what is unknown is answered as the strictest."""
+    """The merged profiles of the organization's regions, tightened by every contract that is no longer a draft."""
     profiles = load_profiles()
     try:
         effective = merge(profiles.select(organization.regions))
+    # Without a known region all profiles apply together: the strictest of all cannot be too short.
     except RegionError:
         effective = merge(profiles.profiles)
     stances = ContractDocument.objects.filter(
@@ -83,7 +84,7 @@ def terms_for(*, organization: Organization) -> EffectiveProfile:
 
 
 def erasure_list() -> QuerySet[ErasureOrder]:
-    """Newest first, each with `orderer_name`."""
+    """Newest first, each with the `orderer_name`."""
     rows = ErasureOrder.objects.select_related("organization", "note").order_by("-id")
     return rows.annotate(orderer_name=_person_of("ordered_by_ref"))
 
@@ -138,10 +139,11 @@ def deletion_get(*, deletion_id: UUID) -> DeletionRequest:
 
 
 def requests_overdue(*, at: datetime, limit: int = 1000) -> dict[str, int]:
-    """Deletions that nobody answered and exports that are not ready in time, counted so far and no further."""
+    """The number of deletions without a decision and exports that are not ready after their due date, counted up to
+    `limit`."""
     deletions = DeletionRequest.objects.filter(state=DeletionState.REQUESTED, due_at__lte=at)
     exports = ExportRequest.objects.filter(state__in=[ExportState.REQUESTED, ExportState.FAILED], due_at__lte=at)
-    # One that failed long ago was asked for again, or is nobody's business any more.
+    # A failed export stays failed. After a year it no longer needs attention, and would raise the number for ever.
     exports = exports.filter(due_at__gt=at - timedelta(days=365))
     return {
         "deletion": deletions.order_by()[:limit].count(),

@@ -1,4 +1,4 @@
-"""People as subjects of erasure, and what is exported of this app."""
+"""People as subjects of erasure, and governance's tables in an export."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,7 +33,8 @@ from reasoncodes.models import ReasonCode
 
 
 def person_organizations(*, user: User) -> set[UUID]:
-    """Where the person has a role, acted, or had access until it was ended."""
+    """The organizations where the person has a role, acted, or had access until it was ended."""
+    # In all organizations: a person acts in several, and the caller's scope may be one of them.
     with every_tenant():
         known = PersonReference.objects.filter(user=user).first()
         roles = RoleGroup.objects.filter(group__user=user).values_list("organization_id", flat=True)
@@ -44,8 +45,8 @@ def person_organizations(*, user: User) -> set[UUID]:
 
 
 def person_subject(*, user: User) -> RetentionSubject | None:
-    """None without a reference: there is nothing left to erase. What a person did is kept as long as anything is in
-    the organizations where they did it, counted from their last act."""
+    """The person as a subject of erasure; None without a reference, because nothing is left to erase."""
+    # Retention is the longest of all organizations where the person acted, counted from the last act.
     with every_tenant():
         known = PersonReference.objects.filter(user=user).first()
         if known is None:
@@ -67,7 +68,7 @@ def person_subject(*, user: User) -> RetentionSubject | None:
 
 
 def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
-    return []  # people are erased when somebody asks for it, never because time has passed
+    return []  # people are erased by a deletion request only, not by a purge
 
 
 def _about(organization_id: UUID, reference: str) -> list[RetentionSubject]:
@@ -91,7 +92,7 @@ PERSON = SubjectKind(
 
 
 class Committed:
-    """Rows that name the reference by its commitment."""
+    """A condition for tables that name a context reference by its commitment."""
 
     def __init__(self, field: str) -> None:
         self.field = field
@@ -102,6 +103,7 @@ class Committed:
 
 
 def governance_export_tables() -> Iterable[ExportTable]:
+    # `without` leaves secrets out: hashes of keys, salts, and places in the storage.
     through = "contract__organization_id"
     return [
         ExportTable(Organization, "id"),
@@ -128,6 +130,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
     ]
 
 
+# A test fails if a table with an organization is neither exported nor listed here.
 LEFT_OUT = {
     "governance.intakeminute": "counts of the decisions, which are exported",
     "governance.organizationuserobjectpermission": "rights of people; the roles are exported",

@@ -1,4 +1,4 @@
-"""Deletion requests: asked for by one person or service, decided by another person, done by the order that follows."""
+"""Deletion requests: one person or service asks, another person decides, and an erasure order does it."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -33,7 +33,7 @@ from reasoncodes.selectors import reason_code_require
 def deletion_request(
     *, actor: Actor, at: datetime, organization: Organization, context_ref: str = "", person_id: UUID | None = None
 ) -> DeletionRequest:
-    """About a context reference or a person; the due date is the regional profile's."""
+    """Request the deletion of a context reference or a person. The due date comes from the regional profile."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     if bool(context_ref) == (person_id is not None):
@@ -51,6 +51,7 @@ def deletion_request(
             )
             row.save(force_insert=True)
             _record(row, "deletion.requested", actor=actor, at=at, due_at=row.due_at.isoformat())
+    # The unique constraint `deletion_one_open`: a look before the insert would miss a request made at the same time.
     except IntegrityError as error:
         raise AlreadyExists("There is an open request about this already.") from error
     return row
@@ -61,14 +62,15 @@ def _commitment(actor: Actor, organization: Organization, context_ref: str, pers
         return context_commitment(organization_id=organization.id, reference=context_ref, pointer="/context_ref")
     user = User.objects.filter(id=person_id).first() if person_id else None
     places = person_organizations(user=user) if user else set()
-    # A person's reference is one for all organizations: whoever asks must act in each where the person did.
+    # A person has one reference for all organizations. The actor must therefore be allowed to act in every organization
+    # where the person acted: otherwise one organization could erase a person from another one's record.
     if user is None or organization.id not in places or not all(actor.may_act_in(place) for place in places):
         raise NotFound
     return person_commitment(user_id=user.id)
 
 
 def _deletion_subjects(*, request: DeletionRequest) -> list[RetentionSubject]:
-    """What would be erased, newest runs first."""
+    """The subjects that would be erased."""
     if request.about == "person":
         user = User.objects.filter(reference__commitment=request.commitment).first()
         found = person_subject(user=user) if user else None
@@ -81,11 +83,12 @@ def _deletion_subjects(*, request: DeletionRequest) -> list[RetentionSubject]:
 
 
 def deletion_blockers(*, request: DeletionRequest, at: datetime) -> tuple[list[RetentionSubject], dict[str, int]]:
-    """What may be erased, and how much may not, by reason."""
+    """The subjects that may be erased, and how many may not, by reason."""
     places = {request.organization_id}
     if request.about == "person" and (user := User.objects.filter(reference__commitment=request.commitment).first()):
         places |= person_organizations(user=user)
-    with every_tenant():  # a person's holds count wherever they acted
+    # Legal holds on a person count in every organization where they acted, also outside the actor's scope.
+    with every_tenant():
         holds = [hold for place in sorted(places) for hold in holds_active(organization_id=place)]
     return blockers_counted(_deletion_subjects(request=request), holds=holds, at=at)
 
@@ -94,7 +97,8 @@ def deletion_blockers(*, request: DeletionRequest, at: datetime) -> tuple[list[R
 def deletion_accept(
     *, actor: Actor, at: datetime, deletion_id: UUID, reason_code: str, note: str = ""
 ) -> DeletionRequest:
-    """Orders the erasure. Everything must be free of holds and over; each item is looked at again at its turn."""
+    """Accept the request and order the erasure. Nothing may block it now; the database checks each item again at its
+    turn."""
     with transaction.atomic():
         row = _open(actor, deletion_id)
         reason_code_require(organization_id=row.organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
@@ -124,7 +128,8 @@ def deletion_accept(
 def deletion_refuse(
     *, actor: Actor, at: datetime, deletion_id: UUID, reason_code: str, note: str = ""
 ) -> DeletionRequest:
-    """With one of the lawful reasons. What the program can check must be so; the others need a note."""
+    """Refuse the request with a lawful reason. Reasons that the program can check must apply; the others need a
+    note."""
     with transaction.atomic():
         row = _open(actor, deletion_id)
         if reason_code not in LAWFUL_REFUSALS:
@@ -141,6 +146,7 @@ def deletion_refuse(
 
 
 def _is_so(row: DeletionRequest, reason_code: str, at: datetime) -> None:
+    """Raise if the program can see that the reason does not apply."""
     free, blocked = deletion_blockers(request=row, at=at)
     false = reason_code in BLOCKERS and reason_code not in blocked
     if false or (reason_code == NOTHING_TO_ERASE and (free or blocked)):
@@ -149,6 +155,8 @@ def _is_so(row: DeletionRequest, reason_code: str, at: datetime) -> None:
 
 
 def _open(actor: Actor, deletion_id: UUID) -> DeletionRequest:
+    """The open request, locked, if this actor may decide on it."""
+    # Locked before its state is read: two people who decide at once would otherwise both find it open.
     row = tenant_get(DeletionRequest, deletion_id, lock=True)
     if not actor.may_act_in(row.organization_id) or actor.kind is not ActorKind.PERSON:
         raise NotFound
@@ -173,10 +181,11 @@ def _decided(row: DeletionRequest, reason_code: str, *, actor: Actor, at: dateti
 
 
 def deletion_finish(order: ErasureOrder, at: datetime) -> None:
-    """With the order's end: done, with reference and salt destroyed; or refused, when something got in its way."""
+    """End the request together with its order: done, with reference and salt destroyed; or refused, if an item was."""
     row = DeletionRequest.objects.select_for_update(no_key=True, of=("self",)).filter(order=order).first()
     if row is None or row.state != DeletionState.ACCEPTED:
         return
+    # An item with nothing left to erase does not count: what was asked for is so.
     refused = ErasureItem.objects.filter(~Q(problem=NOTHING_TO_ERASE), order=order, state="refused")
     problem = refused.order_by("id").values_list("problem", flat=True).first()
     if problem:
@@ -184,7 +193,7 @@ def deletion_finish(order: ErasureOrder, at: datetime) -> None:
         row.reason_code = problem
     else:
         row.finish()
-        # Archives about it go too, with the next tick.
+        # Archives about the reference expire now; the next scheduled task removes their files.
         ExportRequest.objects.filter(organization_id=row.organization_id, commitment=row.commitment).filter(
             state=ExportState.READY
         ).update(expires_at=at)

@@ -1,7 +1,8 @@
-"""Erasure by order: a person orders it, a worker does it item by item, each in a transaction of its own.
+"""Erasure by order, and the purge of everything whose retention is over. A person orders; a worker erases item by item,
+each in its own transaction.
 
-What may be erased the database's own function decides at the act, under the lock that holds wait for. Safe to be
-killed, to be run twice and to be run by several at once: an item is done with the erasure that it tells of.
+A database function decides at that moment whether the item may be erased, under the lock that legal holds wait for.
+Safe if it is killed, runs twice, or runs in several workers: an item and its erasure commit together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,11 +34,14 @@ from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
 TASK = "governance.tasks.erasure_work"
+# How long the scheduled task leaves an order to its worker. After that the worker counts as dead.
 PATIENCE = timedelta(seconds=30)
+# Items per message, so that a long order does not keep other work from the worker.
 BATCH = 100
 NOT_ALLOWED = "not_authorized"
 FAILED = "enforcement_exception"
 log = structlog.get_logger("holdpoint.erasure")
+# The partial index `erasure_unfinished` serves it. With the server's clock, which is the same for all workers.
 DUE = """
 SELECT id FROM governance_erasureorder
 WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
@@ -49,15 +53,15 @@ _erased: list[OnErased] = []
 
 
 def on_erasure_finished(handler: OnFinished) -> OnFinished:
-    """Called in the transaction that finishes an order."""
+    """Register a handler that is called in the transaction that finishes an order."""
     if handler not in _finished:
         _finished.append(handler)
     return handler
 
 
 def on_erased(handler: OnErased) -> OnErased:
-    """Called in the transaction that erased a subject, with who ordered it: whoever keeps copies of it elsewhere
-    (an evidence bundle) lets go of them. An error undoes the erasure."""
+    """Register a handler that is called in the transaction that erased a subject, with the person who ordered it. Code
+    that keeps copies of the subject (an evidence bundle) erases them there. An error rolls the erasure back."""
     if handler not in _erased:
         _erased.append(handler)
     return handler
@@ -73,7 +77,8 @@ def erasure_order(
     reason_code: str,
     note: Note | None,
 ) -> ErasureOrder:
-    """In the caller's transaction, which has looked at the reason. Only people order."""
+    """Order the erasure of these subjects, in the caller's transaction. The caller has checked the reason."""
+    # Only people may order: neither a service nor the clock erases anything by itself.
     if actor.kind is not ActorKind.PERSON or actor.id is None or not actor.may_act_in(organization_id):
         raise NotFound
     order = ErasureOrder(
@@ -87,6 +92,7 @@ def erasure_order(
         resume_at=at + PATIENCE,
     )
     order.save(force_insert=True)
+    # In batches: one statement with ten thousand items would be very long.
     ErasureItem.objects.bulk_create([_item(order, one) for one in subjects], batch_size=1000)
     ledger_append(
         action="erasure.ordered",
@@ -114,7 +120,8 @@ def _item(order: ErasureOrder, subject: RetentionSubject) -> ErasureItem:
 
 
 def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
-    """One batch; how many were worked off. Rings for the next batch, so that others get their turn in between."""
+    """Erase one batch of an order. Returns how many items were done. A wake-up starts the next batch, so that other
+    tasks can run in between."""
     order = ErasureOrder.objects.filter(id=order_id, finished_at=None).first()
     if order is None:
         return 0
@@ -122,7 +129,9 @@ def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
     items = ErasureItem.objects.filter(order=order, state=ItemState.WAITING).order_by("id").values_list("id", flat=True)
     worked = sum(erase_one(order, item_id, now()) for item_id in list(items[:BATCH]))
     if items.exists():
-        if worked:  # otherwise somebody else is at it, or the tick will be
+        # Nothing done means that another worker has the items. It continues itself, or the scheduled task does; with a
+        # wake-up here, two workers could wake each other again and again.
+        if worked:
             wake_up(TASK, order.id)
     else:
         _finish(order, now())
@@ -130,19 +139,21 @@ def erasure_work(*, order_id: UUID, now: Callable[[], datetime]) -> int:
 
 
 def erasures_due() -> list[UUID]:
-    """Unfinished ones that nobody has touched for a while. The clock goes on with an order; it never gives one."""
+    """Unfinished orders that no worker has touched for a while."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [BATCH])
         return [row[0] for row in cursor.fetchall()]
 
 
 def erase_one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
-    """False: somebody else has it. What fails for no reason of ours is refused too, or the order would never end."""
+    """Erase one item, or refuse it. False if another worker has it."""
     try:
         with transaction.atomic():
             return _one(order, item_id, at)
+    # The database is away: the item stays, and the scheduled task continues later.
     except (OperationalError, InterfaceError):
         raise
+    # An unexpected error refuses the item. Otherwise it would be tried for ever, and the order would never finish.
     except Exception as error:
         log.error("erasure_item_failed", order=str(order.id), item=str(item_id), error=type(error).__name__)
         with transaction.atomic():
@@ -154,8 +165,11 @@ def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
     item = _take(item_id)
     if item is None:
         return False
+    # Checked again at every item: the person may have lost the role since the order.
     if not person_may(user_id=order.ordered_by, organization_id=order.organization_id, permission=OPERATE):
         return _end(order, item, NOT_ALLOWED, at)
+    # The function checks order, legal hold, quarantine, state and retention, and erases with the rights of the tables'
+    # owner. Its name comes from the registered kinds, not from a request.
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {subject_kind(item.kind).door}(%s)", [item.id])
         (problem,) = cursor.fetchone()
@@ -163,18 +177,23 @@ def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
 
 
 def _take(item_id: UUID) -> ErasureItem | None:
+    """The item, locked, if it still waits."""
+    # SKIP LOCKED: a second worker takes the next item instead of waiting for this one.
     rows = ErasureItem.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
     return rows.filter(id=item_id, state=ItemState.WAITING).first()
 
 
 def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> bool:
-    """The item's end, and the ledger entry with a digest of which payloads went."""
+    """Set the item done or refused, and write the ledger entry with a digest of the erased payloads."""
+    # The database function has counted them.
     item.refresh_from_db(fields=["entries"])
     item.state, item.problem = ItemState.REFUSED if problem else ItemState.DONE, problem
+    # The references in clear were needed only to find legal holds. Kept here, they would survive their own erasure.
     item.refs, item.finished_at = [], at
     item.save(update_fields=["state", "problem", "refs", "finished_at"])
     for handler in [] if problem else _erased:
         handler(item, orderer(order), at)
+    # In a fixed order: `verify_ledger` computes the same digest from the same ids.
     ids = ErasedPayload.objects.filter(item=item).order_by("entry_id").values_list("entry_id", flat=True)
     ledger_append(
         action="erasure.refused" if problem else "erasure.done",
@@ -195,7 +214,7 @@ def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> 
 
 
 def entries_digest(ids: Iterable[UUID]) -> str:
-    """Over the ids of the erased entries in their order: the ledger says which ones an order erased, and no others."""
+    """Digest of the ids of erased entries, in their order. With it the ledger fixes which payloads an item erased."""
     return sha256("\n".join(str(one) for one in ids).encode()).hexdigest()
 
 
@@ -205,6 +224,7 @@ def orderer(order: ErasureOrder) -> Actor:
 
 def _finish(order: ErasureOrder, at: datetime) -> None:
     with transaction.atomic():
+        # Two workers may get here at once; under the lock only one of them writes the entry and calls the handlers.
         locked = ErasureOrder.objects.select_for_update(no_key=True).filter(id=order.id, finished_at=None).first()
         if locked is None or ErasureItem.objects.filter(order=locked, state=ItemState.WAITING).exists():
             return
@@ -225,7 +245,9 @@ def _finish(order: ErasureOrder, at: datetime) -> None:
             handler(locked, at)
 
 
+# Items per order: it is made in one transaction, during a request.
 MOST = 10_000
+# Subjects per preview. If nearly all are blocked, it would otherwise read the whole table to find the rest.
 MOST_LOOKED_AT = 100_000
 PAGE = 1000
 FIRST = UUID(int=0)
@@ -233,8 +255,8 @@ FIRST = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What is over in one organization, by kind; `blocked` by reason. `more`: not everything was looked at, because
-    an order has at most MOST items and a preview its end."""
+    """What retention no longer protects in one organization: `over` by kind, `blocked` by reason. `more`: not
+    everything was checked, because of the limits MOST and MOST_LOOKED_AT."""
 
     organization: Organization
     over: dict[str, int] = field(default_factory=dict)
@@ -253,7 +275,7 @@ class PurgePreview:
 
 
 def purge_preview(*, actor: Actor, at: datetime, organization_ids: list[UUID] | None = None) -> list[PurgePreview]:
-    """Per organization that the actor acts in. Writes nothing."""
+    """A preview for each organization that the actor may act in. Writes nothing."""
     ids = list(actor.organization_ids) if organization_ids is None else organization_ids
     if any(not actor.may_act_in(one) for one in ids):
         raise NotFound
@@ -271,6 +293,7 @@ def _preview(organization: Organization, at: datetime) -> PurgePreview:
         for code, count in blocked.items():
             preview.blocked[code] = preview.blocked.get(code, 0) + count
         looked_at += len(page)
+        # Before the next page could exceed MOST.
         if len(preview.subjects) > MOST - PAGE or looked_at >= MOST_LOOKED_AT:
             return replace(preview, more=True)
     unstamped = sum(kind.unstamped(organization.id, MOST) for kind in subject_kinds())
@@ -281,6 +304,7 @@ def _preview(organization: Organization, at: datetime) -> PurgePreview:
 def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[RetentionSubject]]]:
     for kind in subject_kinds():
         after = FIRST
+        # By id after the last one: OFFSET would read the earlier pages again.
         while page := kind.due(organization.id, at, after, PAGE):
             yield kind.name, page
             after = max(one.id for one in page)
@@ -288,7 +312,7 @@ def _due(organization: Organization, at: datetime) -> Iterator[tuple[str, list[R
 
 @violations_recorded
 def purge_order(*, actor: Actor, at: datetime, organization_id: UUID, reason_code: str, note: str = "") -> ErasureOrder:
-    """For everything that is over now. Each item is looked at again, by the database, when its turn comes."""
+    """Order the erasure of everything that can be erased now. The database checks each item again at its turn."""
     if not actor.may_act_in(organization_id):
         raise NotFound
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Exports: asked for with a reason and a due date, built in the background, downloaded by permission, expiring."""
+"""Exports: requested with a reason, built in the background as a zip, downloaded, and removed when they expire."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -35,6 +35,7 @@ from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
 FORMAT = "holdpoint-export-v1"
+# Rows in memory at a time, and rows per report of progress.
 PAGE = 500
 README = """Holdpoint export.
 
@@ -55,7 +56,7 @@ class Encoder(DjangoJSONEncoder):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What an archive is about; without a reference everything of the organization."""
+    """What an archive contains: everything about a context reference, or without one everything of the organization."""
 
     organization: Organization
     reference: str = ""
@@ -74,7 +75,7 @@ class Extent:
 
 
 def archive_write(*, extent: Extent, target: IO[bytes], export_id: UUID, at: datetime, progress: Progress) -> None:
-    """`progress(rows)` after every page."""
+    """Write the archive; `progress(rows)` is called after every page."""
     files: list[dict[str, Any]] = []
     with ZipFile(target, "w", compression=ZIP_DEFLATED) as archive:
         _write(archive, "README.txt", README)
@@ -94,6 +95,7 @@ def archive_write(*, extent: Extent, target: IO[bytes], export_id: UUID, at: dat
 
 def _table(archive: ZipFile, extent: Extent, table: ExportTable, progress: Progress) -> dict[str, Any]:
     digest, count = sha256(), 0
+    # zip64, because the size is not known before; without it a table beyond 4 GiB would fail at its end.
     with archive.open(_entry(table.name), "w", force_zip64=True) as stream:
         for page in _pages(extent.rows(table)):
             for row in page:
@@ -106,7 +108,9 @@ def _table(archive: ZipFile, extent: Extent, table: ExportTable, progress: Progr
 
 
 def _pages(rows: QuerySet[Any]) -> Iterator[list[Model]]:
-    """By key, so that neither memory nor a cursor grows with the table."""
+    """The rows in pages, by primary key."""
+    # Page by page after the last key: neither memory nor a cursor grows with the table. The price is that rows written
+    # meanwhile may be in one table and not in another (docs/retention.md).
     last = None
     while True:
         found = rows.order_by("pk") if last is None else rows.filter(pk__gt=last).order_by("pk")
@@ -126,7 +130,7 @@ def _fields(row: Model, table: ExportTable) -> dict[str, Any]:
 def _value(row: Model, name: str) -> Any:
     try:
         return getattr(row, name)
-    except SnapshotBroken:  # what it is put together from is gone; the rest of the row still counts
+    except SnapshotBroken:  # the parts of this value are gone; the rest of the row is still exported
         return None
 
 
@@ -135,7 +139,7 @@ def _write(archive: ZipFile, name: str, text: str) -> None:
 
 
 def _entry(name: str) -> ZipInfo:
-    """With a fixed moment: the same rows give the same bytes."""
+    """A zip entry with a fixed time: the same rows give the same bytes."""
     entry = ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     entry.compress_type = ZIP_DEFLATED
     entry.external_attr = 0o600 << 16
@@ -143,8 +147,10 @@ def _entry(name: str) -> ZipInfo:
 
 
 TASK = "governance.tasks.export_build"
+# How long the scheduled task leaves an export without progress to its worker. After that the worker counts as dead.
 PATIENCE = timedelta(minutes=2)
 TRIES = 5
+# Exports per run of a scheduled task; the next run takes the rest.
 BATCH = 20
 Now = Callable[[], datetime]
 log = structlog.get_logger("holdpoint.export")
@@ -153,7 +159,8 @@ log = structlog.get_logger("holdpoint.export")
 def export_request(
     *, actor: Actor, at: datetime, organization: Organization, context_ref: str = "", reason_code: str, note: str = ""
 ) -> ExportRequest:
-    """Of everything about a context reference, or of the whole organization. Due as the regional profile says."""
+    """Request an export of everything about a context reference, or of the whole organization. The due date comes from
+    the regional profile."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     with transaction.atomic():
@@ -182,15 +189,18 @@ def export_request(
 
 
 def export_build(*, export_id: UUID, now: Now, storage: Storage, keep_for: timedelta) -> bool:
-    """Safe twice and by several at once: the row decides whose archive counts."""
+    """Build the archive. Safe to run twice or in several workers: the first to set the row ready wins."""
     row = ExportRequest.objects.select_related("organization").filter(id=export_id, state=ExportState.REQUESTED).first()
     if row is None:
         return False
+    # Counted before the try: an archive that kills its worker must not be tried for ever.
     ExportRequest.objects.filter(id=row.id).update(tries=F("tries") + 1, resume_at=now() + PATIENCE, done=0)
     try:
         return _build(row, now, storage, keep_for)
+    # The database is away: nothing could be recorded. The scheduled task tries again.
     except (OperationalError, InterfaceError):
         raise
+    # Everything else, such as the storage's own errors, counts as a failed try.
     except Exception as error:
         log.error("export_failed", export=str(row.id), error=type(error).__name__)
         if row.tries + 1 >= TRIES:
@@ -203,8 +213,10 @@ def _build(row: ExportRequest, now: Now, storage: Storage, keep_for: timedelta) 
     ExportRequest.objects.filter(id=row.id).update(total=extent.count())
 
     def progress(rows: int) -> None:
+        # Also moves `resume_at`: as long as there is progress, no second worker starts.
         ExportRequest.objects.filter(id=row.id).update(done=F("done") + rows, resume_at=now() + PATIENCE)
 
+    # On disk, because an archive can be larger than memory; and outside any transaction.
     with TemporaryFile() as target:
         archive_write(extent=extent, target=target, export_id=row.id, at=row.requested_at, progress=progress)
         size = target.tell()
@@ -213,6 +225,7 @@ def _build(row: ExportRequest, now: Now, storage: Storage, keep_for: timedelta) 
         target.seek(0)
         name = storage.save(f"{row.organization.slug}/{row.id}.zip", File(target))
     if not _ready(row.id, name, size, digest, now(), keep_for):
+        # Another worker was first. No row names this file, so nothing would ever remove it.
         storage.delete(name)
         return False
     return True
@@ -247,18 +260,19 @@ def _fail(export_id: UUID, at: datetime) -> None:
 
 
 def _lock(export_id: UUID, state: ExportState) -> ExportRequest | None:
+    """The row, locked FOR NO KEY UPDATE, if it is still in this state: of two workers only one changes it."""
     rows = ExportRequest.objects.select_for_update(no_key=True, of=("self",))
     return rows.filter(id=export_id, state=state).first()
 
 
 def exports_due(*, at: datetime) -> list[UUID]:
-    """Unfinished ones that nobody has touched for a while."""
+    """Unfinished exports that no worker has touched for a while."""
     rows = ExportRequest.objects.filter(state=ExportState.REQUESTED, resume_at__lte=at, tries__lt=TRIES)
     return list(rows.order_by("resume_at").values_list("id", flat=True)[:BATCH])
 
 
 def export_open(*, actor: Actor, at: datetime, export_id: UUID, storage: Storage) -> tuple[ExportRequest, IO[Any]]:
-    """The archive, for whoever may read the record; that it was taken is on the ledger."""
+    """The archive, for an actor who may read the record. The download is recorded in the ledger."""
     with transaction.atomic():
         row = tenant_get(ExportRequest, export_id)
         if not actor.may_act_in(row.organization_id):
@@ -267,13 +281,14 @@ def export_open(*, actor: Actor, at: datetime, export_id: UUID, storage: Storage
             raise ExportNotReady
         if row.state == ExportState.EXPIRED or (row.expires_at is not None and row.expires_at <= at):
             raise ExportGone
+        # Opened before it is recorded: if the storage does not answer, nothing was downloaded.
         stream: IO[Any] = storage.open(row.file, "rb")
         _record(row, "export.downloaded", actor=actor, at=at, sha256=row.sha256)
     return row, stream
 
 
 def exports_expire(*, at: datetime, storage: Storage) -> int:
-    """The clock ends them: the file goes, row and SHA-256 stay."""
+    """Remove the files of expired exports. Row and SHA-256 stay. Returns how many."""
     due = ExportRequest.objects.filter(state=ExportState.READY, expires_at__lte=at).order_by("expires_at")
     ids = list(due.values_list("id", flat=True)[:BATCH])
     return sum(_expire(one, at, storage) for one in ids)
@@ -284,10 +299,12 @@ def _expire(export_id: UUID, at: datetime, storage: Storage) -> bool:
         row = _lock(export_id, ExportState.READY)
         if row is None or row.expires_at is None or row.expires_at > at:
             return False
+        # Before the commit: if it fails, the row stays ready and is tried again. The other way round, the file could
+        # stay for ever.
         storage.delete(row.file)
         row.expire()
         row.save(update_fields=["state"])
-        # Its event time is the deadline, not the tick (law 5).
+        # The entry's time is the deadline, not the time of the scheduled task (law 5).
         _record(row, "export.expired", actor=CLOCK, at=row.expires_at, reason_code="export_expired")
     return True
 

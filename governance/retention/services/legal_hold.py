@@ -1,7 +1,5 @@
-"""Legal holds: placed with a reason, released by a second person with a reason. They beat purge and deletion.
-
-Placing takes the lock that every erasure shares (a trigger sees to it as well), so a hold either comes first and is
-seen, or waits until what was being erased is erased."""
+"""Legal holds: placed with a reason, released by a second person with a reason. They take precedence over purge and
+deletion. Also the commitments by which legal holds, exports and deletions name a context reference."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -32,10 +30,12 @@ from reasoncodes.selectors import reason_code_require
 
 
 def context_commitment(*, organization_id: UUID, reference: str, pointer: str) -> str:
-    """SHA-256 over a salt that only the reference's row holds; the row is made on first use."""
+    """SHA-256 over a salt, the organization and the reference. The salt is in the reference's `ContextReference`, which
+    is made on first use."""
     reference_check(reference=reference, pointer=pointer)
     salt = token_bytes(32)
     commitment = sha256(salt + str(organization_id).encode() + reference.encode()).hexdigest()
+    # Two first uses at once: the unique constraint lets one row in, and both get its commitment.
     row, _ = ContextReference.objects.get_or_create(
         organization_id=organization_id, reference=reference, defaults={"salt": salt, "commitment": commitment}
     )
@@ -43,15 +43,18 @@ def context_commitment(*, organization_id: UUID, reference: str, pointer: str) -
 
 
 def hold_lock(*, organization_id: UUID, shared: bool = False) -> None:
-    """The lock between holds (exclusive) and erasures (shared), until the end of the transaction."""
+    """The lock between legal holds (exclusive) and erasures (shared) of an organization, until the transaction ends."""
+    # Without it, an erasure that found no legal hold could commit a moment after one was placed. A trigger takes it
+    # again when a legal hold is inserted, for code that does not come this way.
     function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(holdpoint_hold_lock(%s))", [organization_id])
 
 
 def context_reference_destroy(*, organization_id: UUID, commitment: str) -> None:
-    """What still names the commitment no longer means anything. A hold that came after the erasure keeps the link:
-    without it, it would not cover what comes later about the same reference."""
+    """Destroy the link between a commitment and its reference, unless a legal hold needs it."""
+    # A legal hold that was placed after the erasure keeps the link: without it, the hold would not cover later records
+    # about the same reference. The lock before the look: a hold that is being placed is waited for.
     hold_lock(organization_id=organization_id, shared=True)
     if not LegalHold.objects.filter(
         organization_id=organization_id, scope=HoldScope.CONTEXT, target=commitment, state=HoldState.ACTIVE
@@ -74,7 +77,8 @@ def legal_hold_place(
     if not actor.may_act_in(organization_id):
         raise NotFound
     with transaction.atomic():
-        hold_lock(organization_id=organization_id)  # before the reference is looked up: nobody destroys it meanwhile
+        # Before `_target` looks the reference up: otherwise a deletion could destroy it in between.
+        hold_lock(organization_id=organization_id)
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         reference_check(reference=authority_ref, pointer="/authority_ref")
         hold = LegalHold(
@@ -95,8 +99,10 @@ def legal_hold_place(
 
 @violations_recorded
 def legal_hold_release(*, actor: Actor, at: datetime, hold_id: UUID, reason_code: str, note: str = "") -> LegalHold:
-    """By somebody else than whoever placed it; where a contract demands it, one of the two is from compliance."""
+    """Release by another person than the one who placed it. If a contract demands it, one of the two must be from
+    compliance."""
     with transaction.atomic():
+        # Locked: of two releases at once the second one sees that it is too late.
         hold = tenant_get(LegalHold, hold_id, lock=True)
         if not actor.may_act_in(hold.organization_id):
             raise NotFound
@@ -132,7 +138,8 @@ def _second_person(hold: LegalHold, actor: Actor) -> None:
 
 
 def _target(organization_id: UUID, scope: HoldScope, target: str) -> str:
-    """What the row names: a slug, an id, or a commitment; never a reference in clear."""
+    """The target as the row stores it: a slug, an id, or a commitment. References and people are not stored in clear,
+    because the row stays after their erasure."""
     if scope is HoldScope.ORGANIZATION:
         if target:
             raise InvalidInput(errors=[FieldError("/target", "must be empty for a whole organization")])

@@ -1,11 +1,11 @@
-"""What a witness can do, whatever it is made of."""
+"""The interface of all witnesses, and the error that they raise."""
 
 from collections.abc import Iterator
 from typing import Protocol
 
 
 class WitnessFailed(Exception):
-    """It did not keep, or did not give back, a head. `refused`: it answered, and the answer was no."""
+    """A witness did not store or return a head. `refused`: it answered, and refused."""
 
     def __init__(self, code: str, *, refused: bool = False) -> None:
         super().__init__(code)
@@ -14,15 +14,15 @@ class WitnessFailed(Exception):
 
 
 class Witness(Protocol):
-    """Texts are signed heads (C2SP checkpoints). The same head may come twice."""
+    """Texts are signed heads (C2SP checkpoints). The same head may be sent twice."""
 
     name: str
 
     def push(self, text: str, *, size: int, epoch: int) -> None:
-        """Returns when the head is kept; raises WitnessFailed otherwise."""
+        """Returns when the head is stored; raises WitnessFailed otherwise."""
 
     def newest(self) -> list[str]:
-        """Some of the last heads, the largest among them; cheap, however many there are."""
+        """Some of the last heads, with the largest among them. Must be cheap, however many heads there are."""
 
     def heads(self) -> Iterator[str]:
-        """All of them, one at a time. What cannot be read as text is left out."""
+        """All heads, one at a time. What cannot be read as text is left out."""

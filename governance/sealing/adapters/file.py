@@ -1,4 +1,5 @@
-"""A file that only grows: one line of JSON per head. Best on another disk or machine, and append-only there."""
+"""A witness that is a file: one line of JSON per head, only appended. Keep it on another disk or machine, append-only
+there."""
 
 import json
 import os
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from governance.sealing.adapters.base import WitnessFailed
 
+# How much of the end is read for the newest heads. A line has some hundred bytes; the file grows for ever.
 TAIL_BYTES = 16 * 1024
 
 
@@ -16,14 +18,17 @@ class FileWitness:
         self.path = path
 
     def push(self, text: str, *, size: int, epoch: int) -> None:
-        """One write, then to the disk. After a torn line (a crash) a new one is begun."""
+        """Append the head and flush it to the disk."""
         line = json.dumps({"size": size, "epoch": epoch, "checkpoint": text}) + "\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
+                # A crash can leave half a line. Without a line break this head would become part of it.
                 torn = self._torn(descriptor)
+                # One write with O_APPEND: a second process cannot write into the middle of the line.
                 os.write(descriptor, (b"\n" if torn else b"") + line.encode())
+                # "Stored" is recorded after this. A head that is only in memory would be lost with the machine.
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

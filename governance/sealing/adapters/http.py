@@ -1,4 +1,5 @@
-"""A witness behind a URL: POST a head, GET the newest, GET `?after=<size>` for those after a size (docs/ledger.md)."""
+"""A witness behind a URL: POST stores a head, GET returns the newest, GET `?after=<size>` those after a size
+(docs/ledger.md)."""
 
 import json
 import socket
@@ -10,13 +11,15 @@ import httpx
 from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 from governance.sealing.adapters.base import WitnessFailed
 
+# For a whole exchange. The check at the start of every process waits for it.
 SECONDS = 5.0
+# A witness is a foreign system: its answer must not fill this process' memory.
 READ_LIMIT_BYTES = 4 * 1024 * 1024
 TEXT = "text/plain; charset=utf-8"
 
 
 class HttpWitness:
-    """The configured host may be private and speak plain http: an operator named it."""
+    """The configured host may have a private address and use plain http, because an operator configured it."""
 
     def __init__(self, *, name: str, url: str, token: str = "") -> None:
         self.name = name
@@ -37,7 +40,7 @@ class HttpWitness:
         return _texts(body)
 
     def heads(self) -> Iterator[str]:
-        """Page by page; a witness that knows no pages gives its newest head, and that is all there is."""
+        """Page by page. A witness without pages returns its newest head, and nothing else."""
         after = 0
         seen: set[str] = set()
         while True:
@@ -48,6 +51,7 @@ class HttpWitness:
             yield from fresh
             seen = set(_texts(body))
             largest = max((_size(text) for text in fresh), default=0)
+            # No progress is the end: a witness that ignores `after` would otherwise be asked for ever.
             if largest <= after:
                 return
             after = largest
@@ -73,6 +77,7 @@ class HttpWitness:
 
 
 def _named(url: str) -> frozenset[str]:
+    """Host and port of the URL, as the only private host that may be called."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return frozenset({f"{(parts.hostname or '').lower()}:{port}"})
@@ -80,6 +85,7 @@ def _named(url: str) -> frozenset[str]:
 
 def _limited(response: httpx.Response) -> bytes:
     found = b""
+    # Counted while it arrives, after decompression: a length in a header could be false.
     for chunk in response.iter_bytes():
         found += chunk
         if len(found) > READ_LIMIT_BYTES:
@@ -88,7 +94,7 @@ def _limited(response: httpx.Response) -> bytes:
 
 
 def _texts(body: bytes) -> list[str]:
-    """One head as text, or lines of JSON with one each."""
+    """The heads in an answer: one as text, or one per line of JSON."""
     text = body.decode(errors="replace")
     if not text.lstrip().startswith("{"):
         return [text] if text.strip() else []

@@ -1,4 +1,4 @@
-"""A Django storage: one object per head, named by epoch and size. A head that is there is never written over."""
+"""A witness in a Django storage: one object per head, named by epoch and size. No object is overwritten."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,8 @@ from governance.sealing.adapters.base import WitnessFailed
 
 
 def _object_name(prefix: str, *, size: int, epoch: int) -> str:
-    """Folders of three digits each: the largest is found with a few short listings."""
+    """The name of a head's object: folders of three digits each."""
+    # Fixed width, so that names sort by size; small folders, so that the newest is found with a few short listings.
     digits = f"{size:015d}"
     parts = [digits[start : start + 3] for start in range(0, 12, 3)]
     return "/".join([*([prefix] if prefix else []), f"{epoch:06d}", *parts, f"{digits}.txt"])
@@ -30,6 +31,7 @@ class StorageWitness:
 
     def push(self, text: str, *, size: int, epoch: int) -> None:
         name = _object_name(self.prefix, size=size, epoch=epoch)
+        # Django's storages save under another name if one is taken, or overwrite it: both would hide a second history.
         if self._call(lambda: self._storage.exists(name)):
             if self._read(name) != text:
                 raise WitnessFailed("another_head_is_there", refused=True)
@@ -60,6 +62,7 @@ class StorageWitness:
         try:
             folders, files = self._call(lambda: self._storage.listdir(folder))
         except WitnessFailed as error:
+            # A folder that does not exist yet means no heads. Object stores have no folders and return an empty list.
             if isinstance(error.__cause__, FileNotFoundError):
                 return [], []
             raise
@@ -74,8 +77,9 @@ class StorageWitness:
 
     @staticmethod
     def _call(operation: Callable[[], Any]) -> Any:
-        """Each storage has errors of its own; all of them mean that it did not work."""
+        """Run an operation; any error of the storage becomes WitnessFailed."""
         try:
             return operation()
+        # Everything: each storage raises its own classes, which are not known here.
         except Exception as error:
             raise WitnessFailed(f"storage_{type(error).__name__}"[:64]) from error

@@ -1,4 +1,4 @@
-"""The epoch in signed heads: a line of the checkpoint's body from the second epoch on. Pure."""
+"""Epochs in signed heads: from the second epoch on, a line in the checkpoint's body. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ WORD = "epoch "
 
 @dataclass(frozen=True, slots=True)
 class EpochBegin:
-    """Where an epoch began: of the one before `kept` entries stayed, and its heads went up to `lost_to`."""
+    """Where an epoch began: `kept` entries of the epoch before stayed, and its heads went up to `lost_to`."""
 
     number: int
     kept: int
@@ -19,12 +19,13 @@ class EpochBegin:
 
 
 def epoch_lines(epoch: int) -> tuple[str, ...]:
-    """The first epoch has none: its heads look as they did before there were epochs."""
+    """The extension lines of a head. None in the first epoch, so that its heads are plain checkpoints."""
     return (f"{WORD}{epoch}",) if epoch > FIRST else ()
 
 
 def epoch_of(checkpoint: Checkpoint) -> int:
-    """What the head says. A number that cannot be read is none of ours: 0, which fits no epoch."""
+    """The epoch that a head names."""
+    # A number that cannot be read is not ours: 0 belongs to no epoch, so the head counts as divergent.
     for line in checkpoint.extensions:
         if line.startswith(WORD):
             number = line.removeprefix(WORD)
@@ -33,10 +34,10 @@ def epoch_of(checkpoint: Checkpoint) -> int:
 
 
 def kept_of(epoch: int, begins: Sequence[EpochBegin]) -> int | None:
-    """How many entries of an ended epoch's tree are still there; None while it lasts."""
+    """How many entries of an ended epoch's tree are still there; None for the current epoch."""
     return min((one.kept for one in begins if one.number > epoch), default=None)
 
 
 def confirmed_loss(epoch: int, begins: Sequence[EpochBegin]) -> int:
-    """Up to which size a person confirmed that heads of this epoch were signed over what is gone."""
+    """The size up to which a person confirmed the loss of heads of this epoch."""
     return max((one.lost_to for one in begins if one.number > epoch), default=0)

@@ -1,4 +1,5 @@
-"""The key that signs heads: from a file or the environment, never from the database."""
+"""The key that signs heads, from a file or the environment. It is not in the database: somebody with the rights to
+change the record there could also sign it."""
 
 import os
 from base64 import b64decode, b64encode
@@ -19,7 +20,7 @@ class KeyUnreadable(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SealingKey:
-    """`name` is the log's origin: it stands in the heads and in the verifier key."""
+    """`name` is the log's origin, which is part of the heads and of the verifier key."""
 
     name: str
     private: Ed25519PrivateKey
@@ -34,7 +35,7 @@ class SealingKey:
 
 
 def sealing_key_read(*, name: str, text: str = "", file: str = "", create: bool = False) -> SealingKey:
-    """`create`: a missing file is made, readable by this account only; not for production."""
+    """Read the key. `create`: make a missing file, readable by this account only; not for production."""
     if not text and file and create and not Path(file).exists():
         _make(Path(file))
     try:
@@ -45,13 +46,16 @@ def sealing_key_read(*, name: str, text: str = "", file: str = "", create: bool 
 
 
 def _make(file: Path) -> None:
-    """Two processes may do it at once: the first one's key stays."""
+    """Make a new key file, unless another process was first."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     seed = Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     draft = file.with_name(f"{file.name}.{os.getpid()}.new")
+    # With its mode from the start: between a plain write and a chmod, others could read the key.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(b64encode(seed).decode() + "\n")
+    # A link fails if the name is taken; a rename would replace a key that another process uses already. And nobody
+    # reads half a file.
     with suppress(FileExistsError):
         os.link(draft, file)
     draft.unlink()

@@ -1,4 +1,4 @@
-"""Who opened what."""
+"""Reads the read audit: who opened which record."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Reading the sealed tree: heads, proofs, keys, and how far sealing is behind."""
+"""Reads the sealed tree: heads, proofs, keys, sealed entries in order, and how far sealing is behind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,12 @@ from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 
 LEAF_HASHES = "SELECT position, hash FROM governance_ledgerleaf WHERE position = ANY(%s)"
+# All wanted nodes in one round trip: a proof needs one per level.
 NODE_HASHES = """
 SELECT level, index, hash FROM governance_ledgernode
 WHERE (level, index) IN (SELECT * FROM unnest(%s::smallint[], %s::bigint[]))
 """
+# The oldest entry above the sealer's cursor, by the index (txid, id). The aggregates give a row also without any head.
 UNSEALED = """
 SELECT at FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
     SELECT coalesce(max(cursor_txid), 0), coalesce(max(cursor_id::text)::uuid, %s) FROM (
@@ -28,13 +30,15 @@ SELECT at FROM governance_ledgerentry e WHERE (e.txid, e.id) > (
 ORDER BY e.txid, e.id LIMIT 1
 """
 
+# By position, which has no gaps and does not change: a reader that remembers the last one misses nothing.
 SEALED = """
 SELECT l.position, e.id, e.organization_id, e.action, e.subject_id, e.reason_code, e.at, e.payload ->> 'attempt'
 FROM governance_ledgerleaf l JOIN governance_ledgerentry e ON e.id = l.entry_id
 WHERE l.position >= %s AND l.position < %s AND e.action = ANY(%s) ORDER BY l.position
 """
 
-# Who has written holds its transaction's number locked: seen by every role, in whatever database of the server it is.
+# A transaction that has written has locked its own transaction id. `pg_locks` shows that to every role, for all
+# databases of the server; `pg_stat_activity` hides the times of other roles' sessions, hence the LEFT JOIN.
 WRITERS = """
 SELECT l.pid, extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, coalesce(a.datname, '?') FROM pg_locks l
 LEFT JOIN pg_stat_activity a ON a.pid = l.pid
@@ -73,7 +77,7 @@ def ledger_keys() -> list[LedgerKey]:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """A key, and the smallest and largest head that it signed; another one may have signed some in between."""
+    """A key, and the smallest and largest head that it signed. Other keys may have signed heads in between."""
 
     key: LedgerKey
     first_size: int | None
@@ -89,7 +93,8 @@ def ledger_key_ranges() -> list[KeyRange]:
 
 
 def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
-    """That the entry is in the head of this size (the newest unless told). Somebody else's entry does not exist."""
+    """Proof that the entry is in the head of this size (default: the newest)."""
+    # By the tenant scope: an entry of another organization is a 404, as if it did not exist.
     entry = tenant_get(LedgerEntry, entry_id)
     leaf = LedgerLeaf.objects.filter(entry_id=entry.id).first()
     checkpoint = checkpoint_latest() if size is None else checkpoint_get(size=size)
@@ -100,7 +105,7 @@ def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
 
 
 def consistency(*, old: int, new: int) -> tuple[LedgerCheckpoint, LedgerCheckpoint, list[bytes]]:
-    """Between two signed heads."""
+    """Two signed heads, and the proof that the newer one continues the older one."""
     if not 0 < old <= new:
         raise InvalidInput(errors=[FieldError("/from", "must be positive and not larger than `to`")])
     heads = checkpoint_get(size=old), checkpoint_get(size=new)
@@ -108,7 +113,8 @@ def consistency(*, old: int, new: int) -> tuple[LedgerCheckpoint, LedgerCheckpoi
 
 
 def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
-    """In the order asked for; leaves and inner nodes are in two tables."""
+    """The hashes of these nodes, in this order. Leaves and inner nodes are in two tables. KeyError if one is
+    missing."""
     found: dict[Node, bytes] = {}
     with connection.cursor() as cursor:
         leaves = [index for level, index in nodes if level == 0]
@@ -124,7 +130,8 @@ def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class SealedEntry:
-    """What those who follow the record need of an entry. Positions have no gaps, and nothing appears behind them."""
+    """The fields of an entry that readers of the sealed record need. Positions have no gaps, and no entry is added
+    below the last one."""
 
     position: int
     id: UUID
@@ -137,14 +144,14 @@ class SealedEntry:
 
 
 def sealed_entries(*, first: int, before: int, actions: Sequence[str]) -> list[SealedEntry]:
-    """Of every organization, in their order."""
+    """Sealed entries of all organizations, by position."""
     with connection.cursor() as cursor:
         cursor.execute(SEALED, [first, before, list(actions)])
         return [SealedEntry(*row) for row in cursor.fetchall()]
 
 
 def sealer_lag(*, at: datetime) -> float:
-    """Seconds since the oldest entry that is not in the tree was written; 0 when all are."""
+    """Seconds since the oldest unsealed entry was written; 0 if there is none."""
     with connection.cursor() as cursor:
         cursor.execute(UNSEALED, [UUID(int=0)])
         oldest = cursor.fetchone()
@@ -152,7 +159,8 @@ def sealer_lag(*, at: datetime) -> float:
 
 
 def oldest_writer() -> str:
-    """The transaction that has been writing longest, in words: nothing behind it is final. Empty when there is none."""
+    """The oldest transaction that has written, in words, or an empty text. No entry of a later one can be sealed until
+    it ends."""
     with connection.cursor() as cursor:
         cursor.execute(WRITERS)
         found = cursor.fetchone()

@@ -1,4 +1,5 @@
-"""How far each witness is, from its receipts; and the tree that its heads are compared with."""
+"""Reads epochs, deny mode, how far each witness is (from its receipts), and the tree that its heads are compared
+with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ def epoch_current() -> int:
 
 
 def epoch_mark() -> str:
-    """What leases carry. The time is part of it: without witnesses a number could be given out twice."""
+    """The mark of the current epoch in lease tokens."""
+    # With the time: after a restore, without witnesses, the same number can be given to another epoch, and a lease
+    # from before the restore would be accepted.
     row = LedgerEpoch.objects.order_by("-number").first()
     return f"{row.number}.{int(row.begun_at.timestamp())}" if row else str(FIRST)
 
@@ -39,7 +42,8 @@ def _epoch_begins() -> list[EpochBegin]:
 
 
 def ledger_denial() -> Shutdown | None:
-    """The shutdown of deny mode, while it is engaged. Its `preview` says what was found."""
+    """The shutdown of deny mode, while it is engaged. Its `preview` names the divergent heads."""
+    # The shutdown belongs to no organization, and callers may have the scope of one.
     with every_tenant():
         rows = Shutdown.objects.filter(
             scope=ShutdownScope.GLOBAL, state=ShutdownState.ENGAGED, target=LEDGER_INCONSISTENT
@@ -47,10 +51,15 @@ def ledger_denial() -> Shutdown | None:
         return rows.order_by("id").first()
 
 
+# Limits of the pause after a failure: a witness that is away is not asked every two seconds, and one that comes back is
+# noticed within minutes.
 SHORTEST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(minutes=10)
+# Heads that are counted for "behind". Counting on would read more and more while a witness is away.
 COUNTED = 10_000
-# Of the epoch that lasts; what a witness stored before counts up to where that one began. Each part reads one row.
+# The largest head that a witness stored in the current epoch. Before it stored one, what it has from earlier epochs
+# counts only up to where this epoch began: heads of a lost history would hide that new ones are due. Each part reads
+# one row, because this runs every two seconds.
 STORED = "SELECT {what} FROM governance_witnessreceipt WHERE witness = %(w)s AND result = 'stored' {more} LIMIT 1"
 STANDING = f"""
 SELECT coalesce(
@@ -64,7 +73,8 @@ FROM (SELECT coalesce(max(begun_at), '-infinity') AS begun, max(kept) AS kept FR
 
 @dataclass(frozen=True, slots=True)
 class WitnessStanding:
-    """`behind` counts heads (to a limit), `since` is when the oldest of them was signed."""
+    """How far a witness is. `behind` counts the heads that it lacks, up to a limit; `since` is when the oldest of them
+    was signed."""
 
     witness: str
     size: int
@@ -102,7 +112,7 @@ def witness_standing(*, witness: str) -> WitnessStanding:
 
 
 def heads_due(*, witness: str, limit: int) -> list[LedgerCheckpoint]:
-    """What the witness has not stored, oldest first."""
+    """The heads that the witness has not stored, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(STANDING, {"w": witness})
         size, _ = cursor.fetchone()
@@ -110,7 +120,8 @@ def heads_due(*, witness: str, limit: int) -> list[LedgerCheckpoint]:
 
 
 def paused_until(*, witness: str) -> datetime | None:
-    """After failures it is left alone for as long again as they have lasted, within limits."""
+    """The end of the pause after failures, or None. A pause is as long as the failures have lasted, within limits."""
+    # From the receipts, not from memory: all workers keep the same pause, also after a restart.
     newest = list(WitnessReceipt.objects.filter(witness=witness).order_by("-id")[:1])
     if not newest or newest[0].result == WitnessResult.STORED:
         return None
@@ -122,7 +133,7 @@ def paused_until(*, witness: str) -> datetime | None:
 
 
 class Tree:
-    """The stored tree as it stands now, asked for single roots."""
+    """The stored tree at one moment: size, root, epoch, and the root at any smaller size."""
 
     size: int
     root: bytes
@@ -133,7 +144,7 @@ class Tree:
         self.refresh()
 
     def refresh(self) -> None:
-        """As it stands at this moment: it grows while witnesses are read."""
+        """Read it again. It grows while witnesses are read."""
         latest = checkpoint_latest()
         self.size = latest.size if latest else 0
         self.root = bytes(latest.root) if latest else b""
@@ -147,7 +158,8 @@ class Tree:
         ]
 
     def root_at(self, size: int) -> bytes | None:
-        """Of the first `size` entries; None when nodes are missing."""
+        """The root of the first `size` entries; None if nodes are missing."""
+        # Mostly a head was signed at this size: one look-up. Otherwise it is put together from stored nodes.
         row = LedgerCheckpoint.objects.filter(size=size).values_list("root", flat=True).first()
         if row is not None:
             return bytes(row)

@@ -1,4 +1,5 @@
-"""A new epoch: what was leased before is void. After a divergence it also says what is lost, and ends deny mode."""
+"""Begins a new epoch, which makes all earlier leases void. After a divergence it also records what was lost, and ends
+deny mode."""
 
 from array import array
 from collections.abc import Iterable
@@ -32,8 +33,8 @@ log = structlog.get_logger("holdpoint.ledger")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What all witnesses together say: the tree is theirs up to `kept` (None: all of it), and what they hold goes up to
-    `lost_to`."""
+    """What all witnesses together say. The record agrees with their heads up to size `kept` (None: all of it); their
+    divergent heads go up to `lost_to`."""
 
     kept: int | None
     lost_to: int
@@ -51,13 +52,17 @@ def epoch_begin(
     keys: PublicKeys = (),
     installation: bool = False,
 ) -> LedgerEpoch:
-    """`installation`: the door found that the actor administers the installation. Releases deny mode if it stands."""
+    """Begin an epoch, and release deny mode if it is engaged. `installation`: the entry point has checked that the
+    actor administers the installation."""
     if not installation:
         raise ScopeMissing("Only an administrator of the installation begins an epoch.")
+    # Before the transaction: witnesses can take seconds to answer, and the send lock below stops all sending.
     loss = _loss_measure(witnesses=witnesses, keys=keys)
     with transaction.atomic():
-        with connection.cursor() as cursor:  # no head of the old epoch may be signed from here on
+        # The sealer's own lock: no head of the old epoch may be signed once this epoch has measured the tree.
+        with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SEALER])
+        # As engaging deny mode does: the two change the same shutdown, and must not run at the same time.
         send_lock_exclude()
         denial = ledger_denial()
         reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
@@ -81,9 +86,10 @@ def epoch_begin(
 
 
 def _loss_measure(*, witnesses: Iterable[Witness], keys: PublicKeys) -> Loss:
-    """Reads every head of every witness that can be read."""
+    """Read every head of every witness that can be read, and find where record and witnesses part."""
     tree = Tree()
     known = [*tree.keys, *keys]
+    # An array of numbers: a witness may keep millions of heads.
     fitting, strange, largest, epoch, count = array("q"), tree.size + 1, 0, tree.epoch, 0
     for witness in witnesses:
         for head in _heads(witness, known):
@@ -111,8 +117,9 @@ def _heads(witness: Witness, keys: PublicKeys) -> Iterable[Checkpoint]:
 
 
 def _epoch(loss: Loss, denial: Shutdown | None, actor: Actor, reason_code: str, at: datetime) -> LedgerEpoch:
-    """Also what deny mode was engaged for counts: its witness may be away by now."""
+    # What deny mode was engaged for counts too: the witness that reported it may not answer now.
     findings = denial.preview.get("findings", []) if denial else []
+    # Read again: now, under the sealer's lock, the tree no longer grows.
     tree = Tree()
     epoch = LedgerEpoch(
         number=max([loss.epoch, tree.epoch, *(one["epoch"] for one in findings)]) + 1,
@@ -127,6 +134,7 @@ def _epoch(loss: Loss, denial: Shutdown | None, actor: Actor, reason_code: str, 
 
 
 def _release(denial: Shutdown, actor: Actor, note: Any, at: datetime) -> None:
+    # FOR NO KEY UPDATE: rows that refer to the shutdown may still be inserted meanwhile.
     locked = Shutdown.objects.select_for_update(no_key=True, of=("self",)).get(id=denial.id)
     locked.release()
     locked.released_by_ref = actor_reference(actor)

@@ -1,4 +1,5 @@
-"""Opening something is recorded in the same request, before it is shown; if it cannot be recorded nothing is shown."""
+"""The read audit: opening a record is written down in the same request, before the answer is rendered. If that fails,
+there is no answer."""
 
 import re
 from datetime import datetime, timedelta
@@ -13,10 +14,12 @@ from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace
 
+# A code, not a sentence: a sentence about why somebody opens a case would be free text about a patient.
 PURPOSE = re.compile(r"[a-z0-9][a-z0-9_.:-]{0,63}")
 ONCE_PER = timedelta(hours=1)
 COLUMNS = "id, organization_id, actor_kind, actor_ref, subject_kind, subject_id, door, purpose, request_id, at"
-# A service that polls is recorded once per hour, purpose and thing; a person every time.
+# A service that polls is recorded once per hour, object, entry point and purpose; a person every time. Otherwise the
+# audit would grow larger than the record. One statement, so that reading costs one round trip more and not two.
 INSERT = f"""
 INSERT INTO governance_readaccess ({COLUMNS})
 SELECT %(id)s, %(organization)s, %(kind)s, %(ref)s, %(subject_kind)s, %(subject)s, %(door)s, %(purpose)s, %(request)s,
@@ -37,7 +40,7 @@ def read_recorded(
     at: datetime,
     door: ReadDoor = ReadDoor.API,
 ) -> None:
-    """`purpose` is a code of the reader's own, such as `audit-2026-11`; words would be free text about people."""
+    """Record that the actor opens the subject. `purpose` is a code that the reader chooses, such as `audit-2026-11`."""
     if purpose and not PURPOSE.fullmatch(purpose):
         message = "is a code: small letters, digits, and _ . : - between them, at most 64"
         raise InvalidInput("The purpose is not a code.", errors=[FieldError("", message, rule="purpose")])

@@ -1,6 +1,6 @@
-"""Sealing: entries whose transaction is over get the next positions in the tree, and the head is signed.
+"""Sealing: entries of finished transactions get the next positions in the tree, and the new head is signed.
 
-It takes nothing from those who append. One sealer at a time, by advisory lock; a second one finds nothing to do.
+Appending an entry takes no lock for it. An advisory lock allows one sealer at a time.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,27 @@ from governance.sealing.rules.signing import SealingKey
 from governance.sealing.selectors.witnesses import epoch_current
 from reasoncodes.base.actors import SYSTEM
 
-LOCK = 0x7365616C  # any constant that nobody else uses
+# Any number that no other advisory lock uses. `epoch_begin` takes the same one.
+LOCK = 0x7365616C
+# Entries per head and transaction. It bounds memory, and how long the sealer's own transaction writes.
 BATCH = 5000
 HASH = 32
 NOBODY = UUID(int=0)
 LAST = UUID(int=2**128 - 1)
+# The database cluster, and the oldest transaction that is still running.
 MOMENT = "SELECT system_identifier, pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM pg_control_system()"
 NO_LEAF = "NOT EXISTS (SELECT 1 FROM governance_ledgerleaf l WHERE l.entry_id = e.id)"
-# Below xmin no transaction is under way any more: nothing can appear there later. Another cluster (a restored dump)
-# counts transactions anew, so there it is only asked which entries have no leaf.
+# Every transaction below xmin is finished: no entry can appear there later. A cursor over ids alone would skip entries
+# that commit late. NO_LEAF, because after a restore some entries above the cursor are sealed already.
 FINAL = f"""
 SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e
 WHERE e.txid < %(xmin)s AND (e.txid, e.id) > (%(txid)s, %(id)s) AND {NO_LEAF}
 ORDER BY e.txid, e.id LIMIT %(limit)s
 """  # noqa: S608
+# Another cluster (a restored dump) counts transactions anew: the cursor means nothing there, and only the missing leaf
+# tells that an entry is not sealed.
 WITHOUT_LEAF = f"SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e WHERE {NO_LEAF} ORDER BY e.id"  # noqa: S608
+# `unnest`: three parameters, however many rows there are.
 LEAVES = """
 INSERT INTO governance_ledgerleaf (position, entry_id, hash)
 SELECT * FROM unnest(%s::bigint[], %s::uuid[], %s::bytea[])
@@ -47,7 +53,7 @@ SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
 
 @dataclass(frozen=True, slots=True)
 class TreeHead:
-    """Where the tree stands."""
+    """The tree as the newest head left it: where the next sealing continues."""
 
     size: int = 0
     frontier: tuple[bytes, ...] = ()
@@ -65,7 +71,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """An entry that no late commit can come before."""
+    """An entry whose position is final: no late commit can come before it."""
 
     id: UUID
     sha256: bytes
@@ -73,10 +79,12 @@ class Final:
 
 
 def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
-    """One batch; None when there is nothing to seal or another sealer is at it."""
+    """Seal one batch. None if there is nothing to seal or another sealer is running."""
     with transaction.atomic():
         if not _alone():
             return None
+        # The moment before the entries: transactions below its xmin are finished, so the next statement, whose snapshot
+        # is newer, sees everything that they committed.
         head, moment = _tree_head_read(), _moment()
         entries = _entries(head, moment)
         if not entries:
@@ -87,8 +95,9 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
 
 
 def ledger_seal_all(*, at: datetime, key: SealingKey, most: int = 100) -> int:
-    """Batch after batch while they are full; how many entries were sealed. What came in meanwhile waits for the next
-    tick: otherwise a busy record would get a signed head for every handful of entries."""
+    """Seal batch after batch while they are full. Returns how many entries were sealed."""
+    # After a batch that was not full it stops, although entries may have come meanwhile: they wait for the next
+    # scheduled task. Otherwise a busy record would get a signed head for every few entries.
     first = last = _tree_head_read().size
     for _ in range(most):
         sealed = ledger_seal(at=at, key=key)
@@ -110,6 +119,7 @@ def _tree_head_read() -> TreeHead:
 
 
 def _alone() -> bool:
+    # Two sealers would give the same positions to different entries. It is only tried: a second one has nothing to do.
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
         return bool(cursor.fetchone()[0])
@@ -140,6 +150,7 @@ def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: Sealin
         cursor.execute(LEAVES, [positions, [entry.id for entry in entries], leaves])
         if inner:
             cursor.execute(NODES, [list(column) for column in zip(*inner, strict=True)])
+    # In a new cluster everything below xmin was sealed just now, whatever its number: the cursor goes to its end.
     moved = bool(head.size) and moment.cluster != head.cluster
     root = frontier_root(frontier)
     body = Checkpoint(key.name, size, root, epoch_lines(epoch_current()))
@@ -159,7 +170,8 @@ def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: Sealin
 
 
 def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
-    """Another key than before says so on the record, also one that comes back; the entry is sealed by it next time."""
+    """Record that another key signs from now on, also if it was used before."""
+    # The entry belongs to this transaction, which is still running: the next sealing gives it its position.
     public = public_bytes(key.private.public_key())
     if not LedgerKey.objects.filter(id=key.id).exists():
         LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)

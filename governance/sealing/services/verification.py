@@ -1,4 +1,4 @@
-"""A check of the whole record that somebody asks for in the console: a row, a worker, and its progress in the row."""
+"""A check of the whole record that somebody starts in the console: a worker does it, a row shows its progress."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -14,12 +14,13 @@ from governance.sealing.services.verify import ledger_verify
 from governance.sealing.services.witnesses import PublicKeys
 from reasoncodes.base.actors import Actor
 
+# A check that has not reported progress for this long counts as stopped, and a new one may start.
 PATIENCE = timedelta(minutes=2)
 TASK = "governance.tasks.ledger_verify"
 
 
 def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
-    """One at a time: the one that is under way is the answer, unless nobody has touched it for a while."""
+    """Start a check, or return the one that is running. One that stopped reporting does not count."""
     with transaction.atomic():
         waiting = LedgerVerification.objects.select_for_update().filter(finished_at=None, touched_at__gt=at - PATIENCE)
         found = waiting.first()
@@ -33,7 +34,8 @@ def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
 def verification_work(
     *, verification_id: UUID, now: Callable[[], datetime], witnesses: Iterable[Witness], keys: PublicKeys
 ) -> None:
-    """Reads only, so twice is harmless; in one process, so that the worker's others go on with theirs."""
+    """Do the check. Safe to run twice, because it only reads the record."""
+    # In one process, unlike `verify_ledger`: the machine's other cores stay free for other work.
     rows = LedgerVerification.objects.filter(id=verification_id, finished_at=None)
     if not rows.exists():
         return

@@ -1,4 +1,5 @@
-"""Checks the whole record: entries, tree, signed heads, epochs, triggers, and what witnesses hold. Reads only."""
+"""Checks the whole record: entries, tree, signed heads, epochs, triggers, erasures, and what witnesses keep. It only
+reads. The check of one range of entries is in `verify_range`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,15 +25,19 @@ from governance.sealing.states import WitnessResult
 from governance.sql.guards import append_only_tables
 
 COUNT = "SELECT count(*) FROM governance_erasedpayload"
+# A payload that is missing without an order was removed past the erasing functions.
 UNORDERED = """
 SELECT entry.id FROM governance_ledgerentry entry
 LEFT JOIN governance_erasedpayload erased ON erased.entry_id = entry.id
 WHERE (entry.payload IS NULL OR entry.nonce IS NULL) AND erased.entry_id IS NULL ORDER BY entry.id
 """
+# A payload that counts as erased but is there: somebody wrote it back, or the mark is false.
 STILL_THERE = """
 SELECT erased.entry_id FROM governance_erasedpayload erased
 JOIN governance_ledgerentry entry ON entry.id = erased.entry_id WHERE entry.payload IS NOT NULL ORDER BY 1
 """
+# Which payloads an item erased, beside the digest in its ledger entry. The table alone could be extended afterwards to
+# cover a further removal; the entry is sealed.
 BY_ITEM = """
 SELECT item.id, array_agg(erased.entry_id ORDER BY erased.entry_id), (
     SELECT entry.payload ->> 'entries_sha256' FROM governance_ledgerentry entry
@@ -45,7 +50,7 @@ GROUP BY item.id ORDER BY item.id
 
 @dataclass(slots=True)
 class Erasures:
-    """`count` payloads were erased by order; `wrong` names what does not fit."""
+    """`count` payloads were erased by order; `wrong` names what contradicts the orders."""
 
     count: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -88,10 +93,12 @@ class WitnessChecked:
 
 
 def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> WitnessChecked:
-    """A witness that cannot be read is a fault too: nobody can say that it holds nothing else."""
+    """Compare every head of a witness with the record. A witness that cannot be read is a fault: it may keep heads that
+    contradict the record."""
     checked, tree = WitnessChecked(witness.name), Tree()
     known = [*tree.keys, *keys]
     kept: set[bytes] = set()
+    # Before the witness is read: a head that is pushed meanwhile has a receipt and may be missing from what was read.
     told = WitnessReceipt.objects.filter(witness=witness.name).order_by("-id").first()
     try:
         for text in witness.heads():
@@ -124,7 +131,8 @@ def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults
 
 
 def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, kept: set[bytes], faults: Faults) -> None:
-    """What the witness had said it stored (`told` is its last word before it was read), it must still have."""
+    """The witness must still have every head that it reported as stored. `told` is its last receipt before it was
+    read."""
     rows = WitnessReceipt.objects.filter(witness=checked.name, result=WitnessResult.STORED, id__lte=told.id)
     for size, root in rows.order_by("size").values_list("size", "root").iterator(chunk_size=5000):
         checked.receipts += 1
@@ -133,11 +141,15 @@ def _check_receipts(checked: WitnessChecked, told: WitnessReceipt, kept: set[byt
 
 
 UNSEALED = f"SELECT count(*) FROM governance_ledgerentry e WHERE {NO_LEAF}"  # noqa: S608
+# Entries below the sealer's cursor without a leaf. The sealer leaves none, so they were inserted later with the number
+# of an old transaction. With a limit, because they are named one by one.
 PASSED_OVER = f"SELECT e.id FROM governance_ledgerentry e WHERE {NO_LEAF} AND (e.txid, e.id) <= (%s, %s) LIMIT 100"  # noqa: S608
+# Leaves that no signed head covers: the sealer writes leaves and head in one transaction.
 BEYOND = """
 SELECT count(*) FROM governance_ledgerleaf
 WHERE position >= (SELECT coalesce(max(size), 0) FROM governance_ledgercheckpoint)
 """
+# `tgenabled = 'A'` is ENABLE ALWAYS. A trigger in any other mode can be skipped by a session in replica mode.
 GUARDS = """
 SELECT c.relname, count(t.oid) FILTER (WHERE t.tgenabled = 'A')
 FROM pg_class c LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname IN ('append_only_rows', 'append_only_table')
@@ -149,7 +161,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Verified:
-    """`notes` say what is known and confirmed, such as a loss; they are no faults."""
+    """The result of a check. `notes` are known and confirmed, such as a loss; they are not faults."""
 
     entries: int = 0
     heads: int = 0
@@ -184,12 +196,13 @@ class Verified:
 
 @dataclass(slots=True)
 class Upper:
-    """The tree above the ranges, put together as they come in."""
+    """The part of the tree above the ranges, built as their results arrive."""
 
     stack: list[bytes] = field(default_factory=list)
     nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def add(self, root: bytes, number: int) -> None:
+        # Only complete subtrees: each trailing 1 bit of the number completes one more level.
         level, index = LEVELS, number
         while index & 1:
             root = node_hash(self.stack.pop(), root)
@@ -205,8 +218,10 @@ def ledger_verify(
     witnesses: Iterable[Witness] = (),
     keys: PublicKeys = (),
 ) -> Verified:
-    """`progress(done, total)` in entries. `keys` are known besides those of the database, for witnesses."""
+    """Check everything. `progress(done, total)` counts entries. `keys` are known in addition to those in the database,
+    for heads of witnesses."""
     verified, upper = Verified(), Upper()
+    # The size is read once: what is sealed during the check is left for the next one.
     newest = LedgerCheckpoint.objects.order_by("-size").first()
     total = newest.size if newest else 0
     epoch = 0
@@ -233,12 +248,15 @@ def _parts(total: int, processes: int) -> Iterator[Checked]:
     if processes < 2 or total <= CHUNK:
         yield from map(check_range, starts, ends)
         return
+    # Before the fork: children that share the parent's connection would read each other's answers. Fork and not spawn,
+    # so that the children need not load Django again.
     connection.close()
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         yield from pool.map(check_range, starts, ends)
 
 
 def _check_heads(part: Checked, upper: Upper, epoch: int, verified: Verified) -> int:
+    """Check the heads of one range; returns the newest epoch so far. Ranges must come in order."""
     verified.heads += part.seen
     for head in part.heads:
         if frontier_root([*upper.stack, *head.parts]) != head.root:
@@ -262,7 +280,7 @@ def _check_upper(upper: Upper, total: int, faults: Faults) -> None:
 
 
 def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
-    """What is outside the newest head: entries that wait, entries that the sealer went past, leaves nobody signed."""
+    """What the newest head does not cover: entries that wait, entries that the sealer passed, unsigned leaves."""
     with connection.cursor() as cursor:
         cursor.execute(UNSEALED)
         (verified.unsealed,) = cursor.fetchone()
@@ -272,6 +290,7 @@ def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
             verified.found.add(f"{beyond} leaves are beyond the newest head", places=beyond)
         cursor.execute(MOMENT)
         cluster, _ = cursor.fetchone()
+        # In another cluster (after a restored dump) transactions are counted anew, and the cursor says nothing.
         if newest is not None and newest.cluster == cluster:
             cursor.execute(PASSED_OVER, [newest.cursor_txid, newest.cursor_id])
             for (entry,) in cursor.fetchall():
@@ -279,7 +298,8 @@ def _check_rest(newest: LedgerCheckpoint | None, verified: Verified) -> None:
 
 
 def _check_epochs(verified: Verified) -> None:
-    """Each epoch stands in the ledger too; what was confirmed as lost is always said."""
+    """Each epoch must be in the ledger too. A confirmed loss is always reported as a note."""
+    # Without this, somebody could insert an epoch to present a removal as a confirmed loss.
     for row in epoch_list():
         entries = LedgerEntry.objects.filter(action__in=EPOCH_ACTIONS, at=row.begun_at)
         told = [entry.payload for entry in entries if entry.payload is not None]
@@ -292,7 +312,7 @@ def _check_epochs(verified: Verified) -> None:
 
 
 def _check_guards(faults: Faults) -> None:
-    """The triggers that refuse changes are there and fire in every mode."""
+    """The triggers that refuse changes exist and fire in every mode."""
     tables: Sequence[str] = append_only_tables(list(apps.get_models()))
     with connection.cursor() as cursor:
         cursor.execute(GUARDS, [list(tables)])

@@ -1,4 +1,4 @@
-"""One aligned range of the record, checked by itself, so that processes can share the work: entries, nodes, heads."""
+"""Checks one aligned range of the record (entries, nodes, heads) by itself, so that processes can share the work."""
 
 import json
 from collections.abc import Sequence
@@ -15,12 +15,16 @@ from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash, node_h
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
 from governance.sealing.rules.merkle.tree import frontier_nodes
 
+# A range is a complete subtree of this height, so its root can be combined with those of other ranges. A process keeps
+# one range in memory, however long the record is.
 LEVELS = 14
 CHUNK = 1 << LEVELS
+# Faults that are named. A record that was rewritten would otherwise give millions of sentences.
 MOST_NAMED = 100
+# Stands for a missing leaf. It is the hash of nothing known, so no root above it can be right.
 HOLE = bytes(32)
-# As text: parsing ids and times would take longer than hashing them. `OFFSET 0` keeps it to one lookup per leaf; the
-# planner would rather read the whole ledger for every range.
+# Columns as text: parsing ids and times would take longer than hashing them. `OFFSET 0` stops the planner from turning
+# the look-up per leaf into a join that reads the whole ledger for every range.
 ROWS = """
 SELECT l.position, l.hash, e.id::text, e.organization_id::text, e.action, e.subject_type, e.subject_id::text,
     e.actor_kind, e.actor_ref, e.reason_code, e.request_id, e.trace_id,
@@ -30,6 +34,7 @@ FROM governance_ledgerleaf l
 LEFT JOIN LATERAL (SELECT * FROM governance_ledgerentry WHERE id = l.entry_id OFFSET 0) e ON TRUE
 WHERE l.position >= %s AND l.position < %s ORDER BY l.position
 """
+# One look-up per level, each a range of the primary key (level, index).
 NODES = """
 SELECT l, n.index, n.hash FROM generate_series(%s, %s) l CROSS JOIN LATERAL (
     SELECT index, hash FROM governance_ledgernode
@@ -39,7 +44,7 @@ SELECT l, n.index, n.hash FROM generate_series(%s, %s) l CROSS JOIN LATERAL (
 
 @dataclass(slots=True)
 class Faults:
-    """`wrong` names at most MOST_NAMED places; `count` counts them all."""
+    """`wrong` names at most MOST_NAMED faults; `count` counts all."""
 
     count: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -56,7 +61,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class SignedHead:
-    """A head whose signature fits; `parts` are the complete subtrees of this range up to its size."""
+    """A head with a valid signature; `parts` are the complete subtrees of this range up to the head's size."""
 
     size: int
     root: bytes
@@ -76,7 +81,7 @@ class Checked:
 
 
 def check_range(start: int, end: int) -> Checked:
-    """`start` is a multiple of CHUNK. A missing leaf leaves a hole that no root survives."""
+    """Check the entries from `start`, a multiple of CHUNK, up to `end`."""
     faults = Faults()
     levels = [_leaves(start, end, faults)]
     while len(levels[-1]) > 1:
@@ -129,12 +134,12 @@ def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> byt
 
 
 def _payload_fits(payload: str, nonce: Any, payload_sha256: Any) -> bool:
-    """Without its nonce nobody can tell: it does not fit."""
+    """A payload without its nonce cannot be checked, so it counts as changed."""
     return nonce is not None and payload_hash(payload=json.loads(payload), nonce=bytes(nonce)) == bytes(payload_sha256)
 
 
 def _check_nodes(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faults) -> None:
-    """Every complete subtree is stored, as its leaves give it: proofs are made of these."""
+    """Every complete subtree must be stored with the hash that its leaves give: proofs are made from these nodes."""
     expected = sum(len(level) for level in levels[1:])
     with connection.cursor() as cursor:
         cursor.execute(NODES, [1, LEVELS, start, end])

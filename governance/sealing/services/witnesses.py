@@ -1,4 +1,5 @@
-"""Signed heads go to a witness, oldest first; its answer is on record. A witness that is away holds nothing up."""
+"""Witnesses: sends them signed heads and records their answers; compares their newest heads with the record, and
+engages deny mode if the record does not continue one of them. A witness that does not answer delays nothing else."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,9 @@ from governance.shutdown.states import ShutdownScope
 from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import SYSTEM
 
-LOCK = 0x7769746E  # any constant that nobody else uses
+# The first key of the advisory lock: any number that no other lock uses.
+LOCK = 0x7769746E
+# Heads per witness and run; the next scheduled task sends the rest.
 BATCH = 50
 
 
@@ -36,7 +39,7 @@ class Pushed:
 
 
 def witness_push(*, at: datetime, witness: Witness, batch: int = BATCH) -> Pushed:
-    """One batch. A head that was stored and not recorded (a crash in between) is sent again, which changes nothing."""
+    """Send one batch, oldest first, and stop at the first failure."""
     with _alone(witness) as alone:
         pause = paused_until(witness=witness.name) if alone else None
         if not alone or (pause is not None and pause > at):
@@ -49,6 +52,7 @@ def witness_push(*, at: datetime, witness: Witness, batch: int = BATCH) -> Pushe
                 result = WitnessResult.REFUSED if failure.refused else WitnessResult.FAILED
                 _record(witness, head, result, failure.code, at)
                 return Pushed(stored, failure.code)
+            # After the answer: if the process dies in between, the head is sent again, which changes nothing.
             _record(witness, head, WitnessResult.STORED, "", at)
             stored += 1
         return Pushed(stored)
@@ -56,12 +60,15 @@ def witness_push(*, at: datetime, witness: Witness, batch: int = BATCH) -> Pushe
 
 def _record(witness: Witness, head: LedgerCheckpoint, result: WitnessResult, detail: str, at: datetime) -> None:
     row = WitnessReceipt(witness=witness.name, size=head.size, root=head.root, result=result, detail=detail, at=at)
+    # A head that was sent twice may already have its receipt `stored`, which is unique.
     WitnessReceipt.objects.bulk_create([row], ignore_conflicts=True)
 
 
 @contextmanager
 def _alone(witness: Witness) -> Iterator[bool]:
-    """One pusher per witness. A lock of the session, not of a transaction: none is open while the witness is asked."""
+    """One sender per witness at a time; False for the others, which do not wait."""
+    # A lock of the session: no transaction is open while the witness answers, which can take seconds. The mask, because
+    # PostgreSQL's keys are signed 32-bit numbers.
     key = [LOCK, crc32(witness.name.encode()) & 0x7FFFFFFF]
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
@@ -75,13 +82,14 @@ def _alone(witness: Witness) -> Iterator[bool]:
 
 
 log = structlog.get_logger("holdpoint.ledger")
+# Divergent heads that the shutdown and its ledger entry name: enough to investigate, and the row stays small.
 NAMED = 20
 PublicKeys = Sequence[tuple[str, Ed25519PublicKey]]
 
 
 @dataclass(frozen=True, slots=True)
 class DivergentHead:
-    """A signed head that a witness holds and the record does not continue."""
+    """A signed head that a witness keeps and that the record does not continue."""
 
     witness: str
     kind: str
@@ -110,8 +118,9 @@ class DivergentHead:
 
 
 def head_judge(*, witness: str, head: Checkpoint, tree: Tree) -> DivergentHead | None:
-    """None when the record continues the head, or when a person has confirmed that it does not. Judged twice: a head
-    that another process has just sealed and pushed is longer than what was read before."""
+    """None if the record continues the head, or if a person has confirmed the loss. Otherwise how they differ."""
+    # A second look, with the tree read again: another process may have just sealed and sent a head that is longer than
+    # the tree read before. Without it, that would engage deny mode.
     if _judged(witness, head, tree) is None:
         return None
     tree.refresh()
@@ -148,7 +157,9 @@ def _judged(witness: str, head: Checkpoint, tree: Tree) -> DivergentHead | None:
 
 
 def _divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[DivergentHead]:
-    """Against the newest head of each witness only. One that is away, or gives what nobody signed, finds nothing."""
+    """Compare the record with the newest head of each witness. A witness that does not answer, or has only unsigned
+    heads, is ignored."""
+    # Otherwise anybody who can disturb a witness, or write to it, could stop the system.
     tree = Tree()
     known = [*tree.keys, *keys]
     found: list[DivergentHead] = []
@@ -160,7 +171,7 @@ def _divergence_find(*, witnesses: Iterable[Witness], keys: PublicKeys) -> list[
 
 
 def _newest(witness: Witness, keys: PublicKeys) -> Checkpoint | None:
-    """The largest of the newest epoch that a known key signed."""
+    """The largest head of the newest epoch that a known key signed."""
     try:
         texts = witness.newest()
     except WitnessFailed as failure:
@@ -182,7 +193,8 @@ def _newest(witness: Witness, keys: PublicKeys) -> Checkpoint | None:
 
 
 def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: PublicKeys) -> Shutdown | None:
-    """Engages deny mode when a witness says so; the shutdown while it is engaged. Safe to be called by several."""
+    """Engage deny mode if a witness contradicts the record. Returns the shutdown while it is engaged. Several processes
+    may call it at once."""
     standing = ledger_denial()
     if standing is not None:
         return standing
@@ -192,6 +204,8 @@ def divergence_guard(*, at: datetime, witnesses: Iterable[Witness], keys: Public
 
 def _deny(findings: Sequence[DivergentHead], at: datetime) -> Shutdown:
     with transaction.atomic():
+        # Exclusively, like every shutdown: no intent commits after it. And two processes engage it once: the second one
+        # waits here, and then finds it.
         send_lock_exclude()
         standing = ledger_denial()
         if standing is not None:

@@ -1,4 +1,4 @@
-"""The bundle for people's eyes: one HTML file that needs nothing else, prints well, and runs no script."""
+"""The readable report of a bundle: one HTML file without scripts or external resources, which prints well."""
 
 from governance.evidence.rules.report.page import report_html
 from governance.evidence.rules.report.told import ReportFacts

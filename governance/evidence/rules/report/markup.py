@@ -1,4 +1,4 @@
-"""Small pieces of HTML. Text is escaped here and nowhere else; only what is `Html` already goes in as it is."""
+"""Small pieces of HTML for the report. These functions escape every text; only `Html` is inserted unchanged."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Html(str):
-    """Markup that was made here, out of escaped parts."""
+    """Markup whose parts are escaped. Text that came from outside must not be wrapped in it unescaped."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ def code_markup(value: Any) -> Html:
 
 
 def moment_html(value: str | None) -> Html:
-    """From the record's form to one that is read: seconds, UTC."""
+    """A time in readable form: seconds, UTC."""
     return (
         Html(f'<time datetime="{escape(value)}">{escape(value[:19].replace("T", " "))}</time>')
         if value

@@ -1,4 +1,4 @@
-"""The whole page."""
+"""The report's page: head, style, and all sections in order."""
 
 from pathlib import Path
 
@@ -22,6 +22,7 @@ PARTS = (
     sections.costs_section,
     sections.people_section,
 )
+# Nothing is loaded and no script runs, also if a text were not escaped: the file is opened far from Holdpoint.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTE = (
     "This page is for reading. The rows behind it are in the JSON files of the same bundle. Its hash and theirs stand "

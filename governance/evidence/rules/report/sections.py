@@ -1,4 +1,4 @@
-"""The parts of the report, each from the rows that the bundle holds."""
+"""The sections of the report, each made from the rows in the bundle. The words are part of the bundle's bytes."""
 
 from typing import Any
 
@@ -183,7 +183,7 @@ def quarantine_section(told: ReportFacts) -> Html:
 
 
 def picture_section(told: ReportFacts) -> Html:
-    """Made by the workflows' own drawing, from escaped text."""
+    """The drawing of the run. The workflows app made it from escaped text."""
     if not told.material.picture:
         return Html("")
     return section("The way it took", Html(f'<div class="scroll picture">{told.material.picture}</div>'))

@@ -1,4 +1,4 @@
-"""What the report tells, and who is who in it."""
+"""The data of the report, and the names of people and services in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class ReportFacts:
     costs: list[dict[str, Any]]
 
     def who(self, kind: str, reference: str) -> str:
-        """A name, `erased`, or who the program acted as."""
+        """The name of an actor; "erased" for a person without a reference; the clock and Holdpoint by fixed names."""
         if kind in KINDS:
             return KINDS[kind]
         found = next((person for person in self.people if person.reference == reference), None)

@@ -15,7 +15,7 @@ DASH = "\u2014"
 
 
 class CheckpointInvalid(ValueError):
-    """Not a checkpoint, or not one that a known key signed; the message says in which way."""
+    """Not a checkpoint, or not signed by a known key; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def verifier_key(name: str, key: Ed25519PublicKey) -> str:
 
 
 def base64_read(text: str) -> bytes:
-    """Only as it would be written: the unused bits of the last character must not make two texts of one value."""
+    """Decode base64, in its canonical form only."""
+    # The last character has unused bits: without this check one value would have several texts, all of them valid.
     value = b64decode(text, validate=True)
     if b64encode(value).decode() != text:
         raise ValueError("not the canonical form")
@@ -78,7 +79,8 @@ def checkpoint_read(text: str) -> tuple[Checkpoint, list[tuple[str, bytes]]]:
 
 
 def checkpoint_verify(text: str, *, keys: Sequence[tuple[str, Ed25519PublicKey]]) -> Checkpoint:
-    """Signed by at least one of `keys`; a bad signature by one of them is refused, unknown signers are passed over."""
+    """The checkpoint, if at least one of `keys` signed it. Raises if a signature of one of them is wrong. Signatures of
+    other keys are ignored, as C2SP demands: a witness may add its own."""
     checkpoint, signatures = checkpoint_read(text)
     good = False
     for name, signature in signatures:

@@ -1,4 +1,5 @@
-"""Leaves and inner nodes are hashed with different first bytes: none can be passed off as the other."""
+"""The hashes of leaves and inner nodes (RFC 6962). Their first bytes differ: otherwise an inner node could be presented
+as a leaf, and a proof of it would verify."""
 
 from hashlib import sha256
 

@@ -1,7 +1,7 @@
-"""The tree over stored nodes: how it grows, what its root is, and which nodes prove something about it.
+"""The Merkle tree over stored nodes: how it grows, its root, and the nodes of a proof.
 
-Only complete subtrees are stored, by level (0 = leaves) and index: such a node never changes. What is left of the last
-leaf in a tree of a given size is put together from them when it is asked for.
+Only complete subtrees are stored, by level (0 = leaves) and index: such a node does not change when the tree grows. All
+other nodes are computed from these when they are needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,16 @@ Read = Callable[[Sequence[Node]], Sequence[bytes]]
 def extend(
     *, size: int, frontier: Sequence[bytes], leaves: Sequence[bytes]
 ) -> tuple[list[tuple[Node, bytes]], list[bytes]]:
-    """Nodes that `leaves` complete, and the new frontier: the roots of the complete subtrees of the tree, largest first
-    (one per bit of its size)."""
+    """The nodes that `leaves` complete, and the new frontier: the roots of the tree's complete subtrees, largest first
+    (one for each 1 bit of its size)."""
+    # The frontier is all that growing needs: sealing does not read the tree, however large it is.
     stack = list(frontier)
     made: list[tuple[Node, bytes]] = []
     for position, leaf in enumerate(leaves, start=size):
         made.append(((0, position), leaf))
         stack.append(leaf)
         level, index = 0, position
+        # A right child completes its parent; each trailing 1 bit of the position is one more level.
         while index & 1:
             right, left = stack.pop(), stack.pop()
             level, index = level + 1, index >> 1
@@ -32,7 +34,7 @@ def extend(
 
 
 def frontier_root(frontier: Sequence[bytes]) -> bytes:
-    """Of the tree whose complete subtrees these are."""
+    """The root of the tree that has these complete subtrees."""
     if not frontier:
         return EMPTY_ROOT
     root = frontier[-1]
@@ -42,7 +44,7 @@ def frontier_root(frontier: Sequence[bytes]) -> bytes:
 
 
 def frontier_nodes(size: int, *, start: int = 0) -> list[Node]:
-    """Which stored nodes make up the leaves from `start` to `size`, left to right, each as large as can be."""
+    """The largest stored nodes that cover the leaves from `start` to `size`, left to right."""
     nodes = []
     while start < size:
         level = (start & -start).bit_length() - 1 if start else size.bit_length() - 1
@@ -54,7 +56,7 @@ def frontier_nodes(size: int, *, start: int = 0) -> list[Node]:
 
 
 def inclusion_nodes(index: int, size: int) -> list[list[Node]]:
-    """The audit path, lowest first; a sibling that is not complete is given by its parts."""
+    """The audit path, lowest first. A sibling that is not a complete subtree is given by its parts."""
     return [frontier_nodes(end, start=start) for start, end in _siblings(index, 0, size)]
 
 
@@ -65,7 +67,7 @@ def inclusion_proof(*, index: int, size: int, read: Read) -> list[bytes]:
 
 
 def consistency_proof(*, old: int, new: int, read: Read) -> list[bytes]:
-    """That the tree of size `old` is the beginning of the one of size `new`."""
+    """Proof that the tree of size `old` is the beginning of the tree of size `new`."""
     if not 0 < old <= new:
         raise ValueError("the old size must be positive and not larger than the new one")
     if old == new:
@@ -75,7 +77,7 @@ def consistency_proof(*, old: int, new: int, read: Read) -> list[bytes]:
 
 
 def _joined(groups: list[list[Node]], read: Read) -> list[bytes]:
-    """All nodes in one read; each group's hash."""
+    """The hash of each group of nodes. All nodes are read at once: one round trip per proof."""
     hashes = iter(read([node for group in groups for node in group]))
     return [frontier_root([next(hashes) for _ in group]) for group in groups]
 
