@@ -1,4 +1,5 @@
-"""The key that guards an attempt, in the transaction of the attempt. It outlives its TTL as a tombstone."""
+"""The record of an idempotency key, written with its attempt. It stays after its expiry and when the attempt is erased:
+without it the same request could run twice."""
 
 from django.db import models
 
