@@ -1,4 +1,4 @@
-"""Attempts as subjects of retention, and what is exported of this app."""
+"""Attempts as a subject of retention and erasure, and the tables of this app that an export contains."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,7 +33,7 @@ NAMES = (
 
 
 def _attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
-    """Whose context or target this reference is."""
+    """Attempts whose context or target is this reference."""
     about = Q(patient_context_ref=reference) | Q(target_ref=reference)
     return Attempt.objects.filter(about, organization_id=organization_id)
 
@@ -95,7 +95,7 @@ ATTEMPT = SubjectKind(
 
 
 class OfAttempt:
-    """Rows that belong to an attempt about the reference."""
+    """A condition for rows that belong to an attempt about the reference."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -105,7 +105,7 @@ class OfAttempt:
 
 
 def _reviews_about(organization_id: UUID, reference: str) -> QuerySet[Review]:
-    """Of such an attempt, or of a case that a workflow asks people about."""
+    """Reviews of attempts about the reference, and human reviews about it."""
     own = Q(attempt__in=_attempts_about(organization_id, reference).values("id")) | Q(subject_ref=reference)
     return Review.objects.filter(own, organization_id=organization_id)
 
@@ -150,6 +150,6 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 
 
 LEFT_OUT = {
-    "attempts.slot": "places in caps while an attempt is under way: hashes, no history",
+    "attempts.slot": "slots of attempts that are under way: hashes, no history",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
 }
