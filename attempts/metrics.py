@@ -1,4 +1,4 @@
-"""Counters of this app. Labels are reason codes and states: never slugs or other text that a caller wrote."""
+"""Counters of this app. Labels are codes, states and names of ours, never text of a caller: each value is a series."""
 
 from prometheus_client import Counter
 

@@ -1,4 +1,4 @@
-"""One governed execution: who asked for what under which contract, and how far it came."""
+"""Attempts, their transitions and their slots."""
 
 from django.contrib.postgres.indexes import BrinIndex, HashIndex
 from django.db import models

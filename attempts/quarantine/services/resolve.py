@@ -63,8 +63,7 @@ def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incid
 
 def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
     """Starts a new attempt of the same action. Only if a person found out that it did not happen."""
-    # One transaction with the case: otherwise a crash between the two could leave a retry on its way and the case open
-    # for a second one. The key is that of the case, so that a second retry is impossible anyway.
+    # One transaction with the case: otherwise a crash between the two could leave the retry admitted and the case open.
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
         _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.DID_NOT_HAPPEN)
@@ -135,7 +134,7 @@ def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
 
 def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:
     """An intake in the name of the service that asked first, under the contract as it is now."""
-    # No API key stands behind it: the original caller's key may have ended, but the person acts on its behalf.
+    # An unsaved ApiKey with the one scope: the person acts in the name of the caller, without its secret.
     account = attempt.caller
     actor = Actor(
         ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
