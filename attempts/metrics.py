@@ -9,4 +9,6 @@ NOTIFICATIONS = Counter(
     "holdpoint_notifications_total", "Messages about reviews, by what became of a try.", ["channel", "outcome"]
 )
 ATTEMPTS = Counter("holdpoint_attempts_total", "Answers to intake requests whose body was read.", ["status"])
-TICK_ROWS_FAILED = Counter("holdpoint_tick_rows_failed_total", "Due rows that a tick could not handle.", ["tick"])
+TICK_ROWS_FAILED = Counter(
+    "holdpoint_tick_rows_failed_total", "Due rows that a scheduled task could not handle.", ["tick"]
+)

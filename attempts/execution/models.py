@@ -30,6 +30,7 @@ class DispatchIntent(AppendOnlyModel):
         ordering = ["id"]
         constraints = [
             models.UniqueConstraint(fields=["attempt", "number"], name="intent_number_once"),
+            # The database itself refuses a second call of an effect that must happen once.
             models.UniqueConstraint(fields=["attempt"], condition=Q(once=True), name="intent_at_most_one_for_once"),
         ]
 

@@ -26,6 +26,7 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
     """All obstacles now; empty for an attempt that has ended or could be leased."""
     if attempt.state in FINAL_STATES:
         return []
+    # Everything at once, not only the first: a person who removes one obstacle should not find the next one after it.
     found = [*_review(attempt, at), *_closed_doors(attempt)]
     if attempt.state == AttemptState.APPROVED:
         found += _signers(attempt, at)

@@ -31,6 +31,7 @@ class IdempotencyRecord(AppendOnlyModel):
     class Meta:
         ordering = ["-id"]
         constraints = [
+            # The last protection of a key: it refuses a record that a statement could not see when it began.
             models.UniqueConstraint(
                 fields=["organization", "scope", "key", "generation"], name="idempotency_key_once_per_scope"
             )

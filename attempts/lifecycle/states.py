@@ -1,6 +1,6 @@
 """States and transitions of an attempt as data; the model, the database trigger and the tests read them from here.
 
-Runtime modes, slot scopes and two names that several rooms need are here too. Source document S1 lists the states.
+Runtime modes, slot scopes and two names that several folders need are here too. Source document S1 lists the states.
 """
 
 from enum import StrEnum

@@ -168,6 +168,8 @@ class Notification(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(NotificationState)), name="notification_known_state"),
             models.CheckConstraint(condition=Q(kind__in=list(NotifyKind)), name="notification_known_kind"),
+            # A card has no recipient and a reminder by mail no route: NULL must count as equal to NULL, or the same
+            # message could be written twice.
             models.UniqueConstraint(
                 fields=["review", "route", "kind", "recipient"], nulls_distinct=False, name="notification_once"
             ),

@@ -68,6 +68,7 @@ def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationR
         tier__in=tiers,
         created_at__lte=review.requested_at,
     )
+    # The first route that leads to a channel or a person wins, so the order decides about single mail or digest.
     return sorted(rows, key=lambda route: (route.contract_slug == "", route.tier == "", route.id))
 
 

@@ -120,6 +120,7 @@ class ReviewVote(AppendOnlyModel):
         ordering = ["id"]
         indexes = [models.Index(fields=["voter_ref", "review"], name="vote_by_person")]
         constraints = [
+            # One person, one vote, also if two requests arrive at the same moment.
             models.UniqueConstraint(fields=["review", "voter_ref"], name="vote_once_per_person"),
             models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_known_verdict"),
             models.CheckConstraint(

@@ -1,6 +1,6 @@
 """What the caller or an operator does with an attempt later: ask again (replay), or withdraw it, alone or in bulk.
 
-A replay goes through the whole intake. Authorized retries and compensations are in the quarantine room.
+A replay goes through the whole intake. Authorized retries and compensations are in `quarantine`.
 """
 
 from collections.abc import Sequence

@@ -47,7 +47,7 @@ class Denials:
 def holds_by_age(*, at: datetime) -> Holds:
     """Open reviews by how long they have waited, in one query, counted up to the limit."""
     rows = Review.objects.filter(status=ReviewStatus.REQUESTED).order_by()[:COUNT_LIMIT]
-    counts, younger = {}, Q(pk__isnull=True)
+    counts, younger = {}, Q(pk__isnull=True)  # each row is counted in the first range that it fits
     for number, (_, age) in enumerate(AGES):
         within = Q(requested_at__gt=at - age) if age else Q()
         counts[f"age_{number}"] = Count("id", filter=within & ~younger)

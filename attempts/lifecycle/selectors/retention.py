@@ -59,6 +59,7 @@ def _subject(
         kind="attempt",
         id=id_,
         created_at=created_at,
+        # The end and a later resolution count as activity, which extends retention.
         last_activity_at=max(moment for moment in (created_at, ended_at, resolved_at) if moment),
         retention_until=until,
         finished=state in FINAL_STATES,
@@ -70,6 +71,7 @@ def _subject(
 
 def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     rows = Attempt.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
+    # Ids first, by key and with a limit: the join with quarantine cases is then made for one page only.
     ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
     return _subjects(Attempt.objects.filter(id__in=ids)) if ids else []
 

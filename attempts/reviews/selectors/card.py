@@ -145,6 +145,7 @@ def _represented(review: Review, standing: ReviewStanding) -> str | None:
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
+    # Votes name people by commitments. If a commitment was erased, nobody can say any more whose vote it was.
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
     return [

@@ -110,6 +110,7 @@ def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cur
         rows = rows.filter(_beyond(after, wanted.view))
     if wanted.view is QueueView.HISTORY:
         rows = _of_each_organization(rows)
+    # One row more than the page: it tells whether there is a next page, without counting.
     found = list(rows.select_related("attempt__caller", "claimed_by", "organization")[: PAGE + 1])
     return QueuePage(found[:PAGE], _place(found[PAGE - 1], wanted.view) if len(found) > PAGE else None)
 
@@ -175,7 +176,7 @@ def _in_view(reader: Reader, view: QueueView, now: datetime) -> QuerySet[Review]
 
 def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[ReviewVote]) -> QuerySet[Review]:
     """Reviews that the person can still approve: of their tiers, without their vote, and not of their own request."""
-    concerned = Q(pk__in=[])
+    concerned = Q(pk__in=[])  # a person without tiers sees nothing; an empty Q() would select everything
     for organization_id, tiers in reader.tiers.items():
         several = [Q(open_tiers__contains=[tier]) for tier in sorted(tiers)]
         mine = Q(tier__in=sorted(tiers), buckets=[])
@@ -215,6 +216,7 @@ def _place(review: Review, view: QueueView) -> Cursor:
 def _beyond(after: Cursor, view: QueueView) -> Q:
     if view is QueueView.HISTORY:
         return Q(decided_at__lt=after.at) | Q(decided_at=after.at, id__lt=after.id)
+    # PostgreSQL sorts NULL last: reviews without a deadline come after every review with one.
     if after.at is None:
         return Q(expires_at=None, id__gt=after.id)
     return Q(expires_at__gt=after.at) | Q(expires_at=after.at, id__gt=after.id) | Q(expires_at=None)

@@ -88,6 +88,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
     responsible = attempt.caller.responsible_id if attempt is not None else None
     barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
     delegations = _delegations(review, person, now) if person is not None else ()
+    # Roles are read now for everybody whose role counts, also for earlier votes: a revoked role no longer counts.
     authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
     deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
     return Facts(
@@ -171,6 +172,7 @@ def _excluded(review: Review, reason: Exclusion) -> DomainError:
 
 
 def _voices(review: Review) -> tuple[Voice, ...]:
+    # Votes name people by commitments. A person whose commitment was erased becomes None, and the vote stops counting.
     votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
     refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
     people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
@@ -206,6 +208,7 @@ def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated
         starts_at__lte=now,
         ends_at__gt=now,
     )
+    # A person with several roles is found several times by the join.
     return tuple(dict.fromkeys(Delegated(*row) for row in rows.order_by("id").values_list("tier", "from_user_id")))
 
 
