@@ -1,1 +1,1 @@
-"""One governed execution, from intake to receipt."""
+"""Attempts: intake, review, execution, quarantine and notifications."""

@@ -1,4 +1,4 @@
-"""Django looks for the console pages of an app here. Each is defined in its room."""
+"""Django looks for the console pages of an app here. Each is defined in the folder of its capability."""
 
 from attempts.intake import admin as intake
 from attempts.lifecycle import admin as lifecycle

@@ -1,4 +1,4 @@
-"""App registration: hands the rows of attempts to evidence bundles, exports and erasures in governance."""
+"""Registers what governance needs from this app: evidence, retention and exports of attempts, and ledger actions."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Counters of this app. Labels are reason codes and states: never slugs or other text that a caller wrote."""
+"""Counters of this app. Labels are codes, states and names of ours, never text of a caller: each value is a series."""
 
 from prometheus_client import Counter
 
@@ -9,4 +9,6 @@ NOTIFICATIONS = Counter(
     "holdpoint_notifications_total", "Messages about reviews, by what became of a try.", ["channel", "outcome"]
 )
 ATTEMPTS = Counter("holdpoint_attempts_total", "Answers to intake requests whose body was read.", ["status"])
-TICK_ROWS_FAILED = Counter("holdpoint_tick_rows_failed_total", "Due rows that a tick could not handle.", ["tick"])
+TICK_ROWS_FAILED = Counter(
+    "holdpoint_tick_rows_failed_total", "Due rows that a scheduled task could not handle.", ["tick"]
+)

@@ -1,4 +1,4 @@
-"""Django looks for the tables of an app here. Import each one from the room it belongs to."""
+"""Django looks for the models of an app here. Import each one from the folder of its capability."""
 
 from attempts.execution import models as execution
 from attempts.intake import models as intake

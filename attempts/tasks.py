@@ -1,4 +1,5 @@
-"""Celery looks for the tasks of an app here. Each is defined in its room, under a name that never changes."""
+"""Celery looks for the tasks of an app here. Each is defined in the folder of its capability. Their names never change,
+because messages and the schedule refer to them."""
 
 from attempts.execution import tasks as execution
 from attempts.notify import tasks as notify

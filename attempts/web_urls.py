@@ -1,4 +1,4 @@
-"""`/review/`."""
+"""Routes of the review pages under /review/."""
 
 from django.urls import path
 

@@ -1,8 +1,4 @@
-"""Executors: lease, heartbeat, complete, fail. A lease is the right to act once; its token comes with each report.
-
-A lease through the API is given together with its dispatch intent: from then on the action may have happened, and only
-a report (or a person) says whether it did.
-"""
+"""The executor API: lease, heartbeat, complete, fail. Each report carries the token of its lease."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Where calls go: settings, read in one place. A route is `<organization slug>/<contract slug>`."""
+"""Settings of the adapters (targets by route, `<organization slug>/<contract slug>`), and crash points for tests."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from governance.outside.configured import demo_allowed
 
 
 def http_target(route: str) -> str:
-    """The URL for a route; the demo's target when none is set and the demo is allowed; otherwise nothing."""
+    """The URL of a route. If none is set, the demo's target where the demo is allowed, else empty."""
     return _mapping("HOLDPOINT_HTTP_TARGETS").get(route, "") or _demo_target()
 
 
 def http_private_hosts() -> frozenset[str]:
-    """`host` or `host:port` that may be in a private network or speak plain http, because an operator said so."""
+    """`host` or `host:port` for which an operator allows private addresses and plain http."""
     listed = {str(entry).lower() for entry in getattr(settings, "HOLDPOINT_HTTP_ALLOW_PRIVATE", ())}
     demo = urlsplit(_demo_target())
     return frozenset(listed | ({f"{demo.hostname}:{demo.port}"} if demo.hostname else set()))
@@ -48,5 +48,7 @@ VARIABLE = "HOLDPOINT_CRASH_AT"
 
 
 def crash_point(name: str) -> None:
+    """Kills this process at a named point, if the environment asks for it and the demo is allowed."""
+    # SIGKILL, because tests prove what survives a process that ends without any clean-up.
     if os.environ.get(VARIABLE) == name and demo_allowed():
         os.kill(os.getpid(), signal.SIGKILL)

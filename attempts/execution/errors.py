@@ -1,4 +1,4 @@
-"""Refusals of execution: leases that are lost or not given."""
+"""Errors of execution: a lease is lost, or cannot be granted."""
 
 from governance.violations.errors import RuleBroken
 from governance.violations.states import ViolationKind

@@ -1,4 +1,4 @@
-"""What was sent and what came back: the intent before the call, the receipt after it. Both are the record's."""
+"""The intent before an adapter's call and the receipt after it. Both are append-only."""
 
 from django.db import models
 from django.db.models import Q
@@ -11,7 +11,7 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class DispatchIntent(AppendOnlyModel):
-    """Committed before the adapter is called. No intent: provably nothing was sent. At most one for effect `once`."""
+    """Committed before the adapter is called. Without an intent nothing was sent. At most one for effect `once`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="intents", db_index=False)
@@ -30,6 +30,7 @@ class DispatchIntent(AppendOnlyModel):
         ordering = ["id"]
         constraints = [
             models.UniqueConstraint(fields=["attempt", "number"], name="intent_number_once"),
+            # The database itself refuses a second call of an effect that must happen once.
             models.UniqueConstraint(fields=["attempt"], condition=Q(once=True), name="intent_at_most_one_for_once"),
         ]
 
@@ -38,7 +39,7 @@ class DispatchIntent(AppendOnlyModel):
 
 
 class Receipt(AppendOnlyModel):
-    """What came back. A late one (its lease was lost) is kept as evidence and changes nothing."""
+    """The outcome of one execution. A late one, under a lost lease, is kept as evidence and changes nothing."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="receipts", db_index=False)

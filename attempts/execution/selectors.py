@@ -1,4 +1,4 @@
-"""What keeps an attempt from going on right now, in words: the answer to "why is nothing happening?"."""
+"""What keeps an attempt from being executed now, in words for people. It is not the check before a lease."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from governance.enforcement.sql import Closed
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing, with what is needed to get past it."""
+    """One reason why an attempt waits, with the facts that help to remove it."""
 
     kind: str
     detail: str
@@ -23,9 +23,10 @@ class Obstacle:
 
 
 def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
-    """Empty for an attempt that has ended or could be leased this moment."""
+    """All obstacles now; empty for an attempt that has ended or could be leased."""
     if attempt.state in FINAL_STATES:
         return []
+    # Everything at once, not only the first: a person who removes one obstacle should not find the next one after it.
     found = [*_review(attempt, at), *_closed_doors(attempt)]
     if attempt.state == AttemptState.APPROVED:
         found += _signers(attempt, at)
@@ -52,7 +53,7 @@ def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
 
 
 def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
-    """Who released it must still have the role when it is leased."""
+    """Whether those who approved it still have the role, which the lease checks again."""
     review = attempt_review(attempt=attempt)
     if review is None or approval_stands(review=review, attempt=attempt, now=at):
         return []
@@ -62,6 +63,7 @@ def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
 
 def _closed_doors(attempt: Attempt) -> list[Obstacle]:
     """The contract and the shutdowns as they are now, not as they were at intake."""
+    # The same facts that a lease reads, without its locks: the answer may be outdated a moment later.
     facts = intake_facts(
         organization=attempt.organization, slug=attempt.workflow_slug, version=str(attempt.contract_version)
     )
@@ -80,6 +82,7 @@ def _closed_doors(attempt: Attempt) -> list[Obstacle]:
 def _queue(attempt: Attempt) -> list[Obstacle]:
     if attempt.queued_until is None:
         return []
+    # A sample for people: slots store hashes of what they cap, so this lists the organization's workflow slots.
     holders = Slot.objects.filter(scope="workflow", organization_id=attempt.organization_id).order_by("id")
     facts = {
         "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
@@ -91,7 +94,7 @@ def _queue(attempt: Attempt) -> list[Obstacle]:
 def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:
     if attempt.lease_expires_at is not None and attempt.lease_expires_at > at:
         facts = {"lease_owner": attempt.lease_owner, "lease_expires_at": attempt.lease_expires_at.isoformat()}
-        return [Obstacle("lease", "an executor holds the lease", facts)]
+        return [Obstacle("lease", "an executor has the lease", facts)]
     if attempt.next_eligible_at is not None and attempt.next_eligible_at > at:
         return [Obstacle("timer", "the next try is due later", {"due_at": attempt.next_eligible_at.isoformat()})]
     if attempt.runtime_mode == "shadow":

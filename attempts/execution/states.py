@@ -1,4 +1,4 @@
-"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+"""Outcomes of a receipt. An unknown outcome has no receipt."""
 
 from enum import StrEnum
 

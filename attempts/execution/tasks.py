@@ -1,4 +1,7 @@
-"""Doors of the worker and the clock to execution. Ids only; the row decides whether there is anything to do."""
+"""Tasks of execution: dispatch one attempt, and the scheduled tasks for leases, retries and the queue.
+
+They take ids only. The row decides whether there is something to do, so a task may run twice, late or never.
+"""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The idempotency explorer: first use, fingerprint, replays and conflicts of a key."""
+"""Console pages of idempotency keys: first use, fingerprint, replays and conflicts."""
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet

@@ -1,4 +1,4 @@
-"""`POST /execution/{slug}/{version}/attempts`: the governed door. A plain view: DRF would cost more than the answer."""
+"""Intake over HTTP, `POST /execution/{slug}/{version}/attempts`, and the API that reads idempotency keys."""
 
 from typing import Any
 from uuid import UUID
@@ -34,7 +34,9 @@ from reasoncodes.base.trace import trace_or_new
 log = structlog.get_logger("holdpoint.security")
 
 
-@method_decorator(csrf_exempt, name="dispatch")  # keys only: no cookie gives access here
+# A plain view: DRF's dispatch would cost more than the answer. No CSRF check is needed, because only an API key gives
+# access here, never a cookie.
+@method_decorator(csrf_exempt, name="dispatch")
 class AttemptCreateApi(View):
     http_method_names = ["post", "options"]
 
@@ -55,7 +57,7 @@ class AttemptCreateApi(View):
 
 
 def _read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> Intake:
-    """From here on the body is read: the contract is open."""
+    """Reads the body. Not called before the contract is known to be open: a closed one must not cost us a body."""
     intake = Intake(
         credential=arrival.credential,
         facts=facts,
@@ -80,6 +82,7 @@ def _read_body(request: HttpRequest) -> object:
     if request.content_type != "application/json":
         raise UnsupportedMediaType
     check_length(request.META)
+    # One byte more than allowed, so that a body without a length that is too long is noticed.
     return parse_json(request.read(BODY_LIMIT_BYTES + 1))
 
 
@@ -90,7 +93,7 @@ def render(answer: IntakeAnswer) -> HttpResponse:
 
 
 def _note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> None:
-    """No row is written for a closed door: a counter and a security log line remain."""
+    """Counts and logs the refusal. No row is written: a closed contract must not fill the database."""
     REFUSED_AT_THE_DOOR.labels(reason_code=refusal.reason_code).inc()
     log.warning(
         "attempt_refused_unread",

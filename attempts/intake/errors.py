@@ -1,4 +1,4 @@
-"""Refusals of this app."""
+"""Errors of intake: the idempotency key, denials and throttles."""
 
 from reasoncodes.base.errors import DomainError
 

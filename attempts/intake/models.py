@@ -1,4 +1,5 @@
-"""The key that guards an attempt, in the transaction of the attempt. It outlives its TTL as a tombstone."""
+"""The record of an idempotency key, written with its attempt. It stays after its expiry and when the attempt is erased:
+without it the same request could run twice."""
 
 from django.db import models
 
@@ -30,6 +31,7 @@ class IdempotencyRecord(AppendOnlyModel):
     class Meta:
         ordering = ["-id"]
         constraints = [
+            # The last protection of a key: it refuses a record that a statement could not see when it began.
             models.UniqueConstraint(
                 fields=["organization", "scope", "key", "generation"], name="idempotency_key_once_per_scope"
             )

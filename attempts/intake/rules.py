@@ -1,4 +1,4 @@
-"""The shape of an intake body, and its fingerprint. Pure: bytes in, a checked body or all problems out."""
+"""The schema of an intake body, the fingerprint of a request and the digest of its action. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +51,10 @@ WORDS = {
 }
 
 
-# In this order; the first one is the route, the others are fields of the body.
+# The order is part of the stored form: records keep the parts as one string, by position. First the route, then the
+# fields of the body.
 PARTS = ("route", *sorted(BODY_SCHEMA["properties"]))
-DIGITS = 16
+DIGITS = 16  # per part and record; enough to name what differs, since equality is decided by the whole hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +71,19 @@ class Fingerprint:
 
     @property
     def short(self) -> str:
-        """The parts as they are stored: enough digits of each to name what differs."""
+        """The parts as they are stored."""
         return "".join(digest[:DIGITS] for digest in self.parts.values())
 
     def differing(self, other: str | dict[str, str]) -> list[str]:
-        """From what is stored of another: `short`, or (older records) the whole parts."""
+        """The names of the parts that differ from a stored fingerprint: `short`, or whole parts in older records."""
         if isinstance(other, str):
             other = {name: other[index * DIGITS :] for index, name in enumerate(PARTS)}
         return [name for name, digest in self.parts.items() if other.get(name, "")[:DIGITS] != digest[:DIGITS]]
 
 
 def body_problems(body: Any) -> list[FieldError]:
-    """Every place, by pointer; never a submitted value or an unknown field's name."""
+    """All problems, each with its JSON pointer."""
+    # Never a submitted value or the name of an unknown field: the answer would repeat text of the caller.
     found = []
     for error in _validator.iter_errors(body):
         rule = str(error.schema_path[-1]) if error.schema_path else "shape"
@@ -91,5 +93,5 @@ def body_problems(body: Any) -> list[FieldError]:
 
 
 def action_digest(action: dict[str, Any]) -> str:
-    """What an approval is bound to: exactly the declared action."""
+    """The hash that an approval is bound to: exactly the declared action."""
     return canonical_sha256(action)

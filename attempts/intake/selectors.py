@@ -1,4 +1,4 @@
-"""Reading keys: what became of each, and how often it came again."""
+"""Reads idempotency records, and how often each key was used again."""
 
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from attempts.intake.models import IdempotencyRecord
 from governance.ledger.models import LedgerEntry
 from governance.tenancy.selectors import tenant_get
 
+# A page must not become slower because a caller repeats its key all day.
 COUNT_LIMIT = 1000
 ACTIONS = {
     "replays": "attempt.replayed",
@@ -26,6 +27,6 @@ def idempotency_record_get(*, record_id: UUID) -> IdempotencyRecord:
 
 
 def key_uses(*, record: IdempotencyRecord) -> dict[str, int]:
-    """From the ledger, counted up to a thousand: a page must not cost more because a caller hammers its key."""
+    """Replays, conflicts and uses after expiry, from the ledger, each counted up to COUNT_LIMIT."""
     entries = LedgerEntry.objects.filter(subject_id=record.attempt_id).order_by()
     return {name: entries.filter(action=action)[:COUNT_LIMIT].count() for name, action in ACTIONS.items()}

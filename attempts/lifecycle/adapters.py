@@ -1,7 +1,6 @@
-"""`Prefer: wait`: a request sleeps until its attempt moves, without holding a database connection.
+"""`Prefer: wait`: a request waits until its attempt changes state, without a database connection.
 
-At most a few per process may sleep, so that waiting never starves intake; the others are answered at once, which the
-header allows.
+Changes are published in Valkey after their commit. The database is not polled.
 """
 
 import threading
@@ -17,6 +16,8 @@ from governance.outside.valkey import valkey
 
 log = structlog.get_logger("holdpoint.waiting")
 MOST_SECONDS = 30
+# At most this many threads of a process wait; the others answer at once, which the header allows. Without a limit
+# waiting requests could take all threads, and intake would have none.
 _places = threading.BoundedSemaphore(4)
 
 
@@ -25,19 +26,21 @@ def channel(attempt_id: UUID) -> str:
 
 
 def move_announce(attempt_id: UUID) -> None:
-    """After the commit of a move; best effort: a sleeper that hears nothing wakes at its limit."""
+    """Tells waiting requests that the attempt changed. Best effort: without the message they wait to their limit."""
 
     def publish() -> None:
         try:
             valkey().publish(channel(attempt_id), "moved")
         except RedisError as error:
+            # The change is committed: Valkey being away must not turn it into an error for the caller.
             log.warning("announcement_unheard", exc_info=error)
 
+    # Not before the commit: a request that wakes earlier would read the old state and answer with it.
     transaction.on_commit(publish)
 
 
 def wait_seconds(prefer: str) -> int:
-    """From a `Prefer` header; 0 when it asks for no waiting."""
+    """Reads a `Prefer` header; 0 if it asks for no waiting."""
     for part in prefer.split(","):
         name, _, value = part.strip().partition("=")
         if name == "wait" and value.isdigit():
@@ -46,7 +49,7 @@ def wait_seconds(prefer: str) -> int:
 
 
 class Sleeper:
-    """Subscribes before the state is read, so that no move falls between reading and sleeping."""
+    """Waits for one attempt. Use it around the reading of the state: it subscribes first, so no change is missed."""
 
     def __init__(self, attempt_id: UUID, seconds: int) -> None:
         self.attempt_id = attempt_id
@@ -60,16 +63,19 @@ class Sleeper:
                 self.subscription = valkey().pubsub(ignore_subscribe_messages=True)
                 self.subscription.subscribe(channel(self.attempt_id))
             except RedisError as error:
+                # Waiting is a favour: without Valkey the request is answered at once.
                 log.warning("waiting_unavailable", exc_info=error)
                 self.subscription = None
         return self
 
     def sleep(self) -> bool:
-        """Until the attempt moved (True) or the time is over (False). Gives the database connection back first."""
+        """Waits until the attempt changed (True) or the time is over (False)."""
         if self.subscription is None:
             return False
+        # A sleeping request must not occupy one of the database's connections.
         connection.close()
         try:
+            # In short waits: the socket has a timeout of its own, which must not end the whole wait.
             while (left := self.deadline - time.monotonic()) > 0:
                 if self.subscription.get_message(timeout=min(left, 1.5)):
                     return True

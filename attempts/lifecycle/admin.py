@@ -1,4 +1,4 @@
-"""Attempts in the console: find one, see why nothing happens, withdraw it."""
+"""Console pages of attempts: find one, see what it waits for, withdraw one or many."""
 
 from typing import Any
 from uuid import UUID
@@ -46,7 +46,7 @@ class WithdrawPages(ConsoleAdmin):
 
     @admin.action(description="Withdraw the chosen attempts")
     def withdraw_selected(self, request: HttpRequest, queryset: QuerySet[Attempt]) -> HttpResponse:
-        """Leads to the page that shows what would happen; it does nothing itself."""
+        """Opens the page that shows what would happen. Changes nothing."""
         ids = [str(row.pk) for row in queryset[: AT_ONCE + 1]]
         if len(ids) > AT_ONCE:
             messages.error(request, f"Choose at most {AT_ONCE} attempts.")
@@ -98,7 +98,7 @@ def _attempt_cancel_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: At
 
 
 class WaitsFilter(admin.SimpleListFilter):
-    """Of those that have not ended; each choice has an index of just these rows."""
+    """What an attempt waits for. Each choice has a partial index."""
 
     title = "waits for"
     parameter_name = "waits"
@@ -121,7 +121,7 @@ class AttemptAdmin(WithdrawPages):
         choice_filter("risk_tier", {"low": "low", "medium": "medium", "high": "high"}, indexed=False),
     ]
     hot = True
-    search_fields = ["id"]  # what is searched is in `matches`; this makes the box appear
+    search_fields = ["id"]  # only makes the search box appear; the search itself is `matches`
     search_help_text = "The full id of an attempt, a trace id or an idempotency key."
     ordering = ["-id"]
     fields = [

@@ -1,4 +1,4 @@
-"""`/attempts`: reading attempts, withdrawing and repeating them."""
+"""`/attempts`: reads, cancels and replays attempts, and their evidence bundles."""
 
 from typing import Any
 from uuid import UUID
@@ -127,7 +127,7 @@ class AttemptReadView(ApiView):
     people_permissions = {"GET": VIEW}
 
     def opened(self, request: Request, attempt_id: UUID) -> Attempt:
-        """The attempt, once it is on record that it was opened."""
+        """The attempt. That it was opened is recorded before the answer."""
         attempt = attempt_get(attempt_id=attempt_id)
         found = {"subject_id": attempt.id, "organization_id": attempt.organization_id}
         read_opened(self, request, subject_kind="attempt", **found)

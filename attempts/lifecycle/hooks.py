@@ -1,8 +1,12 @@
-"""Upward calls: what happened here, told to whoever registered for it in their `apps.py`, in the same transaction.
+"""Handlers that a higher app registers in its `apps.py`, for changes of attempts and reviews of workflow steps.
 
-A handler runs while attempt and review are locked. Whatever stands before them in the lock order (a workflow instance)
-it must not wait for: it inserts what happened and goes on after the commit. An error in a handler undoes the move.
+They exist because imports go in one direction: attempts cannot call workflows.
 """
+
+# `attempt_moved` and `review_ended` call their handlers inside the transaction, while attempt and review are locked.
+# The lock order is instance, attempt, review, so a handler must not wait for a workflow instance: two transactions
+# could deadlock. It inserts a row (a signal), which the engine reads after the commit. An error in a handler rolls the
+# change back, otherwise the step would never learn of it.
 
 from collections.abc import Callable
 from datetime import datetime
@@ -29,16 +33,17 @@ _review_ended: list[ReviewEnded] = []
 
 
 def on_attempt_moved(handler: AttemptMoved) -> AttemptMoved:
-    """Called for every later move of an attempt that a workflow step opened, except where the mover said `tell=False`
-    because it is the engine itself. Its intake answers the step."""
+    """Registers a handler for state changes after intake of attempts that a workflow step opened. It is not called if
+    the service was called with `tell=False`: the caller is then the engine itself."""
+    # Registered once, also if `ready()` runs again.
     if handler not in _attempt_moved:
         _attempt_moved.append(handler)
     return handler
 
 
 def on_review_ended(handler: ReviewEnded) -> ReviewEnded:
-    """Called when people or the clock end a human review; `vote` is the deciding one. Not for `human_review_end`: who
-    cancels it knows."""
+    """Registers a handler for human reviews that people or the clock ended; `vote` is the deciding vote. Reviews of
+    held attempts have no `origin_step` and call no handler. Nor does a canceled review: its canceler is the engine."""
     if handler not in _review_ended:
         _review_ended.append(handler)
     return handler
@@ -61,7 +66,7 @@ _step_ready: list[StepReady] = []
 
 
 def on_step_ready(handler: StepReady) -> StepReady:
-    """Called by a worker, outside any transaction, for an attempt of a workflow step that may be sent now."""
+    """Registers a handler that a worker calls, outside any transaction, if an attempt of a workflow step is due."""
     if handler not in _step_ready:
         _step_ready.append(handler)
     return handler

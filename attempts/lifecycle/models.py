@@ -1,4 +1,4 @@
-"""One governed execution: who asked for what under which contract, and how far it came."""
+"""Attempts, their transitions and their slots."""
 
 from django.contrib.postgres.indexes import BrinIndex, HashIndex
 from django.db import models
@@ -18,6 +18,7 @@ S = AttemptState
 
 
 class Attempt(StateMachineModel):
+    # Foreign keys have no index of their own: every intake would pay for each of them.
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
     contract = models.ForeignKey(Contract, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -67,6 +68,7 @@ class Attempt(StateMachineModel):
         indexes = [
             models.Index(fields=["organization", "id"], name="attempt_by_organization"),
             models.Index(fields=["organization", "state", "id"], name="attempt_by_state"),
+            # Partial: scheduled tasks and leases read only what is due, however large the table is.
             models.Index(
                 fields=["next_eligible_at"],
                 condition=Q(state="approved-for-execution", next_eligible_at__isnull=False),
@@ -83,6 +85,7 @@ class Attempt(StateMachineModel):
                 condition=Q(queued_until__isnull=False),
                 name="attempt_queue_order",
             ),
+            # BRIN: rows come nearly in the order of this time, and it costs an intake almost nothing.
             BrinIndex(fields=["retention_until"], name="attempt_retention"),
             HashIndex(fields=["request_trace_id"], name="attempt_by_trace"),
         ]
@@ -159,6 +162,7 @@ class Slot(models.Model):
 
     class Meta:
         constraints = [
+            # Two requests cannot both take the last slot, whatever each of them has read.
             models.UniqueConstraint(fields=["scope", "subject", "number"], name="slot_held_once"),
             models.CheckConstraint(condition=Q(scope__in=list(SlotScope)), name="slot_known_scope"),
         ]

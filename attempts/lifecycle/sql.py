@@ -1,5 +1,7 @@
-"""Rules of attempts that are said in SQL, each once; statements are put together from these fragments. Whatever says
-the same in Python is run beside them, on the same random rows, by tests/attempts/test_rule_parity.py."""
+"""SQL fragments of the rules of attempts, one per rule; statements are composed from them.
+
+If a rule also exists in Python, tests/attempts/test_rule_parity.py runs both on the same random rows.
+"""
 
 from governance.sql.insert import InsertCondition
 
@@ -12,14 +14,15 @@ RECORD_COLUMNS = (
 
 
 def key_locked_sql(name: str) -> str:
-    """Whether this transaction has the key's lock now, which is released with it. Without the lock two transactions
-    with one key both find no record, and the later one fails on the unique constraint instead of being told "in
-    progress". It tries and never waits: a caller that repeats itself must not pile up connections."""
+    """Tries to lock the key until the end of the transaction; true if this transaction has the lock."""
+    # Without the lock two transactions with one key both find no record, and the later one fails on the unique
+    # constraint instead of being told "in progress". It tries and never waits: a caller that repeats itself must not
+    # pile up connections.
     return f"pg_try_advisory_xact_lock(hashtextextended({name}, 0))"
 
 
 def record_latest_sql(*, organization: str, scope: str, key: str) -> str:
-    """The state of its attempt, then RECORD_COLUMNS. What the record means, `key_use` says."""
+    """The latest record of a key: the state of its attempt, then RECORD_COLUMNS. `key_use` says what it means."""
     columns = ", ".join(f"r.{name}" for name in RECORD_COLUMNS)
     return f"""
     SELECT t.state, {columns} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
@@ -29,7 +32,7 @@ def record_latest_sql(*, organization: str, scope: str, key: str) -> str:
 
 
 def _record_known_sql(*, organization: str, scope: str, key: str, generation: str) -> str:
-    """Whether somebody has used the key since: this generation of it, or a later one."""
+    """Whether another request has used the key in the meantime: in this generation, or in a later one."""
     return f"""EXISTS (
         SELECT 1 FROM attempts_idempotencyrecord
         WHERE organization_id = {organization} AND scope = {scope} AND key = {key} AND generation >= {generation}
@@ -38,10 +41,11 @@ def _record_known_sql(*, organization: str, scope: str, key: str, generation: st
 
 # --- a free slot -----------------------------------------------------------------------------------------------------
 
-# The first free number of the cap `wanted` (scope, subject, cap), counted from a random one, so that neighbours do not
-# all try the same. The lock stands for the row until it is committed: without it two transactions choose the same
-# number, and the second waits on the unique index for the first one's commit. It tries and never waits: a number that
-# another transaction is taking is passed over.
+# The first free number of the cap `wanted` (scope, subject, cap). It starts at a random number: without that all
+# concurrent requests would try the same one first. The advisory lock stands for the row until the row is committed:
+# without it two transactions choose the same number, and the second waits on the unique index for the first one's
+# commit; fifty such intakes deadlocked. It tries and never waits: a number that another transaction is taking is
+# skipped.
 SLOT_FREE = """
     SELECT 1 + (step + start.at) % wanted.cap AS number
     FROM (SELECT floor(random() * wanted.cap)::int AS at) AS start, generate_series(0, wanted.cap - 1) AS step
@@ -58,13 +62,14 @@ SLOT_FREE = """
 
 
 def _reservation(on_conflict: str) -> str:
-    """Key and slots of one attempt, all or nothing: common table expressions, the last but one of them `gate` with one
-    row: `locked`, `known`, `busy` (the first cap that is full, or null) and `go`.
+    """Takes key and slots of one attempt, all or nothing. Common table expressions; `gate` has one row: `locked`,
+    `known`, `busy` (the first cap that is full, or null) and `go`, the admit condition.
 
-    $1 name of the key's lock (null: no key to guard), $2 organization, $3 scope, $4 key, $5 generation of its record;
-    $6 to $8 the caps, $9 attempt, $10 whether the slots are kept: what ends within the transaction has them by their
-    locks alone. MATERIALIZED: the locks are taken once, and before anything is inserted. All of it sees the database as
-    it was when the statement began: a record or a slot that was committed since is found by the unique constraints."""
+    $1 name of the key's lock (null: no key to guard), $2 organization, $3 scope, $4 key, $5 generation of its record,
+    $6 to $8 the caps, $9 attempt, $10 whether slot rows are inserted: an attempt that ends within this transaction
+    needs only the locks."""
+    # MATERIALIZED: the locks are taken once, and before anything is inserted. The whole statement sees the database of
+    # the moment when it began: a record or slot that was committed later is refused by the unique constraints.
     known = _record_known_sql(organization="$2", scope="$3", key="$4", generation="$5::int")
     return f"""
     guarded AS MATERIALIZED (
@@ -92,11 +97,11 @@ def _reservation(on_conflict: str) -> str:
     """  # noqa: S608
 
 
-# In the statement that also writes the attempt's rows. A slot that went in the meantime must refuse all of them, so
-# there is no ON CONFLICT: the statement is a transaction of its own, and nothing else is lost with it.
+# For the statement that also writes the attempt's rows. No ON CONFLICT: if another request took a slot in the meantime,
+# the error must refuse all rows. The statement is a transaction of its own, so nothing else is lost.
 RESERVATION_GATE = InsertCondition(sql=_reservation(""), answer="locked, go", width=10)
-# Before the rows, in a transaction that others work in too: ON CONFLICT, because an error would end their work. The
-# scopes whose slots were taken are told instead.
+# For a reservation before the rows, in the caller's transaction. ON CONFLICT, because an error would abort the caller's
+# work. The statement returns the scopes whose slots it got; `slots_reserve` compares.
 RESERVE = f"""
 WITH {_reservation("ON CONFLICT (scope, subject, number) DO NOTHING")}
 SELECT locked, known, busy, (SELECT array_agg(scope) FROM slots) FROM gate

@@ -1,9 +1,12 @@
-"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+"""States and transitions of an attempt as data; the model, the database trigger and the tests read them from here.
+
+Runtime modes, slot scopes and two names that several folders need are here too. Source document S1 lists the states.
+"""
 
 from enum import StrEnum
 from typing import Any
 
-ENGINE = "workflow-engine"  # the account in whose name the engine opens attempts
+ENGINE = "workflow-engine"  # slug of the service account of the engine, which opens the attempts of workflow steps
 
 
 class AttemptState(StrEnum):
@@ -46,7 +49,7 @@ class SlotScope(StrEnum):
 
 
 def is_ours_to_execute(attempt: Any) -> bool:
-    """Released, and Holdpoint itself calls the adapter: not the caller's own doing, and no shadow."""
+    """Whether a worker of ours may execute it now: released, due, neither client-driven nor a shadow."""
     return bool(
         attempt.state == AttemptState.APPROVED
         and attempt.next_eligible_at is not None

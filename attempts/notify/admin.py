@@ -1,4 +1,4 @@
-"""Routes of notifications, chat workspaces and accounts, and the delivery log in the console."""
+"""Console pages of notification routes, chat workspaces, linked accounts and sent messages."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ class OfOrganization(ConsoleForm):
 
 
 class SecretsForm(forms.Form):
-    """Typed once; never shown again, neither here nor anywhere."""
+    """The secrets of a workspace. They are entered here and never shown."""
 
     bot_token = forms.CharField(
         label="Bot token",

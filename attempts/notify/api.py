@@ -1,4 +1,4 @@
-"""`/notification-routes`: who is told of reviews, by which channel. Workspaces and their secrets are the console's."""
+"""`/notification-routes`: where reviews are announced. Workspaces and their secrets are managed in the console only."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Settings of the ways out, read in one place."""
+"""Settings of notifications: the public URL and the address of Slack's API."""
 
 from urllib.parse import urlsplit
 
@@ -10,12 +10,13 @@ SLACK = "https://slack.com/api/"
 
 
 def public_url() -> str:
-    """Where people reach this installation; empty when nobody has said."""
+    """The URL at which people reach this installation; empty if it is not set."""
     return str(settings.PUBLIC_URL).rstrip("/")
 
 
 def slack_base() -> tuple[str, frozenset[str]]:
-    """The API's address, and the hosts that may be private: one that an operator set by hand may be."""
+    """The address of the API, and the hosts for which private addresses are allowed."""
+    # An address that an operator has set by hand may be private.
     own = str(settings.HOLDPOINT_SLACK_BASE_URL or "")
     if not own:
         return SLACK, http_private_hosts()

@@ -1,4 +1,4 @@
-"""Refusals of the chat door."""
+"""Errors of the chat: callbacks, links and decisions that are refused."""
 
 from reasoncodes.base.errors import DomainError
 

@@ -1,4 +1,4 @@
-"""Who is told of reviews and how; each message as a row with what became of it. No message's text is kept."""
+"""Routes of notifications, chat workspaces and linked accounts, and one row per message. Texts are not stored."""
 
 from uuid import UUID
 
@@ -14,8 +14,8 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class ChatWorkspace(models.Model):
-    """One Slack workspace with an app of its own. Callbacks name this row's id, so that one organization's signing
-    secret can never speak for another's."""
+    """One Slack workspace with its own Slack app. The URL of callbacks contains this row's id, so that the signing
+    secret of one organization cannot sign for another."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -42,7 +42,7 @@ class ChatWorkspace(models.Model):
 
 
 class ChatIdentity(models.Model):
-    """A person signed in to Holdpoint showed that this chat account is theirs."""
+    """A chat account that a signed-in person has proved to be theirs."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(ChatWorkspace, on_delete=models.CASCADE, related_name="identities", db_index=False)
@@ -69,7 +69,7 @@ class ChatIdentity(models.Model):
 
 
 class ChatLinkCode(models.Model):
-    """A code that a signed-in person types in the chat: once, within minutes. Only its hash is kept."""
+    """A one-time code that a signed-in person types in the chat. Only its hash is stored."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(ChatWorkspace, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -87,7 +87,7 @@ class ChatLinkCode(models.Model):
 
 
 class ChatCallback(models.Model):
-    """A callback that was taken, by the hash of its signature, as long as its timestamp would still be accepted."""
+    """The hash of an accepted callback's signature, kept for as long as its timestamp would be accepted."""
 
     signature_sha256 = models.CharField(max_length=64, primary_key=True)
     received_at = models.DateTimeField(db_index=True)
@@ -97,7 +97,7 @@ class ChatCallback(models.Model):
 
 
 class NotificationRoute(models.Model):
-    """Reviews of a contract and a tier (empty: of all) are told to a channel of a chat, or to reviewers by mail."""
+    """Where reviews of a contract and a tier (empty: of all) are announced: a chat channel, or reviewers by mail."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -141,7 +141,7 @@ class NotificationRoute(models.Model):
 
 
 class Notification(models.Model):
-    """One message: what it is about, to whom, and how often it was tried. `refresh_at`: its card must be drawn anew."""
+    """One message: review, receiver and tries. `refresh_at`: when its card must be refreshed."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -168,6 +168,8 @@ class Notification(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(state__in=list(NotificationState)), name="notification_known_state"),
             models.CheckConstraint(condition=Q(kind__in=list(NotifyKind)), name="notification_known_kind"),
+            # A card has no recipient and a reminder by mail no route: NULL must count as equal to NULL, or the same
+            # message could be written twice.
             models.UniqueConstraint(
                 fields=["review", "route", "kind", "recipient"], nulls_distinct=False, name="notification_once"
             ),
@@ -191,7 +193,7 @@ class Notification(models.Model):
 
 
 class MailChoice(models.Model):
-    """How a person wants mail, and the address that their mail server refused."""
+    """How a person wants mail, and the address that the mail server refused."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     mode = models.CharField(max_length=8, default=MailMode.ROUTE.value)

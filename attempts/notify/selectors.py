@@ -1,4 +1,4 @@
-"""Reading for notifications: which routes concern a review, who gets mail and how, what a message may say."""
+"""Reads for notifications: routes of a review, who gets mail and how, what a message may say, chat workspaces."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 def notifications_late(*, at: datetime) -> float:
-    """How long the message that should have been sent first has waited, in seconds; digests wait by design."""
+    """How late the oldest due message is, in seconds. A digest is not late before the end of its interval."""
     due = Notification.objects.filter(state=NotificationState.PENDING, next_try_at__lte=at).order_by(
         "next_try_at", "id"
     )
@@ -50,14 +50,15 @@ def workspace_choices(*, organizations: QuerySet[Organization]) -> QuerySet[Chat
 
 
 def organizations_told() -> list[UUID]:
-    """Those with an active route: nobody else's reviews are looked at."""
+    """Organizations with an active route. The reviews of others are not read."""
     rows = NotificationRoute.objects.filter(state=RouteState.ACTIVE).order_by()
     return list(rows.values_list("organization_id", flat=True).distinct())
 
 
 def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationRoute]:
-    """Active, older than the review, the most particular first. A case of a workflow has no contract here, so only
-    routes for all contracts tell of it."""
+    """The active routes for a review, the most specific first. A human review has no contract, so only routes for all
+    contracts match it."""
+    # Only routes that are older than the review: a new route must not send all reviews that already wait.
     slugs, tiers = {"", attempt.workflow_slug if attempt else ""}, {"", *(part["tier"] for part in review.parts)}
     rows = NotificationRoute.objects.select_related("workspace").filter(
         Q(workspace=None) | Q(workspace__state=RouteState.ACTIVE),
@@ -67,11 +68,12 @@ def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationR
         tier__in=tiers,
         created_at__lte=review.requested_at,
     )
+    # The first route that leads to a channel or a person wins, so the order decides about single mail or digest.
     return sorted(rows, key=lambda route: (route.contract_slug == "", route.tier == "", route.id))
 
 
 def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> list[User]:
-    """Whose signature would help now, of one tier or of all."""
+    """People whose approval would help now, of one tier or of all."""
     facts = facts_of(review=review, attempt=attempt, person=None, now=database_now())
     by_tier = signers(review=review, facts=facts)
     chosen = by_tier.get(tier, ()) if tier else (person for people in by_tier.values() for person in people)
@@ -79,7 +81,8 @@ def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> lis
 
 
 def mail_modes(*, people: Collection[User]) -> dict[UUID, MailMode]:
-    """Of those who can be reached by mail at all. An address that was refused counts again once it was changed."""
+    """How each of these people wants mail; people who get none are left out. A refused address counts again when it
+    was changed."""
     choices = {row.user_id: row for row in MailChoice.objects.filter(user__in=[person.id for person in people])}
     found: dict[UUID, MailMode] = {}
     for person in people:
@@ -96,7 +99,7 @@ def mail_choice(*, user_id: UUID) -> MailChoice:
 
 
 def may_get_mail(*, row: Notification) -> bool:
-    """Asked at the last moment: a person who left, or chose otherwise meanwhile, gets none."""
+    """Checked just before sending: a person who has left, or who chose no mail meanwhile, gets none."""
     person = row.recipient
     if person is None or person.id not in mail_modes(people=[person]):
         return False
@@ -104,7 +107,7 @@ def may_get_mail(*, row: Notification) -> bool:
 
 
 def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
-    """How many have signed each, in one query."""
+    """How many people have approved each review, in one query."""
     votes = ReviewVote.objects.filter(review__in=[review.id for review in reviews], verdict__in=FULFILLING)
     found: dict[UUID, int] = {}
     for review_id in votes.values_list("review_id", flat=True):
@@ -113,7 +116,8 @@ def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
 
 
 def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
-    """For a review with its attempt and contract. Nothing of the attempt but its risk and its contract's title."""
+    """The facts of a review that was read with attempt and contract. Of the attempt only its risk and the contract's
+    title are used."""
     attempt = review.attempt
     return ReviewFacts(
         review_id=review.id,
@@ -131,13 +135,14 @@ def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
 
 
 def workspaces_of(*, user: User) -> list[tuple[ChatWorkspace, ChatIdentity | None]]:
-    """The active workspaces of the current scope, each with the person's account in it."""
+    """The active workspaces in scope, each with the person's linked account, if there is one."""
     rows = list(ChatWorkspace.objects.filter(state=RouteState.ACTIVE).select_related("organization").order_by("name"))
     linked = {row.workspace_id: row for row in ChatIdentity.objects.filter(user=user, workspace__in=rows)}
     return [(row, linked.get(row.id)) for row in rows]
 
 
 def workspace_for_callback(*, workspace_id: UUID) -> ChatWorkspace | None:
-    """None for one that is unknown or disabled: through it nobody decides."""
+    """The workspace of a callback; None if it is unknown or disabled, so that nobody can decide through it."""
+    # Across all organizations: a callback has no session, and its URL says which workspace it is for.
     with every_tenant():
         return ChatWorkspace.objects.filter(id=workspace_id, state=RouteState.ACTIVE).first()

@@ -1,4 +1,4 @@
-"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+"""Channels, kinds and states of notifications and their routes, and people's choices about mail."""
 
 from enum import StrEnum
 
@@ -25,13 +25,13 @@ class NotifyKind(StrEnum):
 class NotificationState(StrEnum):
     PENDING = "pending"
     SENT = "sent"
-    FAILED = "failed"  # given up; a person may send it again
-    DROPPED = "dropped"  # nobody needs it any more: the review ended first, or the person left
-    STOPPED = "stopped"  # its route is disabled; goes on when the route is enabled
+    FAILED = "failed"  # given up; an operator may send it again
+    DROPPED = "dropped"  # no longer needed: the review ended first, or the person left
+    STOPPED = "stopped"  # its route is disabled; it continues when the route is enabled
 
 
 class MailMode(StrEnum):
-    """What a person chose. `route`: as the operator set it."""
+    """How a person wants mail. `route`: as the operator set it for the route."""
 
     ROUTE = "route"
     EACH = "each"

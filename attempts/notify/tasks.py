@@ -1,4 +1,4 @@
-"""Ticks and doorbells of messages to people."""
+"""Tasks of notifications: scheduled, and started earlier by wake-ups."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -15,7 +15,8 @@ from governance.outside.wake_up import wake_up_received
 
 @shared_task(name="attempts.tasks.notify.notifications_send")
 def notifications_send_task() -> None:
-    """Writes down what new reviews need, and sends what is due."""
+    """Writes the messages of new reviews and sends what is due."""
+    # Before reading: a change that commits after the rows were read must send another wake-up.
     wake_up_received(SEND)
     notify_announce.reviews_announce(at=timezone.now())
     notify_send.notifications_send(now=timezone.now, base_url=public_url())
@@ -23,12 +24,12 @@ def notifications_send_task() -> None:
 
 @shared_task(name="attempts.tasks.notify.cards_refresh")
 def cards_refresh_task() -> None:
-    """Draws cards anew whose review changed."""
+    """Refreshes cards whose review has changed."""
     wake_up_received(REFRESH)
     notify_refresh.cards_refresh(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.chat_tidy")
 def chat_tidy_task() -> None:
-    """Removes codes and callbacks that are over, and accounts of people whose access ended."""
+    """Deletes expired codes and old callbacks, and ends links of people whose access ended."""
     chat_identity.chat_tidy(at=timezone.now())

@@ -1,4 +1,4 @@
-"""Quarantine cases in the console: say what happened, then what follows."""
+"""Console pages of quarantine cases: a person says what happened, then what follows."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def _case_is_open(obj: QuarantineCase) -> bool:
 
 
 class ResolvedFilter(admin.SimpleListFilter):
-    """Without a choice: those that wait for a person."""
+    """Without a choice, open cases are shown."""
 
     title = "state"
     parameter_name = "state"

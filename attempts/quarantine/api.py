@@ -1,4 +1,4 @@
-"""`/quarantine-cases`: what failed or is unknown, and what people say about it."""
+"""`/quarantine-cases`: reads and resolves quarantine cases."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Refusals of this app."""
+"""Errors of quarantine cases."""
 
 from reasoncodes.base.errors import DomainError
 

@@ -1,4 +1,4 @@
-"""A failed attempt, set apart until a person found out what happened and said what follows."""
+"""The case of a failed attempt, open until a person has found out what happened and said what follows."""
 
 from django.db import models
 from django.db.models import Q

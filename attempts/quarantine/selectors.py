@@ -1,4 +1,4 @@
-"""Reading quarantine cases."""
+"""Reads quarantine cases."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ def quarantine_case_list(*, category: str | None = None, resolved: bool | None =
 
 
 def cases_shown(*, rows: QuerySet[QuarantineCase], which: str) -> QuerySet[QuarantineCase]:
-    """Those that are resolved, or (unless that is asked for) those that wait for a person."""
+    """Resolved cases if `which` is "resolved", else those that wait for a person."""
     return rows.exclude(resolution="") if which == "resolved" else rows.filter(resolution="")
 
 
@@ -27,5 +27,5 @@ def quarantine_case_get(*, case_id: UUID) -> QuarantineCase:
 
 
 def quarantine_finding(*, attempt_id: UUID) -> str | None:
-    """What a person found about it; empty while nobody has, None when it was never set apart."""
+    """The investigated outcome; empty while there is none, None if the attempt was never in quarantine."""
     return QuarantineCase.objects.filter(attempt_id=attempt_id).values_list("finding", flat=True).first()

@@ -1,4 +1,4 @@
-"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+"""Categories, investigated outcomes and resolutions of quarantine cases."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Clock work of quarantine."""
+"""The scheduled task of quarantine."""
 
 from celery import shared_task
 from django.utils import timezone

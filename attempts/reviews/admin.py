@@ -1,4 +1,4 @@
-"""Reviews in the console: to see what waits for whom. Reviewers decide on the review pages and through the API."""
+"""Console pages of reviews, for reading. Reviewers decide on the review pages, in the chat and through the API."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ LABELS = {
 
 
 class ReviewStatusFilter(admin.SimpleListFilter):
-    """Without a choice: those that wait."""
+    """Without a choice, open reviews are shown."""
 
     title = "status"
     parameter_name = "status"
@@ -79,7 +79,7 @@ class ReviewAdmin(ConsoleAdmin):
         return reviews_shown(rows=rows, status=request.GET.get("status", ""), kind=request.GET.get("kind", ""))
 
     def get_ordering(self, request: HttpRequest) -> list[str]:
-        """What waits by its deadline, what is over by its age: each as its index has it."""
+        """Open reviews by deadline, ended ones newest first: each order is that of an index."""
         ended = request.GET.get("status", ReviewStatus.REQUESTED) != ReviewStatus.REQUESTED
         return ["-id"] if ended else ["expires_at", "id"]
 

@@ -1,4 +1,4 @@
-"""Refusals of people's decisions. Deciding on one's own request is governance.violations.errors.OwnWork."""
+"""Errors of reviews. Deciding on one's own request is governance.violations.errors.OwnWork."""
 
 from governance.violations.errors import RuleBroken
 from governance.violations.states import ViolationKind

@@ -1,4 +1,4 @@
-"""What waits for people: a held action or a workflow's human-review step, until when; and the votes on it."""
+"""Reviews of held attempts and of human-review steps, the votes in them, and delegations of a tier."""
 
 from datetime import datetime
 from typing import Any
@@ -90,16 +90,16 @@ class Review(models.Model):
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """How many of which tier must sign, in whichever form it was asked for."""
+        """How many people of which tier must approve, for one tier or several."""
         return self.buckets or [{"tier": self.tier, "approvals_required": self.approvals_required}]
 
     def overdue(self, now: datetime) -> bool:
-        """Open, and past its deadline: nobody can decide on it any more, whether or not a tick has noticed."""
+        """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""
         return self.status == ReviewStatus.REQUESTED and self.expires_at is not None and self.expires_at <= now
 
 
 class ReviewVote(AppendOnlyModel):
-    """One person's word on one review, bound to the digest of what they saw."""
+    """One person's verdict in one review, bound to the digest of the action that they saw."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     review = models.ForeignKey(Review, on_delete=models.PROTECT, related_name="votes", db_index=False)
@@ -120,6 +120,7 @@ class ReviewVote(AppendOnlyModel):
         ordering = ["id"]
         indexes = [models.Index(fields=["voter_ref", "review"], name="vote_by_person")]
         constraints = [
+            # One person, one vote, also if two requests arrive at the same moment.
             models.UniqueConstraint(fields=["review", "voter_ref"], name="vote_once_per_person"),
             models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_known_verdict"),
             models.CheckConstraint(
@@ -135,7 +136,7 @@ class ReviewVote(AppendOnlyModel):
 
 
 class Delegation(models.Model):
-    """For a time, one person decides in another's place. Never on what either of them asked for."""
+    """One person votes in the name of another for some time. It does not count for what either of them asked for."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")

@@ -1,4 +1,4 @@
-"""Who may decide on a review, who is excluded and why, and when the quorum is met. Pure: facts in, an answer out."""
+"""Who may vote in a review, who is excluded and why, and when the quorum is met. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class QuorumBucket:
-    """So many different people of one tier."""
+    """How many different people of one tier must approve."""
 
     tier: str
     required: int
@@ -16,10 +16,10 @@ class QuorumBucket:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """A vote: who gave it, and by whose standing (their own, or that of whoever delegated to them).
+    """A vote: who gave it, and whose role counts (their own, or that of the person who delegated to them).
 
-    None stands for a person whose reference was erased: the vote stays, but nobody stands behind it any more. `tier` is
-    the one that was delegated; one's own standing counts in every tier one has.
+    None: the person's commitment was erased. The vote stays, but counts no more. `tier` is the delegated tier; a
+    person's own role counts in every tier that they have.
     """
 
     voter: UUID | None
@@ -30,7 +30,7 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """`open`: one more person of this tier would help, if need be by moving somebody else to another place."""
+    """`open`: one more approval of this tier would help, if need be by counting another one in another tier."""
 
     tier: str
     required: int
@@ -75,8 +75,10 @@ def quorum_of(
     barred: Iterable[UUID] = (),
     acting: Collection[UUID] = (),
 ) -> Quorum:
-    """Approvals of different people, none of whom is barred, each by a standing that still holds and is used once.
-    Who decided for somebody else must still be one who may act."""
+    """Counts approvals of different people who are not barred, each by a role that they still have, used once. A person
+    who voted for somebody else must still be able to act."""
+    # A maximum matching of voters and seats. Counting per tier would let one person with two roles fill two seats;
+    # first come, first served would make the result depend on the order of the votes.
     places = [index for index, bucket in enumerate(buckets) for _ in range(bucket.required)]
     seating = _Seating(places)
     seen = set(barred)
@@ -98,7 +100,7 @@ def quorum_of(
 def _fitting(
     voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]], acting: Collection[UUID]
 ) -> set[int]:
-    """In which buckets the voice may count, if in any."""
+    """The buckets in which the vote may count."""
     if not voice.approves or voice.voter is None or voice.authority is None:
         return set()
     if voice.voter != voice.authority and voice.voter not in acting:
@@ -111,7 +113,7 @@ def _fitting(
 
 
 class _Seating:
-    """A maximum matching that grows by augmenting paths: who sits moves over when that makes room."""
+    """A maximum matching of votes (guests) and seats, grown by augmenting paths: a guest moves if that frees a seat."""
 
     def __init__(self, places: Sequence[int]) -> None:
         self._places = places
@@ -143,7 +145,7 @@ class _Seating:
 
 
 class Exclusion(StrEnum):
-    """Why a person has no voice in a review."""
+    """Why a person may not vote in a review."""
 
     NOT_A_REVIEWER = "not_a_reviewer"
     OWN_REQUEST = "own_request"
@@ -165,7 +167,7 @@ WORDS: dict[Exclusion, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """One person's standing in one tier, lent to the asking person."""
+    """A tier that was delegated to the person, and by whom."""
 
     tier: str
     by: UUID
@@ -173,34 +175,34 @@ class Delegated:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known at the moment of the decision."""
+    """Everything that the rules need to know, at the moment of a vote."""
 
     buckets: tuple[QuorumBucket, ...]
     requesters: frozenset[UUID]
     holders: Mapping[str, frozenset[UUID]]
-    """Who of the people concerned has which tier's role right now."""
+    """Who has the role of which tier now, among the people concerned."""
     delegations: tuple[Delegated, ...] = ()
-    """To the asking person right now, the oldest first."""
+    """To the person, valid now, the oldest first."""
     voices: tuple[Voice, ...] = ()
     authorizers: frozenset[UUID] = frozenset()
-    """Who sent the attempt on its way again out of quarantine."""
+    """Who authorized the attempt out of quarantine."""
     acting: frozenset[UUID] = field(default_factory=frozenset)
-    """Who of those who decide for others may still act in the organization."""
+    """Who may still act in the organization, among those who vote for others."""
 
     @property
     def barred(self) -> frozenset[UUID]:
-        """Nobody decides on what they set in motion."""
+        """Nobody votes on what they asked for or authorized themselves."""
         return self.requesters | self.authorizers
 
     @property
     def any_holder(self) -> frozenset[UUID]:
-        """In whichever of the tiers that must sign."""
+        """Everybody with a role in one of the tiers."""
         return frozenset().union(*(self.holders.get(bucket.tier, frozenset()) for bucket in self.buckets))
 
 
 @dataclass(frozen=True, slots=True)
 class Mandate:
-    """By whose standing a person decides, and, for a delegated one, in which tier."""
+    """Whose role counts for a person's vote; for a delegation also the tier."""
 
     authority: UUID
     tier: str = ""
@@ -217,14 +219,14 @@ def quorum_for(facts: Facts, *more: Voice) -> Quorum:
 
 
 def helps(person: UUID, mandate: Mandate, facts: Facts) -> bool:
-    """Whether an approval would count: it fills a place that is free, or can be made free by moving others."""
+    """Whether an approval would count: it fills a seat that is free, or that can be freed by moving others."""
     quorum = quorum_for(facts)
     voice = Voice(person, mandate.authority, True, mandate.tier)
     return quorum.met or quorum_for(facts, voice).approvals > quorum.approvals
 
 
 def mandate_for(person: UUID, facts: Facts) -> Mandate | Exclusion:
-    """Their own standing first, then the oldest delegation; one that helps before one that does not."""
+    """Whose role counts for the person: their own first, then the oldest delegation; one that helps before others."""
     excluded = exclusion_of(person, facts)
     if excluded is not None:
         return excluded
@@ -241,7 +243,7 @@ def mandate_for(person: UUID, facts: Facts) -> Mandate | Exclusion:
 
 
 def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
-    """Whether this person is out, whatever their role."""
+    """Why this person may not vote whatever their role, or None."""
     if person in facts.requesters:
         return Exclusion.OWN_REQUEST
     if person in facts.authorizers:
@@ -254,7 +256,7 @@ def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
 
 
 def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:
-    """Everybody who is out on this review by name: who set it in motion, and who has a vote already."""
+    """Everybody who is excluded from this review: who asked for or authorized it, and who has voted."""
     signed = {person for voice in facts.voices for person in (voice.voter, voice.authority) if person is not None}
     reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed)}
     return {person: reason for person, reason in reasons.items() if reason is not None}

@@ -1,10 +1,10 @@
-"""States and moves of an attempt, as data: model, database trigger and tests read the same (S1, exactly these)."""
+"""Kinds and statuses of a review, and the verdicts of a vote."""
 
 from enum import StrEnum
 
 
 class ReviewKind(StrEnum):
-    """What is asked of people: to release an action, or to judge a case on a workflow's behalf."""
+    """What people are asked: to release a held attempt, or to judge a case for a workflow step."""
 
     RELEASE = "release"
     HUMAN_REVIEW = "human_review"
@@ -32,5 +32,5 @@ VERDICTS_OF: dict[ReviewKind, tuple[VoteVerdict, ...]] = {
     ReviewKind.RELEASE: (VoteVerdict.APPROVE, VoteVerdict.REJECT),
     ReviewKind.HUMAN_REVIEW: (VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE, VoteVerdict.DECLINE),
 }
-# The verdicts by which a person gives what was asked of them; the others refuse it.
+# Verdicts that give what was asked for. The others refuse it, and need a reason code.
 FULFILLING: frozenset[str] = frozenset({VoteVerdict.APPROVE, VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE})

@@ -1,4 +1,4 @@
-"""Ticks and doorbells of reviews."""
+"""Tasks of reviews: the scheduled tasks for expiry and reminders, and the wake-up after a reminder."""
 
 from uuid import UUID
 
@@ -18,11 +18,11 @@ def reviews_expire_task() -> None:
 
 @shared_task(name="attempts.tasks.review.reviews_remind")
 def reviews_remind_task() -> None:
-    """Reminds of every review that is due for it."""
+    """Reminds people of every review that is due for it."""
     review_tick.reviews_remind(at=timezone.now())
 
 
 @shared_task(name="attempts.tasks.review.review_reminder_send")
 def review_reminder_send_task(review_id: str) -> None:
-    """The messages of one reminder, at once. The tick makes up for a bell that nobody heard."""
+    """Sends the messages of one reminder at once. If the wake-up is lost, the scheduled task sends them."""
     notifications_send(now=timezone.now, base_url=public_url(), review_id=UUID(review_id))

@@ -1,4 +1,4 @@
-"""Words and signs of the review pages. What colour says is also said by a shape and by a word."""
+"""Words and symbols of the review pages. Colour is never the only sign: a shape and a word say the same."""
 
 from typing import Any
 
@@ -43,13 +43,13 @@ def state_words(state: str) -> str:
 
 @register.filter
 def plain(code: str) -> str:
-    """`customer_clinician` as people say it."""
+    """A code such as `customer_clinician` as words."""
     return str(code).replace("_", " ").replace("-", " ")
 
 
 @register.filter
 def about(review: Any) -> str:
-    """What it is about, in one line."""
+    """What a review is about, in one line."""
     if review.attempt is not None:
         return f"{review.attempt.operation or 'action'} on {review.attempt.target_ref or 'no target'}"
     return f"{review.label or 'Judge a case'}: {review.subject_ref}"
@@ -57,7 +57,7 @@ def about(review: Any) -> str:
 
 @register.filter
 def places(bucket: dict[str, Any]) -> list[bool]:
-    """The signatures of a tier as places: filled ones first."""
+    """The approvals of a tier as a list of seats, filled ones first."""
     return [number < bucket["approvals"] for number in range(bucket["approvals_required"])]
 
 

@@ -1,1 +1,1 @@
-"""What reaches the outside, one file each. Each declares its effect and tells success, failure and unknown apart."""
+"""Adapters, one file each: they call the outside for an attempt and report success, failure or unknown."""

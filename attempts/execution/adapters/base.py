@@ -1,4 +1,4 @@
-"""What an adapter gets and what it answers. An adapter knows no database, no attempt row and no retry rule."""
+"""The call that an adapter gets and the outcome that it returns. Adapters use no database and know no retry rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdapterCall:
-    """One execution, by reference: there is no payload in it, only where it is and its hash."""
+    """One execution. It contains no payload, only the payload's reference and hash."""
 
     attempt_id: UUID
     organization_id: UUID
@@ -33,11 +33,11 @@ class AdapterCall:
 
     @property
     def route(self) -> str:
-        """How settings name the target of this call."""
+        """The name under which the settings list the target of this call."""
         return f"{self.organization}/{self.workflow_slug}"
 
     def document(self) -> dict[str, Any]:
-        """What the receiver is told."""
+        """The document that is sent to the receiver."""
         return {
             "attempt_id": str(self.attempt_id),
             "organization": self.organization,
@@ -55,8 +55,8 @@ class AdapterCall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`retryable` belongs to a failure: the receiver did not do it, and doing it later may work. It is not a promise
-    that it will be tried again; contract and effect decide that."""
+    """`retryable` belongs to a failure: the receiver did not act, and a later try may succeed. Whether there is one is
+    decided by contract and effect."""
 
     kind: OutcomeKind
     retryable: bool = False
@@ -69,21 +69,22 @@ def success(**response_metadata: Any) -> Outcome:
 
 
 def failure(why: str, *, retryable: bool = False, **response_metadata: Any) -> Outcome:
-    """`why` is a word of ours, never a text of the receiver's."""
+    """The receiver did not act. `why` is one of our own words."""
+    # Never text of the receiver: response metadata is stored, and an error text may contain anything.
     return Outcome(OutcomeKind.FAILURE, retryable, {"failure": why, **response_metadata})
 
 
 def unknown(why: str, **response_metadata: Any) -> Outcome:
-    """Something was sent, and nobody knows whether it took effect. Never retried."""
+    """Something was sent, and nobody knows whether it took effect. It is never retried automatically."""
     return Outcome(OutcomeKind.UNKNOWN, False, {"failure": why, **response_metadata})
 
 
 class Adapter(Protocol):
-    """`effect` is the most harmless class that a contract with this adapter may claim."""
+    """`effect` is the least strict effect that a contract with this adapter may declare."""
 
     name: str
     effect: str
     retryable: tuple[str, ...]
-    """In words, for people: which failures it reports as retryable."""
+    """For people: which failures it reports as retryable."""
 
     def call(self, call: AdapterCall) -> Outcome: ...

@@ -1,4 +1,4 @@
-"""A mail that names the references, sent through Django's mail backend. Nothing proves a second one harmless."""
+"""Sends a mail that names the references, through Django's backend. Its effect is `once`: mail is not deduplicated."""
 
 import smtplib
 
@@ -18,6 +18,7 @@ class EmailAdapter:
         if not recipient:
             return failure("target_not_configured")
         connection = get_connection(fail_silently=False)
+        # Opened separately: an error here proves that nothing was sent, an error while sending does not.
         try:
             connection.open()
         except (OSError, smtplib.SMTPException):
@@ -36,7 +37,7 @@ class EmailAdapter:
 
 
 def _connection_close(connection: object) -> None:
-    """The server's word was given before; a failing goodbye changes nothing."""
+    """Closes the connection. An error is ignored: the server has already accepted or refused the mail."""
     try:
         connection.close()  # type: ignore[attr-defined]
     except (OSError, smtplib.SMTPException):
@@ -46,6 +47,7 @@ def _connection_close(connection: object) -> None:
 def message(call: AdapterCall, recipient: str) -> EmailMessage:
     lines = [f"{name}: {value}" for name, value in call.document().items() if name != "metadata" and value]
     return EmailMessage(
+        # A line break in a subject would be a header injection; Django raises on it.
         subject=f"{call.operation}: {call.target_ref}".replace("\n", " ")[:200],
         body="\n".join(lines) + "\n",
         to=[recipient],

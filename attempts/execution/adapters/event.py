@@ -1,4 +1,4 @@
-"""An event on a Valkey stream, for a module that reads it and deduplicates on `event_id`."""
+"""Adds an event to a Valkey stream, for a program that deduplicates on `event_id`."""
 
 import json
 from functools import cache
@@ -22,6 +22,8 @@ class EventAdapter:
 
     def call(self, call: AdapterCall) -> Outcome:
         client = stream_client()
+        # First a command without effect: if the server is not reachable, nothing was sent and a retry is safe. The same
+        # error from XADD would be an unknown outcome.
         try:
             client.ping()
         except RedisError:
@@ -37,13 +39,14 @@ class EventAdapter:
 
 
 def answer_code(error: ResponseError) -> str:
-    """The first word of what the server said. The client takes the words that it knows off the message."""
+    """The code of the server's error. The client removes codes that it knows from the message."""
     return getattr(error, "status_code", None) or str(error).partition(" ")[0]
 
 
 @cache
 def stream_client() -> "redis.Redis":
-    """Its own client: the library's silent repetition of a command is switched off."""
+    """A client of its own, without retries."""
+    # The library repeats a command after a lost connection by default, and the event would be added twice.
     return redis.Redis.from_url(
         valkey_url(),
         socket_timeout=5,

@@ -1,4 +1,4 @@
-"""The caller's own executor: it leases, acts and reports through the API. Holdpoint never calls it."""
+"""Stands for the caller's own executor, which leases and reports through the API. Holdpoint never calls it."""
 
 from attempts.execution.adapters.base import AdapterCall, Outcome, failure
 
@@ -9,5 +9,5 @@ class ExternalAdapter:
     retryable: tuple[str, ...] = ("what the executor reports as retryable",)
 
     def call(self, call: AdapterCall) -> Outcome:
-        """A worker that got here has made a mistake, and nothing was sent."""
+        """Not reached, because workers do not lease such attempts. Nothing is sent."""
         return failure("executed_by_the_caller")

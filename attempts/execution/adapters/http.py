@@ -1,4 +1,4 @@
-"""A signed POST to the URL that an operator set for the route. The receiver deduplicates on `Idempotency-Key`."""
+"""Sends a signed POST to the URL that an operator set for the route. The receiver deduplicates on `Idempotency-Key`."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from attempts.execution.configured import http_private_hosts, http_target
 from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 from reasoncodes.base.trace import trace_or_new
 
-READ_LIMIT_BYTES = 64 * 1024
+READ_LIMIT_BYTES = 64 * 1024  # a receiver that answers without end must not occupy a worker
 RETRYABLE_STATUSES = frozenset({429, *range(500, 600)})
 
 
@@ -35,6 +35,8 @@ class HttpAdapter:
         except AddressRefused:
             return failure("address_refused")
         except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
+            # The backend notes when the first byte goes out. Before that a retry is safe; after it, the receiver may
+            # have acted.
             why = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
             return unknown(why) if backend.sent else failure("no_connection", retryable=True)
 
@@ -56,7 +58,7 @@ def exchange(client: httpx.Client, url: str, call: AdapterCall) -> Outcome:
 
 
 def _read_facts(response: httpx.Response) -> dict[str, Any]:
-    """Size and hash of the answer, not the answer: it may hold anything. What cannot be read is left out."""
+    """Size and hash of the answer. The answer itself is not kept, because it may contain anything."""
     digest, size = sha256(), 0
     try:
         for chunk in response.iter_raw():
@@ -65,12 +67,13 @@ def _read_facts(response: httpx.Response) -> dict[str, Any]:
                 return {"truncated": True}
             digest.update(chunk)
     except httpx.HTTPError:
+        # The status line has arrived and decides the outcome; a body that breaks off must not make it unknown.
         return {"truncated": True}
     return {"response_bytes": size, "response_sha256": digest.hexdigest()}
 
 
 def _status_outcome(status: int, facts: dict[str, Any]) -> Outcome:
-    """The status line is the receiver's word. A redirect is not followed, so nothing was done."""
+    """The outcome by status. A redirect is not followed, so it is a failure: the receiver did not act."""
     if 200 <= status < 300:
         return success(status=status, **facts)
     return failure("refused", retryable=status in RETRYABLE_STATUSES, status=status, **facts)

@@ -1,4 +1,4 @@
-"""The adapters by name, and what a contract may claim about them."""
+"""The adapters by name, and the effect that counts for a contract and its adapter."""
 
 from attempts.execution.adapters.base import Adapter
 from attempts.execution.adapters.email import EmailAdapter
@@ -13,12 +13,13 @@ ADAPTERS: dict[str, Adapter] = {adapter.name: adapter for adapter in _ALL}
 
 
 def adapter_for(name: str) -> Adapter:
-    """Raises KeyError: an attempt whose adapter is gone is not executed."""
+    """The adapter of this name; KeyError if there is none. The attempt is then not executed."""
     return ADAPTERS[name]
 
 
 def effect_in_force(*, adapter: str, effect: str) -> str:
-    """The stricter of what the contract declares and what the adapter can prove. What nobody knows is `once`."""
+    """The stricter effect of what the contract declares and what the adapter declares."""
+    # An unknown adapter or effect counts as `once`, the strictest: a wrong `idempotent` would permit retries.
     known = ADAPTERS.get(adapter)
     declared = (effect, known.effect if known else "once")
     return max(declared, key=lambda name: STRICTNESS.get(name, 2)) if set(declared) <= set(STRICTNESS) else "once"

@@ -1,7 +1,6 @@
-"""Signs what we send, in the form of Standard Webhooks: the receiver can check who sent it, and when.
+"""Signs what we send as Standard Webhooks demand, so that the receiver can check who sent it, and when.
 
-No secret is stored: each is derived from SECRET_KEY and what it is for. While SECRET_KEY is being changed, what the
-old one (SECRET_KEY_FALLBACKS) derives signs too, so that a receiver's secret stays good until it was replaced.
+Secrets are derived from SECRET_KEY and a purpose, and not stored: a dump of the database contains none.
 """
 
 import base64
@@ -17,17 +16,18 @@ PURPOSE = "holdpoint.http-adapter.v1"
 
 
 def derived_keys(purpose: str) -> list[bytes]:
-    """Of the secret that is in force first."""
+    """The derived keys: of SECRET_KEY first, then of SECRET_KEY_FALLBACKS."""
+    # The fallbacks sign too, so that receivers keep verifying while SECRET_KEY is being changed.
     return [hmac.new(secret.encode(), purpose.encode(), sha256).digest() for secret in secret_keys()]
 
 
 def secret_text(key: bytes) -> str:
-    """What the receiver is given, in the notation of Standard Webhooks."""
+    """The key as the receiver gets it, in the notation of Standard Webhooks."""
     return "whsec_" + base64.b64encode(key).decode()
 
 
 def _signing_keys(organization_id: UUID) -> list[bytes]:
-    """One purpose per organization: a receiver of one cannot sign for another."""
+    # The organization is part of the purpose: a receiver of one organization cannot sign for another.
     return derived_keys(f"{PURPOSE}:{organization_id}")
 
 
@@ -36,7 +36,8 @@ def signing_secret(organization_id: UUID) -> str:
 
 
 def signed_headers(*, keys: Iterable[bytes], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """With one signature per key; a receiver accepts any of them."""
+    """The headers, with one signature per key; a receiver accepts any of them."""
+    # Id and time are signed too: otherwise an old message could be sent again under a new id.
     timestamp = str(int(at.timestamp()))
     signed = b".".join([message_id.encode(), timestamp.encode(), body])
     made = [base64.b64encode(hmac.new(key, signed, sha256).digest()).decode() for key in keys]
@@ -48,5 +49,5 @@ def signed_headers(*, keys: Iterable[bytes], message_id: str, at: datetime, body
 
 
 def signature_headers(*, organization_id: UUID, message_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Of the http adapter."""
+    """The headers of the http adapter."""
     return signed_headers(keys=_signing_keys(organization_id), message_id=message_id, at=at, body=body)

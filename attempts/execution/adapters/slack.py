@@ -1,4 +1,4 @@
-"""A message in a Slack channel. Slack does not deduplicate, so nothing proves a second one harmless."""
+"""Posts a message to a Slack channel. Its effect is `once`, because Slack does not deduplicate messages."""
 
 import http.client
 import socket
@@ -10,6 +10,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
 from attempts.execution.configured import slack_channel, slack_connection
 
+# Errors that prove that nothing was sent. Any other error of the connection may have come after the message.
 NOTHING_SENT = (ConnectionRefusedError, socket.gaierror)
 
 
@@ -23,7 +24,8 @@ class SlackAdapter:
         base_url, token = slack_connection()
         if not channel or not token:
             return failure("target_not_configured")
-        # The library repeats a request by itself after a lost connection unless its handlers are taken away.
+        # No retry handlers: by default the library repeats a request after a lost connection, and the message could
+        # appear twice.
         client = WebClient(token=token, base_url=base_url, timeout=max(1, int(call.seconds)), retry_handlers=[])
         try:
             answer = client.chat_postMessage(channel=channel, text=_slack_text(call))

@@ -1,10 +1,10 @@
-"""What an execution may tell the record: references, hashes and numbers. The same detectors as for metadata (law 6)."""
+"""The metadata boundary for reports of executions: the same detectors as for the metadata of requests. Pure."""
 
 from typing import Any
 
 from governance.boundary.rules import BoundaryFinding, BoundaryPolicy, inspect_metadata, inspect_reference
 
-# No allow-list: executors are many. Size, depth, forbidden keys and every detector apply.
+# No schema of allowed keys: each executor reports something else. Size, depth, forbidden keys and all detectors apply.
 POLICY = BoundaryPolicy(schema=None, max_bytes=4096, max_depth=3)
 
 
@@ -15,7 +15,7 @@ def outside_boundary(response_metadata: dict[str, Any]) -> tuple[BoundaryFinding
 def report_findings(
     *, response_metadata: dict[str, Any], cost: dict[str, Any] | None = None, reversal_hint: str = ""
 ) -> list[BoundaryFinding]:
-    """Everything that a report must not bring, by place."""
+    """All findings in a report, with their pointers."""
     found = [
         BoundaryFinding(f"/response_metadata{_below(one)}", one.rule) for one in outside_boundary(response_metadata)
     ]
@@ -28,5 +28,5 @@ def report_findings(
 
 
 def _below(finding: BoundaryFinding) -> str:
-    """Metadata findings are rooted at `/metadata`; here the same object has another name."""
+    """The pointer without `/metadata`: in a report the object has another name."""
     return finding.pointer.removeprefix("/metadata")

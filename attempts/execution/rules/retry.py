@@ -1,4 +1,4 @@
-"""May a failed execution be tried again without a person, and when? Pure: everything it depends on is passed in."""
+"""Whether and when a failed execution is retried automatically, and whose turn it is for a free slot. Pure."""
 
 import heapq
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ SAFE_EFFECTS = frozenset({"none", "idempotent"})
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """`due_at` is empty when nothing may be tried again; `why` then names the first rule that forbids it."""
+    """`due_at` is None if there is no automatic retry; `why` then names the first rule that forbids it."""
 
     due_at: datetime | None
     why: str
@@ -30,7 +30,8 @@ def retry_plan(
     at: datetime,
     attempt_id: UUID,
 ) -> RetryPlan:
-    """`document` is the contract's retry_and_replay; `tries` are the executions so far; `first_at` is the first one."""
+    """`document` is the contract's retry_and_replay, `tries` the number of tries so far, `first_at` the first one."""
+    # The effect comes first: no contract can allow an automatic repetition of something that must happen once.
     if effect not in SAFE_EFFECTS:
         return RetryPlan(None, "effect_is_once")
     if document["automatic_retries"] != "when_safe":
@@ -43,31 +44,33 @@ def retry_plan(
     last = first_at + timedelta(seconds=document["window_seconds"])
     if at + wait > last:
         return RetryPlan(None, "window_passed")
+    # Jitter, so that many attempts that failed together do not all come back at the same moment.
     spread = wait * (document["jitter_fraction"] * jitter(attempt_id, tries))
     return RetryPlan(min(at + wait + spread, last), "retry")
 
 
 def execution_backoff(seconds: list[int], tries: int) -> timedelta:
-    """The wait after the first, second, … execution; the last value repeats."""
+    """The wait after the first, second, … try; the last value repeats."""
     return timedelta(seconds=seconds[min(max(tries, 1), len(seconds)) - 1])
 
 
 def jitter(attempt_id: UUID, tries: int) -> float:
-    """From 0 up to 1, spread over attempts and yet the same whenever it is computed again."""
+    """A number from 0 up to 1, different for each attempt and try."""
+    # From a hash instead of a random number: the same plan comes out whenever it is computed again.
     digest = sha256(f"{attempt_id}:{tries}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What an organization is entitled to, and what it has already."""
+    """The weight of an organization, and how many slots it already has."""
 
     capacity: int
     under_way: int
 
 
 class FairRound:
-    """Always the one that has least for its weight. Exact arithmetic, so that ties do not depend on rounding."""
+    """Gives turns to organizations: the next turn is for the one with the fewest slots for its weight."""
 
     def __init__(self, shares: Mapping[UUID, Share]) -> None:
         self._capacity = {key: share.capacity for key, share in shares.items()}
@@ -76,7 +79,7 @@ class FairRound:
         heapq.heapify(self._turns)
 
     def turn(self) -> UUID | None:
-        """Takes the organization out of the round; `served` or `waits` puts it back."""
+        """The organization whose turn it is. It leaves the round until `served` or `waits` puts it back."""
         return heapq.heappop(self._turns)[1] if self._turns else None
 
     def served(self, key: UUID) -> None:
@@ -84,8 +87,9 @@ class FairRound:
         self.waits(key)
 
     def waits(self, key: UUID) -> None:
-        """It got nothing in this turn (its candidate could not be placed) and may try its next one."""
+        """Puts it back without a slot: this candidate found none, the next one may."""
         heapq.heappush(self._turns, (self._finish(key), key))
 
     def _finish(self, key: UUID) -> Fraction:
+        # Exact fractions: with floats, ties would depend on rounding.
         return Fraction(self._has[key] + 1, self._capacity[key])

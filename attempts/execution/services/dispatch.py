@@ -1,4 +1,4 @@
-"""The worker's way: lease and intent in one commit, the call outside any transaction, its outcome in the second."""
+"""Executes an attempt in a worker: one commit for lease and intent, the adapter's call, one commit for the outcome."""
 
 import os
 import socket
@@ -28,21 +28,27 @@ from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.base.trace import span
 
 log = structlog.get_logger("holdpoint.dispatch")
-CALL_SECONDS = LEASE_SECONDS / 2  # the outcome must be on record before the lease ends
+# The outcome must be recorded before the lease ends: otherwise it is late evidence, and the attempt goes to quarantine
+# as `outcome_unknown` although the call succeeded.
+CALL_SECONDS = LEASE_SECONDS / 2
 
 
 def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | None:
-    """Executes the attempt if it is due and ours; its state afterwards, or nothing when there was nothing to do."""
+    """Executes the attempt if it is due and ours to execute. Returns its state, or None if there was nothing to do."""
     crash_point("before_lease")
     with every_tenant():
+        # Monotonic, and from before the lease: a clock that jumps must not make the call outlast the lease.
         began = time.monotonic()
         leases = attempt_lease(
             actor=SYSTEM, at=now(), owner=_worker_name(), selection=for_worker(attempt_id=attempt_id)
         )
         if not leases.granted:
+            # An attempt of a workflow step is not leased here: its request goes through the outbox, which the engine
+            # writes in its own transaction.
             if attempt_origin(attempt_id=attempt_id) is not None:
                 step_ready(attempt_id, now())
             return None
+        # Outside any transaction: a slow receiver must not keep row locks, the send lock and a snapshot open.
         crash_point("after_intent")
         granted = leases.granted[0]
         outcome = _call(granted, seconds=CALL_SECONDS - (time.monotonic() - began))
@@ -55,18 +61,20 @@ def _worker_name() -> str:
 
 
 def _call(granted: Granted, *, seconds: float) -> Outcome:
-    """Anything that an adapter did not foresee is an unknown outcome, not a failure."""
+    """Calls the adapter within `seconds`."""
     attempt = granted.attempt
     try:
         adapter = adapter_for(attempt.connector)
     except KeyError:
         return failure("adapter_missing")
-    if seconds <= 0:  # this process was stopped for so long that its lease is as good as gone; nothing was sent
+    if seconds <= 0:  # this process was stopped for so long that its lease is nearly over; nothing was sent
         return failure("too_late", retryable=True)
     try:
         with span(f"adapter {adapter.name}", **{"holdpoint.adapter": adapter.name}):
             return adapter.call(_describe(granted, seconds))
     except Exception as error:
+        # Any error that the adapter did not foresee may have come after it sent something, so the outcome is unknown.
+        # As a failure it could be retried, and the side effect would happen twice.
         log.error("adapter_raised", adapter=attempt.connector, attempt_id=str(attempt.id), error=type(error).__name__)
         return unknown("adapter_raised")
 
@@ -97,12 +105,14 @@ def _record(granted: Granted, outcome: Outcome, *, at: datetime) -> str | None:
     try:
         return str(_report(attempt, outcome, report, actor, at).state)
     except LeaseLost:
+        # The report is kept as late evidence; the attempt is already someone else's, or in quarantine.
         log.warning("lease_lost", attempt_id=str(attempt.id), fence=attempt.lease_token)
         return None
 
 
 def _report(attempt: Attempt, outcome: Outcome, report: FencedReport, actor: Actor, at: datetime) -> Attempt:
     metadata = outcome.response_metadata
+    # The adapter's answer must not stop the outcome from being recorded, so forbidden values are dropped, not refused.
     if outside_boundary(metadata):
         metadata = {"withheld": True}
     if outcome.kind is OutcomeKind.SUCCESS:

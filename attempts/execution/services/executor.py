@@ -1,4 +1,4 @@
-"""The executor API's acts: lease by id or by connector, and reports that bring a lease token."""
+"""The services behind the executor API: lease by id or by connector, heartbeat, and reports with a lease token."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from reasoncodes.selectors import reason_code_require
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A lease token as an executor presents it for one attempt."""
+    """A lease token that an executor presents for one attempt."""
 
     attempt_id: UUID
     token: str
@@ -42,12 +42,13 @@ def executor_name(actor: Actor) -> str:
 
 
 def executor_lease_many(*, actor: Actor, at: datetime, connector: str | None, limit: int) -> list[Granted]:
-    """Whatever is due now, the oldest first; nothing due is an empty answer."""
+    """Leases attempts that are due, the oldest first. Empty if nothing is due."""
     selection = for_executor(actor=actor, connector=connector)
     return attempt_lease(actor=actor, at=at, owner=executor_name(actor), selection=selection, limit=limit).granted
 
 
 def executor_lease(*, actor: Actor, at: datetime, attempt_id: UUID) -> Granted:
+    """Leases this attempt, or raises NotLeasable with the reason."""
     selection = for_executor(actor=actor, attempt_id=attempt_id)
     leases = attempt_lease(actor=actor, at=at, owner=executor_name(actor), selection=selection)
     if leases.granted:
@@ -66,7 +67,7 @@ def _not_leasable(attempt: Attempt, refused: Recheck | None) -> NotLeasable:
         return NotLeasable(f"An attempt in mode {attempt.runtime_mode} is not executed through the API.")
     if attempt.lease_expires_at is not None:
         return NotLeasable("Somebody else has leased it.")
-    waits = "It waits for a place in a cap." if attempt.queued_until is not None else "It is not due yet."
+    waits = "It waits for a free slot." if attempt.queued_until is not None else "It is not due yet."
     return NotLeasable(waits, headers={"Retry-After": "5"})
 
 
@@ -90,7 +91,7 @@ def executor_fail(
 
 
 def _category_in_use(attempt: Attempt, category: str) -> None:
-    """The contract's failure_quarantine document lists what executors may report."""
+    """Executors may report only categories that the contract's failure_quarantine document lists."""
     known = documents_of(attempt)["failure_quarantine"]["categories"]
     if category not in known:
         message = "one of: " + ", ".join(sorted(known))
@@ -98,7 +99,7 @@ def _category_in_use(attempt: Attempt, category: str) -> None:
 
 
 def _within_boundary(**report: Any) -> None:
-    """Nothing of a report that holds something forbidden is stored, and the lease stays: it can be sent again."""
+    """Refuses a report with forbidden values. Nothing is stored and the lease stays, so it can be sent again."""
     findings = report_findings(**report)
     if findings:
         message = "holds something outside the boundary"

@@ -1,7 +1,10 @@
-"""Leases: one conditional UPDATE takes them, the intent is committed with them, a growing fence outdates old ones.
+"""Grants leases: one UPDATE takes due attempts, each is checked again, and its intent commits with the lease.
 
-Lease and intent are one commit: nothing is sent in between, and so no lease exists under which nobody knows whether
-something was sent. An executor may act as soon as it holds the answer."""
+What happens to an attempt that may not be sent is here too. Reports under a lease are in `lease_check` and `outcome`.
+"""
+
+# Lease and intent are one commit. With a later intent there would be leases of which nobody knows whether something
+# was sent under them. The fence grows with every lease, so that a report under an older one is refused.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,12 +32,14 @@ from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7
 
+# An attempt that may not be sent now becomes due again after this time. Without the wait it would stay the oldest due
+# one, and batches would lease it again and again instead of those behind it.
 LOOK_AGAIN_SECONDS = 15
 
 
 def _refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
-    """`attempt` is locked and leased by this transaction. HOLD writes no record: nothing has changed. `tell` is
-    `transition_apply`'s."""
+    """Takes the lease back and does what the re-check says. `attempt` is locked and leased by this transaction. `tell`
+    as in `transition_apply`. Go.HOLD leaves no record, because nothing has changed."""
     _undo(attempt)
     match checked.go:
         case Go.DONE if checked.receipt is not None:
@@ -58,8 +63,8 @@ def _refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: date
 
 
 def _undo(attempt: Attempt) -> None:
-    """As if it had not been: nobody has seen it. What is held back is looked at again a little later, so that it does
-    not stand in the way of what is not."""
+    """Takes the lease back before its commit, so that nobody has seen it. The attempt is due again a little later."""
+    # In SQL, because the due time must come from the database's clock: LEASE compares it with that clock.
     attempt.tries -= 1
     attempt.lease_token -= 1
     attempt.lease_owner, attempt.lease_expires_at = "", None
@@ -73,7 +78,7 @@ def _undo(attempt: Attempt) -> None:
 
 
 def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: datetime, tell: bool) -> None:
-    """It has happened already: the earlier result is this attempt's result, and nothing is sent."""
+    """Completes the attempt with an earlier receipt of the same side effect. Nothing is sent."""
     receipt = Receipt(
         attempt=attempt,
         outcome=ReceiptOutcome.SUCCESS,
@@ -88,7 +93,7 @@ def _complete_from(attempt: Attempt, earlier: Receipt, *, actor: Actor, at: date
 
 
 def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime, tell: bool) -> None:
-    """It ran before and may not run again: denial is for what never ran."""
+    """Quarantines an attempt that ran before and may not run again. A denial would say that it never ran."""
     quarantine_open(
         attempt,
         actor=actor,
@@ -101,8 +106,9 @@ def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime
 
 
 LEASE_SECONDS = 60
-LARGEST_BATCH = 50
-# The index `attempt_ready` gives the due ones in order; a row that somebody else is busy with is passed over.
+LARGEST_BATCH = 50  # one transaction has the send lock for the whole batch, and a shutdown waits for it
+# The index `attempt_ready` gives the due attempts in order. SKIP LOCKED: without it all workers would wait for the same
+# oldest row. The database's clock decides about due times and ends of leases, because workers' clocks differ.
 LEASE = """
 WITH due AS (
     SELECT id FROM attempts_attempt
@@ -116,13 +122,16 @@ UPDATE attempts_attempt SET lease_owner = %(owner)s, lease_token = lease_token +
 FROM due WHERE attempts_attempt.id = due.id
 RETURNING attempts_attempt.id
 """
+# Who executes: our workers (not attempts of workflow steps, which go through the outbox), or the caller's programs.
 OURS = "runtime_mode = 'active' AND connector <> 'external' AND origin_step IS NULL"
 THEIRS = "(runtime_mode = 'client_driven' OR (runtime_mode = 'active' AND connector = 'external'))"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which of the due attempts: a condition of ours and its parameters, never text of a caller's."""
+    """Which of the due attempts to lease: a condition in SQL and its parameters."""
+
+    # The condition is put into the statement as it is, so it must never contain text of a caller.
 
     which: str
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -148,7 +157,8 @@ def for_worker(*, attempt_id: UUID) -> Selection:
 
 
 def for_executor(*, actor: Actor, attempt_id: UUID | None = None, connector: str | None = None) -> Selection:
-    """What the caller's own programs execute, in the actor's organizations."""
+    """Attempts that the caller's own programs execute, in the actor's organizations."""
+    # The statement is not built by the tenant manager, so the organizations are a condition of it.
     chosen = Selection(THEIRS).only("organization_id = ANY(%(organizations)s)", organizations=[*actor.organization_ids])
     if attempt_id is not None:
         chosen = chosen.only("id = %(attempt)s", attempt=attempt_id)
@@ -167,12 +177,14 @@ def attempt_lease(
     seconds: float | None = LEASE_SECONDS,
     tell: bool = True,
 ) -> Leases:
-    """Takes up to `limit` due attempts: each is leased with its intent, or refused and left, ended or set apart.
+    """Leases up to `limit` due attempts. Each gets its intent, or it is refused: it waits, ends or goes to quarantine.
 
-    `seconds` None: a lease without an end, for a holder whose end something else sees to. `tell` false: handlers
-    do not hear of a refusal, because the caller is the one they would tell."""
+    `seconds` None: a lease without an end, for a workflow step, which has its own timeout. `tell` as in
+    `transition_apply`."""
     leases, rechecks = Leases(), Rechecks()
     with transaction.atomic():
+        # Before everything that the re-checks read: otherwise a shutdown could commit between its being read as absent
+        # and the commit of the intent, and something would be sent after "engaged" was answered.
         send_lock_share()
         attempts = _take(owner, selection, min(limit, LARGEST_BATCH), seconds)
         crash_point("after_lease")
@@ -193,7 +205,7 @@ def attempt_lease(
 
 
 def lease_new(attempt: Attempt, pending: Pending, *, owner: str, actor: Actor, at: datetime) -> DispatchIntent:
-    """Of an attempt that is allowed and not yet stored: it goes in with its lease, which has no end, and its intent.
+    """Leases an attempt that is allowed and not yet stored; lease and intent are written with it. The lease has no end.
     The caller's transaction has the send lock."""
     attempt.lease_owner, attempt.lease_token, attempt.tries = owner, 1, 1
     attempt.next_eligible_at = attempt.lease_expires_at = None
@@ -211,6 +223,7 @@ def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -
     if not ids:
         return []
     rows = Attempt.objects.filter(id__in=ids).select_related("organization", "decision")
+    # The re-checks read only the request of the decision. Environment and results are its largest columns.
     return list(rows.defer("decision__environment", "decision__results").order_by("id"))
 
 

@@ -1,4 +1,4 @@
-"""Who holds the lease? The row under its lock against the fence that a report brings, by the database's clock."""
+"""Checks who has the lease, makes and reads lease tokens, extends leases, and keeps reports that come too late."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ from reasoncodes.base.actors import Actor
 
 @dataclass(frozen=True, slots=True)
 class FencedReport:
-    """Who reports under which fence. A fence of None stands for a token that is not ours."""
+    """Who reports, and under which fence. None: the token is not valid, and no lease matches it."""
 
     attempt_id: UUID
     fence: int | None
@@ -33,7 +33,7 @@ class FencedReport:
 
 @dataclass(frozen=True, slots=True)
 class LeaseCheck:
-    """The locked attempt; `intent` is the one of this executor under this fence, if there is one."""
+    """The locked attempt, the intent of this executor under this fence (or None), and whether the lease is alive."""
 
     attempt: Attempt
     intent: DispatchIntent | None
@@ -46,8 +46,11 @@ class LeaseCheck:
 
 
 def lease_check_lock(*, report: FencedReport) -> LeaseCheck:
-    """Locks the attempt (FOR NO KEY UPDATE). Somebody else's does not exist."""
+    """Locks the attempt (FOR NO KEY UPDATE) and compares its lease with the report. An attempt of another organization
+    is not found."""
+    # Under the lock: without it a lease could expire and be given to somebody else between the check and the receipt.
     attempt = tenant_get(Attempt, report.attempt_id, lock=True)
+    # Read after the lock, because waiting for the lock takes time; the database's clock ended or extended the lease.
     now = database_now()
     intent = DispatchIntent.objects.filter(
         attempt_id=attempt.id, fence=report.fence or 0, executor_ref=report.executor
@@ -62,7 +65,7 @@ def lease_check_lock(*, report: FencedReport) -> LeaseCheck:
 
 
 def reported_before(*, check: LeaseCheck, outcome: ReceiptOutcome) -> bool:
-    """The same report again, because its answer got lost on the way: it is answered again."""
+    """Whether this report was already recorded, and its answer got lost: then it is answered again, not refused."""
     return (
         check.intent is not None
         and Receipt.objects.filter(intent_id=check.intent.id, outcome=outcome, late=False).exists()
@@ -70,7 +73,9 @@ def reported_before(*, check: LeaseCheck, outcome: ReceiptOutcome) -> bool:
 
 
 def late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: datetime) -> None:
-    """Outcome and ids only, once per intent and outcome. It changes nothing; whoever looks into the case sees it."""
+    """Keeps a report under a lost lease as evidence: outcome and ids, once per intent and outcome. The state of the
+    attempt does not change."""
+    # Only for a real intent of this executor: anybody could send reports under invented fences.
     if check.intent is None:
         return
     if Receipt.objects.filter(intent_id=check.intent.id, attempt_id=check.attempt.id, outcome=outcome).exists():
@@ -90,7 +95,7 @@ def late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: d
 
 
 def lease_lost(check: LeaseCheck) -> LeaseLost:
-    """Counted towards misuse as the attempt's contract says."""
+    """The error for a lost lease. It counts as misuse by the rule of the attempt's contract."""
     attempt = check.attempt
     return LeaseLost(
         subject_type="attempt",
@@ -100,6 +105,8 @@ def lease_lost(check: LeaseCheck) -> LeaseLost:
     )
 
 
+# Signed, because an executor presents the token: a plain number could be guessed, and a report for somebody else's
+# lease be forged. The epoch makes tokens from before a restore invalid: after it the same fence is given out again.
 _signer = Signer(salt="holdpoint.attempts.lease")
 
 
@@ -108,7 +115,7 @@ def lease_token_make(*, attempt_id: UUID, fence: int, epoch: str) -> str:
 
 
 def lease_token_read(*, token: str, attempt_id: UUID, epoch: str) -> int | None:
-    """The fence, or nothing when the token is not one of ours for this attempt in this epoch."""
+    """The fence, or None if the token is not valid for this attempt in this epoch."""
     try:
         named, fence, given = _signer.unsign(token).split(":")
     except (BadSignature, ValueError):
@@ -118,6 +125,7 @@ def lease_token_read(*, token: str, attempt_id: UUID, epoch: str) -> int | None:
 
 @violations_recorded
 def attempt_heartbeat(*, actor: Actor, at: datetime, report: FencedReport) -> Attempt:
+    """Extends a lease that is still alive. An expired one stays expired."""
     with transaction.atomic():
         check = lease_check_lock(report=report)
         if check.holds:

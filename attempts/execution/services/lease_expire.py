@@ -1,4 +1,4 @@
-"""The end of leases. What was sent under one and never answered is unknown, and only a person finds out."""
+"""Ends expired leases. An intent without a receipt makes the outcome unknown, and the attempt goes to quarantine."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,8 +15,8 @@ from attempts.quarantine.states import QuarantineCategory
 from reasoncodes.base.actors import CLOCK
 
 PAGE = 100
-MOST_PER_TICK = 1000
-# Pages by key, so that rows which cannot be handled are passed by and do not fill every page.
+MOST_PER_TICK = 1000  # bounds one run of the scheduled task; the next one goes on
+# By key instead of the first rows each time: rows that cannot be handled would otherwise fill every page.
 DUE = """
 SELECT lease_expires_at, id FROM attempts_attempt
 WHERE state = 'approved-for-execution' AND lease_expires_at <= statement_timestamp()
@@ -24,6 +24,8 @@ WHERE state = 'approved-for-execution' AND lease_expires_at <= statement_timesta
 ORDER BY lease_expires_at, id LIMIT %s
 """
 START = ("-infinity", UUID(int=0))
+# The condition again, under the lock: another worker may have ended the lease, or a heartbeat extended it. SKIP LOCKED:
+# a row that an executor is reporting on is left to the report, or to the next run.
 LOCK = """
 SELECT 1 FROM attempts_attempt
 WHERE id = %s AND state = 'approved-for-execution' AND lease_expires_at <= statement_timestamp()
@@ -32,6 +34,7 @@ FOR NO KEY UPDATE SKIP LOCKED
 
 
 def leases_expire() -> int:
+    """Ends every expired lease and returns how many there were."""
     return each_due(_due(), _expire, tick="leases_expire")
 
 
@@ -48,7 +51,7 @@ def _due() -> Iterator[UUID]:
 
 
 def _expire(attempt_id: UUID) -> bool:
-    """Its time is the lease's end, not the tick's. Looked at again under the lock: another beat may have been here."""
+    """Ends one lease. The recorded time is the end of the lease, not the moment when the task noticed it."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK, [attempt_id])
         if cursor.fetchone() is None:
@@ -76,7 +79,7 @@ def _unanswered(attempt: Attempt) -> bool:
 
 
 def _give_back(attempt: Attempt) -> None:
-    """Nothing was sent under it, so it is as if it had not been: the next lease is what goes on record."""
+    """Makes the attempt due again: every intent has its receipt, so nothing is unknown. Leaves no ledger entry."""
     if attempt.state != AttemptState.APPROVED:
         return
     attempt.next_eligible_at = attempt.next_eligible_at or attempt.lease_expires_at

@@ -1,4 +1,4 @@
-"""The receipt of a success and the end of the attempt, in one transaction, under the fence."""
+"""Records the outcome of an execution under its fence: the receipt, and completion, retry or quarantine, together."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,7 +33,7 @@ from reasoncodes.base.actors import Actor
 
 @dataclass(frozen=True, slots=True)
 class SuccessReport:
-    """What came back. It has passed the boundary."""
+    """What the receiver answered. The caller has checked it against the metadata boundary."""
 
     response_metadata: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] | None = None
@@ -43,7 +43,7 @@ class SuccessReport:
 
 @violations_recorded
 def attempt_complete(*, actor: Actor, at: datetime, report: FencedReport, result: SuccessReport) -> Attempt:
-    """A report under a lost lease is kept as late evidence, and refused."""
+    """Records a success. A report under a lost lease is kept as late evidence and refused."""
     with transaction.atomic():
         check = lease_check_lock(report=report)
         if check.holds:
@@ -65,10 +65,11 @@ def attempt_complete(*, actor: Actor, at: datetime, report: FencedReport, result
         if reported_before(check=check, outcome=ReceiptOutcome.SUCCESS):
             return check.attempt
         late_keep(check=check, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
+    # After the commit: raised inside, the error would roll the late evidence back.
     raise lease_lost(check)
 
 
-# Whatever is called this may have taken effect: it is never tried again, and has no receipt.
+# These may have taken effect. They are never tried again automatically, and get no receipt: nobody knows the outcome.
 UNKNOWN = frozenset({QuarantineCategory.OUTCOME_UNKNOWN, QuarantineCategory.TIMEOUT})
 RETRYABLE = frozenset({QuarantineCategory.ADAPTER_FAILURE, QuarantineCategory.INVALID_RESPONSE})
 
@@ -87,7 +88,7 @@ class FailureReport:
 
 @violations_recorded
 def attempt_fail(*, actor: Actor, at: datetime, report: FencedReport, failure: FailureReport) -> Attempt:
-    """A report under a lost lease is kept as late evidence, and refused."""
+    """Records a failure. A report under a lost lease is kept as late evidence and refused."""
     with transaction.atomic():
         check = lease_check_lock(report=report)
         if check.holds:
@@ -154,7 +155,7 @@ def _plan(attempt: Attempt, failure: FailureReport, at: datetime) -> RetryPlan:
 
 
 def _agrees(check: LeaseCheck, report: FencedReport, failure: FailureReport) -> bool:
-    """ "I do not know" about what the record says nobody knows: nothing new, and no reason to refuse."""
+    """Whether the report says "unknown" about an attempt that is already in quarantine for that: nothing to refuse."""
     attempt = check.attempt
     return (
         failure.outcome_unknown

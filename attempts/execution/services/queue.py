@@ -1,4 +1,5 @@
-"""Out of the queue: places are handed out fairly between organizations; who waited too long is denied."""
+"""Works off the queue for slots: gives free slots to waiting attempts, fairly between organizations, and denies those
+that waited too long."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -19,12 +20,13 @@ from attempts.lifecycle.states import SlotScope
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
 
-LOOK_AHEAD = 20
-MOST_PER_TICK = 200
+LOOK_AHEAD = 20  # per organization and workflow: a full cap of one context must not block the attempts behind it
+MOST_PER_TICK = 200  # bounds one run of the scheduled task; the next one goes on
 TIMED_OUT = """
 SELECT id FROM attempts_attempt WHERE queued_until <= statement_timestamp() ORDER BY queued_until LIMIT %s
 """
-# Jumps from line to line (organization, workflow) instead of reading every waiting row, and looks at each one's head.
+# The oldest attempts of each queue (organization and workflow). The recursion jumps from queue to queue by the index
+# `attempt_queue_order`: a DISTINCT would read every waiting row, so that one long queue would slow down all others.
 WAITING = """
 WITH RECURSIVE line AS (
     (SELECT organization_id, workflow_slug FROM attempts_attempt WHERE queued_until IS NOT NULL
@@ -61,7 +63,7 @@ class QueuedAttempt:
 
 @dataclass(slots=True)
 class Full:
-    """Caps that were found full in this tick: whoever falls under one need not be tried."""
+    """Caps that were full in this run. Attempts under them are not tried again: each try costs a transaction."""
 
     found: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -78,7 +80,7 @@ class Full:
 
 
 def queue_dispatch() -> int:
-    """Ends what waited too long, then places what there is room for. How many were placed."""
+    """Denies attempts that waited too long, then gives out free slots. Returns how many attempts got theirs."""
     with connection.cursor() as cursor:
         cursor.execute(TIMED_OUT, [MOST_PER_TICK])
         late = [row[0] for row in cursor.fetchall()]
@@ -120,7 +122,7 @@ def _shares(lines: dict[UUID, deque[QueuedAttempt]]) -> dict[UUID, Share]:
 
 
 def _tried(one: QueuedAttempt, full: Full) -> bool:
-    """One that cannot be handled is passed by; it must not keep the others waiting."""
+    """Whether the attempt got its slots. One that fails is skipped and does not keep the others waiting."""
     return each_due([one.attempt_id], lambda _: _take_slots(one, full), tick="queue_hand_out") == 1
 
 
@@ -128,10 +130,12 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     attempt = _locked(one.attempt_id, still="queued_until > statement_timestamp()")
     if attempt is None:
         return False
+    # The attempt's row is locked before the slots are taken, so two workers cannot take slots for the same attempt.
     busy = slots_take(organization_id=one.organization_id, attempt_id=attempt.id, caps=_caps(attempt))
     if busy is not None:
         full.note(busy, one)
         return False
+    # The database's clock: a lease compares `next_eligible_at` with it, and a worker's clock may be ahead.
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement_timestamp()")
         (now,) = cursor.fetchone()
@@ -156,7 +160,7 @@ def _caps(attempt: Attempt) -> list[Cap]:
 
 
 def _time_out(attempt_id: UUID) -> bool:
-    """Denied: nothing ran. Its time is the end of the wait, not the tick's."""
+    """Denies an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
     attempt = _locked(attempt_id, still="queued_until <= statement_timestamp()")
     if attempt is None or attempt.queued_until is None:
         return False
@@ -165,7 +169,8 @@ def _time_out(attempt_id: UUID) -> bool:
 
 
 def _locked(attempt_id: UUID, *, still: str) -> Attempt | None:
-    """Under the lock, if it is still so: another beat may have been here."""
+    """Locks the attempt and returns it if `still` holds. None if another worker has the row or was faster."""
+    # SKIP LOCKED: two runs of the task at once must not wait for each other.
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT 1 FROM attempts_attempt WHERE id = %s AND {still} FOR NO KEY UPDATE SKIP LOCKED",  # noqa: S608

@@ -1,4 +1,5 @@
-"""What must still hold at the moment of sending, asked again under the row's lock and the send lock. A deny wins."""
+"""Checks again, just before an intent is written, that the attempt may still be sent. The caller has the row lock and
+the send lock. Nothing is written here."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,12 +19,12 @@ from governance.enforcement.rules import Verdict
 from governance.enforcement.selectors.arrival import IntakeFacts, intake_facts
 from governance.enforcement.sql import Closed
 
-LONGEST_CHAIN = 50
+LONGEST_CHAIN = 50  # bounds the loop below, which costs one statement per link
 
 
 @dataclass(frozen=True, slots=True)
 class EffectChain:
-    """An attempt and those that it tries again. All of them are the same side effect, so they share one key."""
+    """An attempt and the failed ones that it retries. All are the same side effect, so they share one effect key."""
 
     attempt_ids: tuple[UUID, ...]
 
@@ -33,7 +34,9 @@ class EffectChain:
 
 
 def effect_chain(attempt: Attempt) -> EffectChain:
-    """Through `retry_of`, while the earlier one failed: a replay of what completed or was denied is a new effect."""
+    """Follows `retry_of` while the earlier attempt failed. A replay of a completed or denied one is a new effect."""
+    # The receiver deduplicates on the key of the first attempt: if a person wrongly found that it did not happen, the
+    # receiver still acts only once.
     ids, earlier_id = [attempt.id], attempt.retry_of_id
     while earlier_id is not None and len(ids) < LONGEST_CHAIN:
         earlier = Attempt.objects.filter(id=earlier_id).values_list("state", "retry_of_id").first()
@@ -45,7 +48,8 @@ def effect_chain(attempt: Attempt) -> EffectChain:
 
 
 def _success_already(*, chain: EffectChain) -> Receipt | None:
-    """Late evidence counts too: whoever sent it had a lease, and acting twice is worse than not acting."""
+    """A success of any attempt of the chain."""
+    # Late evidence counts too: its sender had a lease, and acting twice is worse than not acting.
     rows = Receipt.objects.filter(attempt_id__in=chain.attempt_ids, outcome=ReceiptOutcome.SUCCESS)
     return rows.order_by("id").first()
 
@@ -63,7 +67,8 @@ class Go(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """HOLD leaves the attempt as it is; DENY ends it; UNRESOLVED and DONE come from the record."""
+    """The answer. HOLD: not now, try again later. DENY: end the attempt. UNRESOLVED: an earlier try has no receipt.
+    DONE: the side effect has already happened, as `receipt` shows."""
 
     go: Go
     reason_code: str = ""
@@ -73,12 +78,14 @@ class Recheck:
 
 @dataclass(slots=True)
 class Rechecks:
-    """For one lease statement: what several attempts share is read once."""
+    """The re-checks of one lease statement. Contracts that several attempts share are read once."""
+
+    # Kept only within one transaction that has the send lock: until its commit nothing that was read can be closed.
 
     _facts: dict[tuple[UUID, str, int], IntakeFacts | None] = field(default_factory=dict)
 
     def of(self, attempt: Attempt) -> Recheck:
-        """`attempt` comes with organization and decision; its `tries` counts the execution that is asked for."""
+        """Checks one attempt, which comes with organization and decision. `tries` includes the try that would start."""
         refusal = self._contract(attempt)
         if refusal is not None:
             return refusal
@@ -97,7 +104,7 @@ class Rechecks:
         if facts is None:
             return Recheck(Go.HOLD, "attempt_creation_disabled")
         contract, closed = facts.contract, facts.closed_by
-        if contract.state == ContractState.RETIRED:  # for good, so waiting is of no use
+        if contract.state == ContractState.RETIRED:  # final, so waiting does not help
             return Recheck(Go.DENY, "contract_retired")
         if Closed.STATE in closed:
             return Recheck(Go.HOLD, contract.closed_reason_code or "contract_suspended")
@@ -115,8 +122,9 @@ class Rechecks:
 
 
 def _signers_stand(attempt: Attempt) -> bool:
-    """What people released goes out only while they could still release it: a role taken since then takes the release
-    with it. What no rule held needs nobody."""
+    """Whether those who approved a held attempt could still approve it. True for an attempt that was never held."""
+    # Nobody would accept "approved by somebody who is no longer a reviewer". Revoking a role takes the send lock
+    # exclusively, so the role cannot be lost between this check and the intent.
     if attempt.decision.verdict != Verdict.NEEDS_APPROVAL:
         return True
     review = attempt_review(attempt=attempt)
@@ -124,7 +132,8 @@ def _signers_stand(attempt: Attempt) -> bool:
 
 
 def _digest_unchanged(attempt: Attempt) -> bool:
-    """What was decided on, what was approved and what would be sent now are the same action."""
+    """Whether the action that was decided and approved is the one that would be sent now."""
+    # The adapter reads the columns, people approved the digest: a changed column would send what nobody approved.
     action = attempt.decision.request["action"]
     if action_digest(action) != attempt.action_digest:
         return False
@@ -133,7 +142,7 @@ def _digest_unchanged(attempt: Attempt) -> bool:
 
 
 def _earlier_tries_resolved(attempt: Attempt) -> bool:
-    """Every intent has its receipt, and there is none at all where only one is ever allowed."""
+    """Whether every earlier intent has its receipt. For effect `once` a second try is never allowed."""
     if effect_in_force(adapter=attempt.connector, effect=attempt.effect) == Effect.ONCE:
         return False
     answered = Receipt.objects.filter(attempt_id=attempt.id, late=False).values("intent_id")

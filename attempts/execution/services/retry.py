@@ -1,4 +1,4 @@
-"""Another try: on record with its due time, and the bell for what is due. The tick releases only what is promised."""
+"""Schedules another try of an attempt, and wakes workers up for attempts that are due."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,13 +15,13 @@ from governance.outside.wake_up import wake_up
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import Actor
 
-BATCH = 200
+BATCH = 200  # bounds one run of the scheduled task; the next one goes on
 
 
 def retry_schedule(
     attempt: Attempt, *, due_at: datetime, actor: Actor, at: datetime, payload: Mapping[str, Any], reason_code: str
 ) -> None:
-    """For an attempt that is stored and locked. It keeps its places in caps: it is still under way."""
+    """Schedules the next try of a stored and locked attempt. It keeps its slots, because it is still under way."""
     attempt.next_eligible_at = due_at
     attempt.lease_expires_at, attempt.lease_owner = None, ""
     attempt.save(update_fields=["next_eligible_at", "lease_expires_at", "lease_owner"])
@@ -31,13 +31,14 @@ def retry_schedule(
 
 
 def dispatch_wake_up(attempt: Attempt) -> None:
-    """After the commit, if a worker of ours may take it now. For whoever just made it eligible."""
+    """Wakes a worker up after the commit, if the attempt is ours to execute. Call it after making it eligible."""
     if is_ours_to_execute(attempt):
         wake_up(DISPATCH, attempt.id)
 
 
 def retries_due() -> int:
-    """Rings for the oldest due attempts of ours: due retries, and those whose first ring was lost. Changes nothing."""
+    """Wakes workers up for the oldest due attempts: due retries, and those whose first wake-up was lost."""
+    # By the database's clock, as the lease itself. A wake-up too many does no harm: the lease decides.
     due = Attempt.objects.filter(
         state=AttemptState.APPROVED,
         next_eligible_at__lte=Now(),
@@ -45,6 +46,7 @@ def retries_due() -> int:
         runtime_mode=RuntimeMode.ACTIVE,
     ).exclude(connector=AdapterName.EXTERNAL)
     ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
+    # In a transaction, because `wake_up` sends on commit: all messages are sent after the query, not between.
     with transaction.atomic():
         for attempt_id in ids:
             wake_up(DISPATCH, attempt_id)

@@ -1,6 +1,6 @@
-"""A request on its way in: who asks and for what, whether it may come in at all, whether key and body have their shape.
+"""The first checks of an intake: the credential, the open contract, the shape of key, headers and body.
 
-The door is decided from address, headers and credential, before any byte of the body is read.
+Contract and credential are checked from URL and headers alone, before the body is read. Deciding is not done here.
 """
 
 from collections.abc import Mapping
@@ -46,13 +46,13 @@ from reasoncodes.base.trace import TraceContext
 SCOPE = "attempts:create"
 STOPPED = {
     "shutdown_engaged": "A shutdown covers this contract.",
-    LEDGER_INCONSISTENT: "The record does not fit what its witnesses hold; an administrator must confirm what is lost.",
+    LEDGER_INCONSISTENT: "The ledger does not match what its witnesses keep; an administrator must confirm the loss.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """One request that passed the door."""
+    """One request to an open contract, from a known caller."""
 
     credential: Credential
     facts: IntakeFacts
@@ -65,16 +65,16 @@ class Intake:
     base_url: str
     headers: frozenset[str] = frozenset()
     known: tuple[tuple[Any, ...], ...] | None = None
-    """Records of the key that the door found, as `KEY_RECORDS` gives them; None when nobody looked."""
+    """Earlier records of the key, in the columns of `KEY_RECORDS`; None if they were not read."""
     retry_of: UUID | None = None
     compensates: UUID | None = None
     origin_step: UUID | None = None
     authorized_by: str = ""
-    """The commitment of the person who sent it on its way again; they do not review it."""
+    """The commitment of the person who authorized this retry or compensation; that person may not review it."""
 
     @property
     def is_from_outside(self) -> bool:
-        """Not made by Holdpoint itself from something that is on record already."""
+        """False for a retry, a compensation or a workflow step: Holdpoint makes these from its own rows."""
         return self.retry_of is None and self.compensates is None and self.origin_step is None
 
     def with_body(self, body: Any) -> "Intake":
@@ -83,7 +83,7 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class CheckedIntake:
-    """A request whose key and body have their shape, under the documents of its contract."""
+    """A request whose key and body are well-formed, with the documents of its contract."""
 
     intake: Intake
     documents: dict[str, Any]
@@ -103,7 +103,7 @@ class CheckedIntake:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """The throttles that it falls under."""
+        """The throttles that apply to this request."""
         account, slug = self.intake.credential.key.service_account, self.intake.facts.contract.slug
         subjects = {
             "tenant": str(account.organization_id),
@@ -118,7 +118,7 @@ class CheckedIntake:
 
     @property
     def caps(self) -> list[Cap]:
-        """The slots that it needs; a shadow needs none."""
+        """The caps that this request needs a slot of; a shadow attempt needs none."""
         if self.intake.body.get("runtime_mode") == RuntimeMode.SHADOW:
             return []
         organization = self.intake.credential.organization
@@ -139,13 +139,13 @@ class CheckedIntake:
 
     @property
     def lock(self) -> str | None:
-        """The name of its key's lock; None when there is no key to guard."""
+        """The name of the advisory lock of its key; None if the key is not deduplicated."""
         if not self.is_deduplicated:
             return None
         return key_lock(organization_id=self.intake.credential.organization.id, scope=self.scope, key=self.key)
 
     def claim(self, attempt_id: UUID, *, use: KeyUse, with_slots: bool, with_key: bool) -> Claim:
-        """`with_key` false: the transaction has the key's lock, and has looked."""
+        """`with_key` false: this transaction already has the key's lock and has read its record."""
         lock = self.lock if with_key else None
         return Claim(
             organization_id=self.intake.credential.organization.id,
@@ -155,7 +155,7 @@ class CheckedIntake:
         )
 
     def use_as_read(self) -> KeyUse | None:
-        """What the key means by the records that the door found; None when nobody looked."""
+        """What the key means, by the records that came with the first query; None if they were not read."""
         known = self.intake.known
         if known is None:
             return None
@@ -164,9 +164,10 @@ class CheckedIntake:
         return key_use(known, scope=self.scope, fingerprint=self.fingerprint, policy=self.key_policy, at=self.intake.at)
 
     def use_under_lock(self) -> KeyUse:
-        """The same, read anew under the key's lock, which the transaction keeps. A step's key does not end."""
+        """The same, read again under the key's lock, which the transaction keeps."""
         if not self.is_deduplicated:
             return KeyUse("new")
+        # A step's key never expires: a step opens one attempt, however late the engine asks again.
         return key_look_up(
             organization_id=self.intake.credential.organization.id,
             scope=self.scope,
@@ -180,7 +181,8 @@ class CheckedIntake:
 def intake_knock(
     *, secret: str | None, workflow_slug: str, contract_version: str, key: str | None, at: datetime
 ) -> Arrival:
-    """Who it is, what they ask for and what their key was used for, in one query; refuses whom it does not know."""
+    """Finds caller, contract and earlier uses of the key in one query. An unknown credential is refused."""
+    # A key with other characters is no valid key. It is not sent as a parameter; `key_check` refuses it later.
     asked = (key,) if key and key.isascii() and key.isprintable() else ()
     arrival = secret and intake_arrival(
         secret=secret,
@@ -196,15 +198,15 @@ def intake_knock(
 
 
 def intake_pass(*, credential: Credential, facts: IntakeFacts | None) -> IntakeFacts:
-    """The open contract's facts; raises the refusal otherwise. Writes nothing."""
+    """Returns the facts of the open contract, or raises the refusal. Writes nothing."""
     if SCOPE not in credential.actor.scopes:
         raise ScopeMissing(extensions={"required_scope": SCOPE})
     return _open_only(facts)
 
 
 def intake_pass_ours(*, contract_id: UUID, arrival: OwnArrival | None = None) -> None:
-    """The same door for what the engine asks without an attempt: reads and checks. The caller has the send lock, and
-    hands over what it read behind it."""
+    """The same check for a step of effect `none`, which gets no attempt. The caller has the send lock, and passes what
+    it read under the lock."""
     arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
     if arrival is None or Closed.ORGANIZATION in arrival.facts.closed_by:
         raise AttemptCreationDisabled
@@ -212,7 +214,9 @@ def intake_pass_ours(*, contract_id: UUID, arrival: OwnArrival | None = None) ->
 
 
 def _open_only(facts: IntakeFacts | None) -> IntakeFacts:
-    """Not the organization: outside, its key says that; for a step's attempt the decision does, and is on record."""
+    """Refuses a contract that is not open, or that a shutdown covers."""
+    # The organization's state is not checked here: for a request from outside the key's query has done it, and for a
+    # step's attempt enforcement denies it, so that the denial is on record.
     if facts is None or Closed.STATE in facts.closed_by:
         raise AttemptCreationDisabled
     if facts.shutdowns and (reason := facts.stopped_by):
@@ -221,13 +225,13 @@ def _open_only(facts: IntakeFacts | None) -> IntakeFacts:
 
 
 def intake_door(*, credential: Credential, workflow_slug: str, contract_version: str) -> IntakeFacts:
-    """The same door for a credential that is known already."""
+    """The same check for a credential that is already known."""
     facts = intake_facts(organization=credential.organization, slug=workflow_slug, version=contract_version)
     return intake_pass(credential=credential, facts=facts)
 
 
 def intake_check(intake: Intake) -> CheckedIntake:
-    """If key, headers and body have their shape; else it raises the refusal, which is on record for the body's."""
+    """Checks the shape of key, headers and body, and raises the refusal. A malformed body is also put on the ledger."""
     documents: dict[str, Any] = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]
     policy = documents["idempotency_key_policy"]
     key = key_check(policy=policy, key=intake.key)
@@ -242,7 +246,7 @@ def intake_check(intake: Intake) -> CheckedIntake:
 
 
 def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:
-    """The contract is open, so the refusal is on the ledger; the key is not used up. The caller raises it."""
+    """Records the refusal of a body. The key stays free. The caller raises the refusal."""
     contract, actor = intake.facts.contract, intake.credential.actor
     with tenant_scope(actor.organization_ids):
         with transaction.atomic():
@@ -256,6 +260,8 @@ def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:
                 payload={"problems": len(refusal.errors)},
                 reason_code="invalid_input",
             )
+        # After the commit: a strike that fails must not roll back the record of the refusal. A step's body comes from
+        # our own engine, so it gets no strike.
         if intake.origin_step is None:
             misuse = snapshot_load(contract.snapshot_sha256)["documents"]["throttles_and_misuse"]["misuse"]
             misuse_strike(actor=actor, at=intake.at, rule=misuse)

@@ -1,4 +1,7 @@
-"""A new attempt that follows an old one: a replay, an authorized retry, a compensation. Through the same gates."""
+"""What the caller or an operator does with an attempt later: ask again (replay), or withdraw it, alone or in bulk.
+
+A replay goes through the whole intake. Authorized retries and compensations are in `quarantine`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +29,7 @@ from reasoncodes.selectors import reason_code_require
 
 
 def attempt_replay(*, attempt: Attempt, intake: Intake) -> IntakeAnswer:
-    """Where the contract's replay policy allows it, by the service that asked first. `intake` carries the new key."""
+    """A new attempt with the old request, if the contract's replay policy allows it. `intake` has the new key."""
     rules = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]["retry_and_replay"]["replay"]
     if attempt.caller_id != intake.credential.actor.id:
         raise NotEligible("Only the service that asked first may ask again.")
@@ -40,7 +43,7 @@ def attempt_replay(*, attempt: Attempt, intake: Intake) -> IntakeAnswer:
 
 
 def body_of(attempt: Attempt) -> dict[str, Any]:
-    """The request again, from what was stored of it."""
+    """The request body, rebuilt from the stored columns."""
     action: dict[str, Any] = {
         "connector": attempt.connector,
         "operation": attempt.operation,
@@ -55,22 +58,23 @@ def body_of(attempt: Attempt) -> dict[str, Any]:
 
 
 BY_CALLER = "cancelled_by_caller"
-AT_ONCE = 100  # they go in the address, of which the web server takes 4 KiB
+# The ids of a bulk are in the URL, and the web server accepts a request line of 4 KiB.
+AT_ONCE = 100
 TOO_LATE = "It is too late to withdraw this attempt: it has ended, or an executor has leased it."
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """One of many. `refusal` says why it would not be, or was not, withdrawn."""
+    """One attempt of a bulk. `refusal` says why it cannot be, or was not, withdrawn; empty if there is no refusal."""
 
     attempt: Attempt
     refusal: str = ""
 
 
 def attempt_cancel(*, actor: Actor, at: datetime, attempt_id: UUID, reason_code: str = "", note: str = "") -> Attempt:
-    """By the service that asked, or by an operator, who gives a reason. After the first lease it is too late: something
-    may have run."""
+    """Withdraws an attempt, for the service that asked or for an operator, who gives a reason."""
     with transaction.atomic():
+        # The row lock, then the check: without it a lease could be granted between the check and the denial.
         attempt = attempt_lock(attempt_id=attempt_id)
         if not actor.may_act_in(attempt.organization_id):
             raise NotFound
@@ -80,12 +84,14 @@ def attempt_cancel(*, actor: Actor, at: datetime, attempt_id: UUID, reason_code:
             raise WrongState(TOO_LATE)
         payload = _said(attempt, reason_code, note) if reason_code else {}
         code = reason_code or BY_CALLER
+        # Attempt before review, the lock order everywhere.
         review_cancel(attempt=attempt, actor=actor, at=at, reason_code=code)
         transition_apply(attempt, "deny", actor=actor, at=at, payload=payload, reason_code=code)
     return attempt
 
 
 def _withdrawable(attempt: Attempt) -> bool:
+    # Only before the first lease: after it the action may have been executed, and a denial says that nothing was.
     return attempt.state in {AttemptState.REVIEW_REQUIRED, AttemptState.APPROVED} and attempt.lease_token == 0
 
 
@@ -96,7 +102,7 @@ def _said(attempt: Attempt, reason_code: str, note: str) -> dict[str, str]:
 
 
 def attempts_preview(*, attempt_ids: Sequence[UUID]) -> list[Withdrawal]:
-    """What would happen to each, as things are now."""
+    """What withdrawing would do to each of them now. Takes no lock: each is checked again when it is withdrawn."""
     rows = attempts_chosen(ids=attempt_ids[:AT_ONCE])
     return [Withdrawal(row, "" if _withdrawable(row) else TOO_LATE) for row in rows]
 
@@ -104,7 +110,7 @@ def attempts_preview(*, attempt_ids: Sequence[UUID]) -> list[Withdrawal]:
 def attempts_cancel(
     *, actor: Actor, at: datetime, attempt_ids: Sequence[UUID], reason_code: str, note: str = ""
 ) -> list[Withdrawal]:
-    """One after the other, each in its own transaction and looked at again under its lock."""
+    """Withdraws one after the other, each in its own transaction, so that a refused one does not undo the others."""
     done = []
     for row in attempts_chosen(ids=attempt_ids[:AT_ONCE]):
         try:

@@ -1,4 +1,7 @@
-"""What a key means for this request: new, replayed, conflicting, expired. Nobody waits for anybody."""
+"""What an idempotency key means for a request: new, replayed, conflicting or expired.
+
+Locks of keys are tried and never waited for: a concurrent request with the same key is answered 409.
+"""
 
 import json
 import re
@@ -21,8 +24,9 @@ from governance.people.selectors import Credential
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.errors import FieldError, InvalidInput
 
-# For the query at the door: the latest record of the key in every scope that it can have. Which one counts, the
-# contract says. `OFFSET 0` keeps the planner from joining the records before it knows the contract.
+# Joined to the first query of an intake: the latest record of the key in each of the three scopes that a contract can
+# choose, so that a request needs no second round trip for its key. `key_use` picks the contract's scope. `OFFSET 0`
+# keeps the planner from joining the records before it knows the contract.
 KEY_RECORDS = Also(
     columns=f"known.state, {', '.join(f'known.{name}' for name in RECORD_COLUMNS)}",
     join=f"""
@@ -33,15 +37,15 @@ KEY_RECORDS = Also(
     ) AS known ON TRUE
     """,  # noqa: S608
 )
-# A statement of its own: one that also read the record would read it as it was when it began, before it had the lock,
-# and take a repetition for new.
+# Two statements. One that locks and reads sees the records of the moment when it began, before it had the lock: a
+# request that was committed in between would be missed, and its repetition would be treated as new.
 LOCK = f"SELECT {key_locked_sql('$1')}"
 LOOK_UP = record_latest_sql(organization="$1", scope="$2", key="$3")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """`outcome` is one of new, replayed, conflicting, expired; `record` is the earlier use."""
+    """`outcome` is new, replayed, conflicting or expired; `record` is the earlier use."""
 
     outcome: str
     record: IdempotencyRecord | None = None
@@ -50,12 +54,12 @@ class KeyUse:
 
     @property
     def next_generation(self) -> int:
-        """Of the record that this request may write."""
+        """The generation of the record that this request may write."""
         return self.record.generation + 1 if self.record else 1
 
 
 def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
-    """The header against the contract's policy; empty when there is none and none is demanded."""
+    """Checks the header against the contract's policy. Empty if there is no key and none is required."""
     if not key:
         if policy["required"]:
             raise KeyMissing
@@ -63,14 +67,14 @@ def key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
     rule = policy["key"]
     if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
         raise KeyInvalid
-    # The key is stored as it is, so what must not enter the record is no key, whatever characters it has.
+    # The key is stored in clear, so a key that looks like personal data or a secret is refused, as in any reference.
     if not is_ordinary(key, frozenset()) and inspect_reference(key, pointer="/idempotency_key"):
         raise KeyInvalid
     return key
 
 
 def headers_check(*, policy: Mapping[str, Any], present: frozenset[str]) -> None:
-    """The headers that the contract demands besides the key. `present` holds names in lower case."""
+    """Checks the other headers that the contract requires. `present` has the names in lower case."""
     missing = [name for name in policy["required_headers"] if name.lower() not in present | {"idempotency-key"}]
     if missing:
         raise InvalidInput(errors=[FieldError(f"/headers/{name}", "is required by the contract") for name in missing])
@@ -83,7 +87,7 @@ def key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -
 
 
 def key_lock(*, organization_id: UUID, scope: str, key: str) -> str:
-    """The name under which one transaction at a time works on a key."""
+    """The name of the advisory lock of a key. Keys of two organizations or scopes must not block each other."""
     return f"{organization_id} {scope} {key}"
 
 
@@ -96,7 +100,7 @@ def key_look_up(
     policy: Mapping[str, Any],
     at: datetime | None,
 ) -> KeyUse:
-    """Inside the intake's transaction, whose lock on the key makes it the only one for this key."""
+    """Locks the key for this transaction, then reads its record. Raises KeyInProgress if another one has the lock."""
     ((locked,),) = fetch(LOCK, (key_lock(organization_id=organization_id, scope=scope, key=key),))
     if not locked:
         raise KeyInProgress
@@ -112,8 +116,8 @@ def key_use(
     policy: Mapping[str, Any],
     at: datetime | None,
 ) -> KeyUse:
-    """What the latest of these records under the scope means. They are never changed, so this needs no lock. `at` is
-    None for a workflow step's key, which does not end: a step opens one attempt, however late it asks again."""
+    """What the latest of these records in the scope means for a request with this fingerprint. `at` None: the key never
+    expires. Records are append-only, so reading them needs no lock."""
     found = [(row[0], record) for row in rows if (record := stored_row(IdempotencyRecord, RECORD_COLUMNS, row[1:]))]
     state, record = max(
         ((state, record) for state, record in found if record.scope == scope),

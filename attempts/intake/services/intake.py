@@ -1,10 +1,12 @@
-"""Intake: key, attempt, decision, transitions, review and ledger entries. All are committed, or none.
+"""Intake: reserve key and slots, decide, and write attempt, decision, transitions, review, record and ledger entries.
 
-There is one decision (`decide`) and one way to what is written (`_admit`): reserve key and slots, decide, write. It has
-two sinks. `WriteNow` puts the reservation and all rows into one statement, which is a transaction of its own: nearly
-every request from outside. `LeaveToCaller` reserves in the caller's transaction and adds the rows to its pending ones:
-a workflow step, and a request from outside that somebody else's use of the key or the last slot got in the way of.
+All rows commit together or not at all. What the rows contain is in `rows`, the checks before it in `door`.
 """
+
+# There is one decision (`decide`) and one writer (`_admit`) with two sinks. `WriteNow` puts the reservation and all
+# rows into one statement, which is a transaction of its own: nearly every request from outside. `LeaveToCaller`
+# reserves in the caller's transaction and adds the rows to the caller's pending rows: workflow steps, and requests that
+# lost a race for their key or for the last slot.
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -49,7 +51,7 @@ from reasoncodes.base.tenancy import tenant_scope
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Everything that is written of a request. Nothing of it is on record yet."""
+    """All rows of one request and its answer, in memory. Nothing is written yet."""
 
     decision: EnforcementDecision
     attempt: Attempt
@@ -68,7 +70,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """How it came out. `new` has what was decided, `replayed` the first answer, the others a refusal on record."""
+    """The result of admitting: `decided` for a new key, the first answer for a replayed one, else a refusal."""
 
     use: KeyUse
     answer: IntakeAnswer | None = None
@@ -77,21 +79,21 @@ class Admission:
 
 
 class Sink(Protocol):
-    """Where the rows of an intake go, and with it, when its key and slots are reserved."""
+    """Where the rows of an intake go, and when its key and slots are reserved."""
 
     @property
     def guards_key(self) -> bool:
-        """Whether the reservation has to lock the key and look for its record."""
+        """Whether the reservation must lock the key and look for its record."""
 
     def reserve(self, claim: Claim) -> Reserved: ...
 
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
-        """False: not written, because key or slots went to somebody else."""
+        """False: nothing was written, because another request took the key or a slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteNow:
-    """Decided as if key and slots were free, then written on that condition."""
+    """Decides as if key and slots were free, then writes on the condition that they are."""
 
     guards_key: bool = True
 
@@ -99,12 +101,15 @@ class WriteNow:
         return Reserved()
 
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
-        """Within somebody's transaction a savepoint: a refusal by a unique constraint would end it otherwise."""
         parameters = claim.parameters(keeps=decided.attempt.ended_at is None)
         try:
+            # A savepoint inside a caller's transaction: without it an error of a unique constraint would abort the
+            # caller's work too. Otherwise none: the one statement is its own transaction and saves BEGIN and COMMIT.
             with transaction.atomic() if connection.in_atomic_block else nullcontext():
                 locked, went = insert_together(*decided.groups, condition=RESERVATION_GATE, parameters=parameters)
-        except IntegrityError:  # what the statement could not see any more: another request's record or slot
+        except IntegrityError:
+            # Another request committed its record or slot after this statement began, so the admit condition could not
+            # see it. The caller tries again under the key's lock.
             return False
         if not locked:
             raise KeyInProgress
@@ -113,7 +118,7 @@ class WriteNow:
 
 @dataclass(frozen=True, slots=True)
 class LeaveToCaller:
-    """`keeps` false: the attempt also ends in the caller's transaction, so it holds its slots no longer than that."""
+    """`keeps` false: the caller ends the attempt in the same transaction, so its slots need no rows."""
 
     pending: Pending
     keeps: bool
@@ -123,8 +128,8 @@ class LeaveToCaller:
         return slots_reserve(claim, keeps=self.keeps)
 
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
-        """A denied one gives its slots back; one that waits for people keeps them, whatever was meant to become of
-        it."""
+        # The slots were reserved before the decision was known. A denied attempt gives them back. A held one needs them
+        # as rows although the caller meant to end it at once: the locks alone end with this transaction.
         if claim.caps and reserved.busy is None:
             if self.keeps and decided.attempt.ended_at is not None:
                 self.pending.remove(Slot, "attempt_id", claim.attempt_id)
@@ -135,7 +140,7 @@ class LeaveToCaller:
 
 
 def attempt_create(*, intake: Intake) -> IntakeAnswer:
-    """The way of a request from its parsed body to an answer that is on record."""
+    """From a parsed body to a recorded answer."""
     with tenant_scope(intake.credential.actor.organization_ids):
         admission = admit(intake_check(intake))
     if admission.answer is None:
@@ -144,8 +149,9 @@ def attempt_create(*, intake: Intake) -> IntakeAnswer:
 
 
 def admit(asked: CheckedIntake) -> Admission:
-    """For a request from outside. What the door found under its key says whether one statement can do it. Where that
-    cannot be, because nobody looked or somebody else is at work on the key or the last slot: under the key's lock."""
+    """Admits a request from outside: with one statement if its key looks new, otherwise under the key's lock."""
+    # The lock is needed if the key was not read, if a refusal is about to be recorded for it, or if another request is
+    # using the key or took the last slot.
     use, throttle, admission = asked.use_as_read(), None, None
     if use is not None and use.outcome == "replayed":
         return _settled(asked, use)
@@ -153,6 +159,7 @@ def admit(asked: CheckedIntake) -> Admission:
         throttle = _limits_once(asked)
         admission = _admit(asked, use, throttle, WriteNow()) if throttle else None
     if admission is None:
+        # `throttle` is passed on: a request must not be counted twice because it lost a race.
         with transaction.atomic():
             pending = Pending()
             admission = admit_pending(asked, pending, throttle=throttle, looks_first=True)
@@ -169,11 +176,10 @@ def admit_pending(
     throttle: ThrottleAnswer | None = None,
     looks_first: bool = False,
 ) -> Admission:
-    """In the caller's transaction, which nothing here breaks; its rows are left in `pending`. `throttle`: what was
-    taken from the limits already.
-
-    `looks_first`: the key is locked, then its record read, in two statements: certain, and two trips more. Otherwise
-    the reservation does both, and a record that is committed in that moment is refused by its unique constraint."""
+    """Admits a request in the caller's transaction and leaves its rows in `pending`. `throttle`: what was already taken
+    from the limits. `looks_first`: lock the key and read its record before anything else."""
+    # Looking first costs two more round trips and is certain. Without it the reservation does both in one statement,
+    # and the unique constraint refuses a record that was committed while that statement ran.
     use = asked.use_under_lock() if looks_first else KeyUse("new")
     if use.outcome != "new":
         return _settled(asked, use)
@@ -183,7 +189,7 @@ def admit_pending(
 
 
 def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Sink) -> Admission | None:
-    """Reserve, decide, write. None: the key has been used, or a slot has gone; the caller looks under the lock."""
+    """Reserves, decides, writes. None: another request used the key or took a slot, and nothing was written."""
     claim = asked.claim(uuid7(), use=use, with_slots=throttle.status == "ok", with_key=sink.guards_key)
     reserved = sink.reserve(claim)
     if reserved.known:
@@ -193,7 +199,7 @@ def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Si
 
 
 def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: ThrottleAnswer, busy: str | None) -> Decided:
-    """The decision, with the rows and the exact answer. Nothing is written."""
+    """Computes the decision, all rows and the exact answer. Writes nothing."""
     intake, at = asked.intake, asked.intake.at
     computed = decision_compute(
         credential=intake.credential,
@@ -217,7 +223,7 @@ def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: Thrott
 def _queue(
     asked: CheckedIntake, attempt: Attempt, decision: EnforcementDecision, busy: str | None
 ) -> list[LedgerEntry]:
-    """Allowed while a cap is full and the contract queues: it waits for a slot before anybody may lease it."""
+    """An attempt that is allowed while a cap is full waits for a slot, and cannot be leased before it has one."""
     if busy is None or decision.verdict != "allow":
         return []
     seconds = asked.documents["concurrency_and_locks"]["queue_timeout_seconds"]
@@ -235,14 +241,15 @@ def _concurrency(documents: dict[str, Any], busy: str | None) -> dict[str, Any]:
 
 
 def _limits_once(asked: CheckedIntake) -> ThrottleAnswer | None:
-    """None: somebody has just come with this key, and nothing was taken from the limits."""
+    """None: another request with this key came a moment ago, and nothing was taken from the limits."""
+    # Without the claim a burst of repetitions of one request would use up the limits of its caller.
     if asked.lock is None:
         return throttle_take(limits=asked.limits)
     return throttle_take_once(limits=asked.limits, claim=asked.lock)
 
 
 def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
-    """After the commit."""
+    """What follows after the commit: the wake-up of a worker, and a strike for forbidden metadata."""
     if admission.decided is None:
         return
     intake, attempt = asked.intake, admission.decided.attempt
@@ -250,11 +257,12 @@ def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
         wake_up(DISPATCH, attempt.id)
     if attempt.reason_code == "metadata_boundary":
         rule = asked.documents["throttles_and_misuse"]["misuse"]
+        # On commit: a strike can suspend the account, and must not count for a request that was rolled back.
         transaction.on_commit(lambda: misuse_strike(actor=intake.credential.actor, at=intake.at, rule=rule))
 
 
 def _settled(asked: CheckedIntake, use: KeyUse) -> Admission:
-    """A key that was used before, and is not free again."""
+    """The answer for a key that was used before and is not free again."""
     if use.record is None:
         raise ValueError(f"a key that is {use.outcome} has a record")
     if use.outcome == "replayed":
@@ -263,7 +271,7 @@ def _settled(asked: CheckedIntake, use: KeyUse) -> Admission:
 
 
 def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> IntakeAnswer:
-    """The first answer again. All that is written is that it was given."""
+    """Gives the first answer again. The only row written is a ledger entry about it."""
     entry = ledger_entry_build(
         action="attempt.replayed",
         organization_id=record.organization_id,
@@ -273,6 +281,7 @@ def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> Inta
         at=asked.intake.at,
         payload={"state": state},
     )
+    # `alone`: the entry describes no change, so it needs no transaction with other rows.
     insert_together([entry], alone=True)
     headers = {"Idempotent-Replayed": "true", "Attempt-State": state}
     if record.status in {201, 202}:
@@ -283,7 +292,7 @@ def _replay(asked: CheckedIntake, record: IdempotencyRecord, state: str) -> Inta
 
 
 def _refuse_key(asked: CheckedIntake, use: KeyUse, record: IdempotencyRecord) -> DomainError:
-    """Committed as a ledger entry, then raised by whoever asked."""
+    """Puts the refusal on the ledger and returns it. The caller raises it after the commit."""
     action, refusal = {
         "conflicting": (
             "attempt.conflicted",

@@ -1,4 +1,4 @@
-"""What is made of a decided request, in memory: its rows, and the exact answer, which its key's record holds."""
+"""Builds the rows of a decided request and its exact answer, in memory. Nothing is read or written here."""
 
 import json
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, problem_document
 from reasoncodes.base.ids import uuid7
 
+# Refusals that mean "not now" or "not in this form". If they were recorded with the key, a retry that `Retry-After`
+# invites would get the old refusal for as long as the key lives.
 KEEPS_KEY_FREE = frozenset(
     {
         "rate_limited",
@@ -42,7 +44,7 @@ THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
 
 @dataclass(frozen=True, slots=True)
 class IntakeAnswer:
-    """Status, exact body and headers; `is_problem` says which media type."""
+    """Status, exact body and headers. `is_problem`: the body is an RFC 9457 problem."""
 
     status: int
     body: str
@@ -52,7 +54,7 @@ class IntakeAnswer:
 
 
 def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
-    """The canonical request that enforcement evaluates: the ten envelope fields, the action, the metadata."""
+    """The canonical request that enforcement evaluates: ten envelope fields, the action, the metadata."""
     contract, body = intake.facts.contract, intake.body
     envelope = {
         "workflow_slug": contract.slug,
@@ -77,7 +79,8 @@ def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
 def attempt_build(
     intake: Intake, key: str, attempt_id: UUID, computed: Computed, decision: EnforcementDecision
 ) -> Attempt:
-    """From what may be stored: what the boundary refused is empty here too."""
+    """Builds the attempt from the request as stored, in which values that the boundary refused are left out."""
+    # `new_row` instead of the constructor: `Model.__init__` sets and checks every field, for each row of each request.
     contract, request = intake.facts.contract, computed.request
     envelope, action = request["envelope"], request["action"]
     return new_row(
@@ -136,7 +139,7 @@ def review_build(
 def moves_build(
     attempt: Attempt, decision: EnforcementDecision, *, actor: Actor, at: datetime
 ) -> tuple[list[AttemptTransition], list[LedgerEntry]]:
-    """received → deduplicated → what was decided, each with its transition and its ledger entry."""
+    """Moves the attempt received → deduplicated → decided state, and builds the transition and ledger rows."""
     entries = [entry_build(attempt, "attempt.received", actor=actor, at=at, payload={"digest": attempt.action_digest})]
     kwargs = {} if decision.verdict == "allow" else {"reason_code": decision.reason_code}
     decided = {
@@ -156,7 +159,7 @@ def moves_build(
 def key_record_build(
     asked: CheckedIntake, attempt: Attempt, answer: IntakeAnswer, use: KeyUse
 ) -> IdempotencyRecord | None:
-    """Only an answer that would come out the same uses the key up: throttled and malformed requests may come again."""
+    """The record of the key with this answer; None if the answer is temporary and leaves the key free."""
     intake = asked.intake
     if not asked.is_deduplicated or attempt.reason_code in KEEPS_KEY_FREE:
         return None
@@ -170,7 +173,8 @@ def key_record_build(
         parts=asked.fingerprint.short,
         attempt_id=attempt.id,
         status=answer.status,
-        body=answer.body if intake.origin_step is None else "",  # a step is answered by its attempt, never by HTTP
+        # A step gets its attempt row as the answer, never an HTTP body, so none is stored.
+        body=answer.body if intake.origin_step is None else "",
         first_used_at=intake.at,
         expires_at=intake.at + timedelta(seconds=asked.key_policy["ttl_seconds"]),
         generation=use.next_generation,
@@ -203,7 +207,7 @@ def answer_build(
 
 
 def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
-    """The answer to whoever asked. Stored with the key and given again byte by byte."""
+    """The answer to the caller. It is stored with the key and repeated byte for byte."""
     return {
         "id": str(attempt.id),
         "state": attempt.state,

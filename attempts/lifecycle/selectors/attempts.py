@@ -1,4 +1,4 @@
-"""Reading attempts: lists, the timeline, what belongs to one."""
+"""Reads attempts: lists and filters, one attempt with its rows and timeline, the row lock, search by id, trace, key."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,8 @@ WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a 
 
 
 def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]:
-    """Those that wait for this; any other word leaves the rows as they are."""
+    """Attempts that wait for this. Any other word does not filter."""
+    # Each condition repeats that of a partial index: otherwise PostgreSQL could not use it.
     released = Q(state=AttemptState.APPROVED)
     match what:
         case "executor":
@@ -58,7 +59,7 @@ def attempts_waiting(*, rows: QuerySet[Attempt], what: str) -> QuerySet[Attempt]
 
 
 def attempts_chosen(*, ids: Sequence[UUID]) -> list[Attempt]:
-    """Those in scope, oldest first."""
+    """These attempts, as far as they are in scope, oldest first."""
     return list(Attempt.objects.filter(id__in=ids).select_related("organization").order_by("id"))
 
 
@@ -67,7 +68,8 @@ def attempt_get(*, attempt_id: UUID) -> Attempt:
 
 
 def attempt_lock(*, attempt_id: UUID) -> Attempt:
-    """First in the lock order: attempt, review, ledger."""
+    """Locks the attempt (FOR NO KEY UPDATE)."""
+    # The lock order is instance, attempt, review, ledger. Whoever locks a review first can deadlock with a vote.
     return tenant_get(Attempt, attempt_id, lock=True)
 
 
@@ -84,9 +86,10 @@ def attempt_decision(*, attempt: Attempt) -> EnforcementDecision:
 
 
 def attempt_timeline(*, attempt: Attempt) -> list[LedgerEntry]:
-    """Everything the record says about it, oldest first: its own entries and those of its decision and review."""
+    """Ledger entries about the attempt, its decision and its review, oldest first."""
     review = attempt_review(attempt=attempt)
     subjects = [attempt.id, attempt.decision_id, *([review.id] if review else [])]
+    # A caller that repeats its key adds an entry each time; the page must not grow with it.
     return list(LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")[:500])
 
 
@@ -96,6 +99,8 @@ def attempt_origin(*, attempt_id: UUID) -> UUID | None:
 
 
 FOUND = 20
+# The index of the records begins with organization and scope. A search by key alone would read the whole table, so the
+# statement asks for the key in every scope that it can have.
 BY_KEY = """
 SELECT record.id FROM (
     SELECT id AS organization_id, 'tenant' AS scope FROM governance_organization
@@ -109,7 +114,7 @@ TRACEPARENT = re.compile(r"^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$
 
 
 def _trace_of(term: str) -> str:
-    """The trace id, also when the whole `traceparent` was pasted."""
+    """The trace id, also from a whole `traceparent`."""
     found = TRACEPARENT.match(term.strip().lower())
     return found[1] if found else term.strip()
 
@@ -120,7 +125,8 @@ def attempts_by_trace(*, trace: str) -> list[Attempt]:
 
 
 def _records_by_key(*, key: str) -> list[IdempotencyRecord]:
-    """The index begins with organization and scope, so every scope that a key can have is asked for."""
+    """The records of a key in the current scope, newest first. `body` and `parts` are not read."""
+    # The statement is not built by the tenant manager, so the organizations are passed by hand.
     with connection.cursor() as cursor:
         cursor.execute(BY_KEY, [list(ids_in_scope()), key, FOUND])
         ids = [id_ for (id_,) in cursor.fetchall()]
@@ -129,7 +135,8 @@ def _records_by_key(*, key: str) -> list[IdempotencyRecord]:
 
 
 def attempts_by_key(*, key: str) -> list[Attempt]:
-    """Under a record, or (contracts that keep a timeline have none) among the newest ten thousand."""
+    """Attempts with this key: by its records, and among the newest attempts."""
+    # Contracts in mode `timeline` write no record, and attempts have no index of keys: every intake would pay for it.
     found = {row.attempt_id for row in _records_by_key(key=key)}
     ids = newest(Attempt.objects.all()).filter(idempotency_key=key).values_list("id", flat=True)[:FOUND]
     rows = Attempt.objects.filter(id__in=found | set(ids)).select_related("organization")
@@ -137,14 +144,14 @@ def attempts_by_key(*, key: str) -> list[Attempt]:
 
 
 def attempt_matches(term: str) -> Q:
-    """For the list of attempts: an id, a trace, or a key."""
+    """The search of the list of attempts: by id, trace or key."""
     ids = [attempt.id for attempt in attempts_by_key(key=term)]
     own = uuid_or_none(term)
     return Q(id__in=[*ids, *([own] if own else [])]) | Q(request_trace_id=_trace_of(term))
 
 
 def record_matches(term: str) -> Q:
-    """For the list of keys: a key, or the id of the attempt that it guards."""
+    """The search of the list of keys: by key, or by the id of its attempt."""
     own = uuid_or_none(term)
     attempt = Attempt.objects.filter(id=own).first() if own else None
     found = {row.id for row in _records_by_key(key=term)}
@@ -155,6 +162,6 @@ def record_matches(term: str) -> Q:
 
 
 def documents_of(attempt: Attempt) -> dict[str, Any]:
-    """The ten documents of the contract version under which it was taken in."""
+    """The ten documents of the contract version under which the attempt was admitted."""
     documents: dict[str, Any] = snapshot_load(attempt.contract.snapshot_sha256)["documents"]
     return documents

@@ -1,4 +1,4 @@
-"""What an attempt gives to an evidence bundle. Its rows are locked while they are read: a bundle shows one moment."""
+"""The rows of attempts that go into an evidence bundle, and the locks under which they are read."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +14,7 @@ from attempts.reviews.models import Review, ReviewVote
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 
+# Columns by hand: a bundle is given away, so a new column must not enter it unnoticed.
 ATTEMPT = [
     "id",
     "organization_id",
@@ -121,7 +122,9 @@ class AttemptCollector:
         return attempts_record(attempts=[attempt], reviews=_reviews_of([attempt.id]))
 
     def collect(self, *, subject_id: UUID) -> Material:
-        """Locks attempt, then review."""
+        """Collects the attempt and everything that belongs to it."""
+        # Locked, because a bundle shows one moment: without it a vote could be in it and its effect not. Attempt before
+        # review, the lock order everywhere.
         attempts = attempts_lock(attempt_ids=[subject_id])
         attempt = attempts[0]
         reviews = reviews_lock(attempt_ids=[subject_id])
@@ -135,20 +138,21 @@ class AttemptCollector:
 
 
 def attempts_lock(*, attempt_ids: Sequence[UUID]) -> list[Attempt]:
-    """FOR NO KEY UPDATE, after the instance and before the reviews; oldest first, so that two collectors agree."""
+    """Locks the attempts (FOR NO KEY UPDATE), after the instance and before the reviews."""
+    # Oldest first: two collectors that lock the same rows in different orders could deadlock.
     rows = Attempt.objects.select_for_update(no_key=True, of=("self",)).filter(id__in=attempt_ids)
     return list(rows.order_by("id"))
 
 
 def reviews_lock(*, attempt_ids: Sequence[UUID], steps: Sequence[UUID] = ()) -> list[Review]:
-    """FOR NO KEY UPDATE: holds of these attempts, and human reviews of these steps."""
+    """Locks the reviews of these held attempts and the human reviews of these steps (FOR NO KEY UPDATE)."""
     rows = Review.objects.select_for_update(no_key=True, of=("self",))
     held = list(rows.filter(attempt_id__in=attempt_ids).order_by("id"))
     return held + (list(rows.filter(origin_step__in=steps).order_by("id")) if steps else [])
 
 
 def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> frozenset[UUID]:
-    """Attempts, their decisions, reviews and quarantine cases: what ledger entries about them name."""
+    """The ids that ledger entries about these attempts have as subject: attempts, decisions, reviews, cases."""
     cases = QuarantineCase.objects.filter(attempt__in=attempts).values_list("id", flat=True)
     return frozenset(
         {
@@ -161,7 +165,8 @@ def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -
 
 
 def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> dict[str, Any]:
-    """By the name of the bundle's file. Notes are left out: they can be erased, and a bundle cannot be called back."""
+    """The rows by the name of their file in the bundle."""
+    # Of notes only the hash: a note can be erased, but a bundle that was given away cannot be taken back.
     ids = [attempt.id for attempt in attempts]
     votes = ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id")
     return {
@@ -180,7 +185,7 @@ def rows_shown(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def one(row: Model, names: Sequence[str]) -> dict[str, Any]:
-    """These columns as plain JSON values."""
+    """These columns of a row as plain JSON values."""
     found: dict[str, Any] = canonical_plain({name: getattr(row, name) for name in names})
     return found
 

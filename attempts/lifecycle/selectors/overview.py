@@ -1,4 +1,7 @@
-"""Figures of the overview about attempts and what waits for people, each bounded."""
+"""Figures of the console's overview: open reviews, quarantine, recent denials, and how far an organization has come.
+
+Every query has a limit, so that the page does not become slower when more happens.
+"""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from attempts.reviews.states import ReviewStatus
 from governance.console.selectors.lists import by_organization, counted_by
 from governance.console.selectors.pages import COUNT_LIMIT, id_floor
 
-DENIALS = 2_000
+DENIALS = 2_000  # read and counted in memory; enough to see what is going on
 AGES: tuple[tuple[str, timedelta | None], ...] = (
     ("under 15 minutes", timedelta(minutes=15)),
     ("under 1 hour", timedelta(hours=1)),
@@ -34,7 +37,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Denials:
-    """Of the last hour: why, and which callers were throttled."""
+    """Recent denials by reason, and the callers that were throttled. `capped`: there were more than were counted."""
 
     by_reason: list[tuple[str, int]]
     throttled: list[tuple[str, int]]
@@ -42,9 +45,9 @@ class Denials:
 
 
 def holds_by_age(*, at: datetime) -> Holds:
-    """Open reviews by how long they have waited; counted up to the limit by one query."""
+    """Open reviews by how long they have waited, in one query, counted up to the limit."""
     rows = Review.objects.filter(status=ReviewStatus.REQUESTED).order_by()[:COUNT_LIMIT]
-    counts, younger = {}, Q(pk__isnull=True)
+    counts, younger = {}, Q(pk__isnull=True)  # each row is counted in the first range that it fits
     for number, (_, age) in enumerate(AGES):
         within = Q(requested_at__gt=at - age) if age else Q()
         counts[f"age_{number}"] = Count("id", filter=within & ~younger)
@@ -55,18 +58,19 @@ def holds_by_age(*, at: datetime) -> Holds:
 
 
 def quarantine_by_category() -> list[tuple[str, int]]:
-    """Open cases."""
+    """How many open quarantine cases there are of each category."""
     return counted_by(QuarantineCase.objects.filter(by_organization(), resolution=""), "category")
 
 
 def quarantine_escalated() -> int:
-    """Open cases whose time to look at them is over."""
+    """How many open cases were escalated."""
     rows = QuarantineCase.objects.filter(by_organization(), resolution="", escalated_at__isnull=False).order_by()
     return rows[:COUNT_LIMIT].count()
 
 
 def denials_lately(*, at: datetime, within: timedelta = timedelta(hours=1)) -> Denials:
-    """The newest denials of the last hour: enough to see what is going on, however much of it goes on."""
+    """The newest denials of the last hour, up to DENIALS."""
+    # By id instead of `created_at`: ids are UUIDv7, which sort by time, and the index `attempt_by_state` ends with it.
     rows = Attempt.objects.filter(
         by_organization(), state=AttemptState.PREFLIGHT_DENIED, id__gte=id_floor(at - within)
     ).order_by("-id")
@@ -85,7 +89,7 @@ class Asked:
 
 
 def asked(*, organization_id: UUID) -> Asked:
-    """The newest attempt, a review that waits, and one that people ended."""
+    """The newest attempt of an organization, a review that waits, and one that people decided."""
     reviews = Review.objects.filter(organization_id=organization_id)
     ended = [ReviewStatus.APPROVED, ReviewStatus.REJECTED, ReviewStatus.CONFIRMED, ReviewStatus.OVERRIDDEN]
     return Asked(

@@ -1,4 +1,4 @@
-"""Attempts as subjects of retention, and what is exported of this app."""
+"""Attempts as a subject of retention and erasure, and the tables of this app that an export contains."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,7 +33,7 @@ NAMES = (
 
 
 def _attempts_about(organization_id: UUID, reference: str) -> QuerySet[Attempt]:
-    """Whose context or target this reference is."""
+    """Attempts whose context or target is this reference."""
     about = Q(patient_context_ref=reference) | Q(target_ref=reference)
     return Attempt.objects.filter(about, organization_id=organization_id)
 
@@ -59,6 +59,7 @@ def _subject(
         kind="attempt",
         id=id_,
         created_at=created_at,
+        # The end and a later resolution count as activity, which extends retention.
         last_activity_at=max(moment for moment in (created_at, ended_at, resolved_at) if moment),
         retention_until=until,
         finished=state in FINAL_STATES,
@@ -70,6 +71,7 @@ def _subject(
 
 def _due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
     rows = Attempt.objects.filter(organization_id=organization_id, retention_until__lte=at, erased_at=None)
+    # Ids first, by key and with a limit: the join with quarantine cases is then made for one page only.
     ids = list(rows.filter(id__gt=after).order_by("id").values_list("id", flat=True)[:limit])
     return _subjects(Attempt.objects.filter(id__in=ids)) if ids else []
 
@@ -95,7 +97,7 @@ ATTEMPT = SubjectKind(
 
 
 class OfAttempt:
-    """Rows that belong to an attempt about the reference."""
+    """A condition for rows that belong to an attempt about the reference."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -105,7 +107,7 @@ class OfAttempt:
 
 
 def _reviews_about(organization_id: UUID, reference: str) -> QuerySet[Review]:
-    """Of such an attempt, or of a case that a workflow asks people about."""
+    """Reviews of attempts about the reference, and human reviews about it."""
     own = Q(attempt__in=_attempts_about(organization_id, reference).values("id")) | Q(subject_ref=reference)
     return Review.objects.filter(own, organization_id=organization_id)
 
@@ -150,6 +152,6 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 
 
 LEFT_OUT = {
-    "attempts.slot": "places in caps while an attempt is under way: hashes, no history",
+    "attempts.slot": "slots of attempts that are under way: hashes, no history",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
 }

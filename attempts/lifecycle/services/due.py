@@ -1,4 +1,4 @@
-"""One due row after the other, each in a transaction of its own: the one way in which scheduled tasks fail."""
+"""How scheduled tasks of this app work off due rows: one transaction per row, so that one bad row stops no other."""
 
 from collections.abc import Callable, Iterable
 from uuid import UUID
@@ -12,15 +12,16 @@ log = structlog.get_logger("holdpoint.ticks")
 
 
 def each_due(ids: Iterable[UUID], handle: Callable[[UUID], bool], *, tick: str) -> int:
-    """How many were handled. A row that cannot be handled is logged, counted and left for the next tick; it does not
-    stop the rest. The error is raised only when there is no connection to the database, nor a new one to be had: no
-    other row could be handled either."""
+    """Handles each row and returns how many were handled. A row that fails is logged, counted and left for the next run
+    of the task."""
     handled = 0
     for row_id in ids:
         try:
             with transaction.atomic():
                 handled += handle(row_id)
         except Exception as error:
+            # Any error: a row that fails in an unforeseen way must not stop the rows behind it, on every run, for ever.
+            # Without a database no row can be handled, so then the task fails as a whole.
             if not connection.is_usable():
                 raise
             # Only the error's type: its text may repeat a submitted value.

@@ -1,4 +1,4 @@
-"""Slots in the caps of a contract: taken with the attempt, given back when it ends."""
+"""Slots of the concurrency caps: which caps apply, reserving slots together with the key, releasing them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from attempts.lifecycle.sql import RESERVE
 from attempts.lifecycle.states import SlotScope
 from governance.sql.statements import fetch
 
-TRIES = 3  # a cap that looks full may be one whose slots others hold by lock and give back at once
+# A cap can look full because other transactions have locked its last numbers and give them back at once. Without
+# another try a request would be denied although there are free slots.
+TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class KeyGuard:
-    """The use of a key that must still be the first: of this generation, under this name of a lock."""
+    """A key that nobody may have used in this generation, and the name of its lock."""
 
     lock: str
     scope: str
@@ -38,7 +40,7 @@ class KeyGuard:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an attempt needs to be taken in: its key, unless `guard` is None, and its slots."""
+    """What an attempt needs to be admitted: its key, unless `guard` is None, and its slots."""
 
     organization_id: UUID
     attempt_id: UUID
@@ -46,7 +48,7 @@ class Claim:
     guard: KeyGuard | None = None
 
     def parameters(self, *, keeps: bool) -> tuple[Any, ...]:
-        """As `RESERVE` and `RESERVATION_GATE` take them."""
+        """The parameters of `RESERVE` and `RESERVATION_GATE`."""
         guard = self.guard or KeyGuard("", "", "")
         return (
             *(guard.lock or None, self.organization_id, guard.scope, guard.key, str(guard.generation)),
@@ -59,7 +61,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """`known`: the key has a record, and no slot was taken. `busy`: the first cap that is full; again, none taken."""
+    """`known`: the key has a record. `busy`: the first cap that is full. In both cases no slot was taken."""
 
     known: bool = False
     busy: SlotScope | None = None
@@ -68,7 +70,7 @@ class Reserved:
 def caps_for(
     *, document: Mapping[str, Any], organization_id: UUID, organization_cap: int, slug: str, key: str, context: str
 ) -> list[Cap]:
-    """The caps that this request falls under; a limit of null means none."""
+    """The caps that apply to this request; a limit of null means no cap."""
     limits, tenant = document["limits"], str(organization_id)
     per_tenant = limits["per_tenant"]
     wanted = [
@@ -81,14 +83,13 @@ def caps_for(
 
 
 def slots_reserve(claim: Claim, *, keeps: bool = True) -> Reserved:
-    """In the caller's transaction. All slots or none. `keeps` false: the attempt ends in this transaction too, and
-    holds its slots by their locks alone.
-
-    Tried again when a slot is missing: the first statement does not see what was committed while it ran; the next one
-    sees it, the key's record too, and the locks of the first one are still held."""
+    """Reserves key and slots in the caller's transaction, all slots or none. `keeps` false: the attempt ends in this
+    transaction too, so the advisory locks are enough and no rows are inserted."""
     if claim.guard is None and not claim.caps:
         return Reserved()
     parameters, missing = claim.parameters(keeps=keeps), ""
+    # A second statement sees what was committed while the first one ran, also the key's record. Locks that the first
+    # one got belong to the transaction, so they are kept and taken again.
     for _ in range(TRIES):
         ((locked, known, busy, taken),) = fetch(RESERVE, parameters)
         if not locked:
@@ -98,13 +99,13 @@ def slots_reserve(claim: Claim, *, keeps: bool = True) -> Reserved:
         missing = busy or (_lost(claim.caps, taken or ()) if keeps else "")
         if not missing:
             return Reserved()
-        if taken:  # some of them: the others went to somebody who has committed since
+        if taken:  # only some: another transaction committed a slot that this statement could not see
             slots_release(attempt_id=claim.attempt_id)
     return Reserved(busy=SlotScope(missing))
 
 
 def slots_take(*, organization_id: UUID, attempt_id: UUID, caps: list[Cap]) -> SlotScope | None:
-    """All of them, or none: then the first cap that is full."""
+    """Takes a slot of every cap, or none: then it returns the first cap that is full."""
     return slots_reserve(Claim(organization_id, attempt_id, caps)).busy
 
 

@@ -1,4 +1,7 @@
-"""The only place that changes an attempt's state: the move, its AttemptTransition and its ledger entry, together."""
+"""State changes of an attempt: the change, its AttemptTransition and its ledger entry, written together.
+
+No other module writes the state of an attempt. Entering the queue for a slot is here too.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -29,13 +32,14 @@ ACTION_OF = {
     "quarantine": "attempt.quarantined",
 }
 
+# All columns that a state change can touch. One that is missing here would be changed in memory and not stored.
 STATE_FIELDS = ("state", "reason_code", "ended_at", "next_eligible_at", "lease_expires_at", "queued_until")
 
 
 def transition_build(
     attempt: Attempt, verb: str, *, actor: Actor, at: datetime, payload: Mapping[str, Any] | None = None, **kwargs: Any
 ) -> tuple[AttemptTransition, LedgerEntry]:
-    """Moves the attempt in memory and builds the two rows; the caller inserts them with the rest."""
+    """Changes the state in memory and builds the two rows. The caller inserts them."""
     source = attempt.state
     try:
         getattr(attempt, verb)(**kwargs)
@@ -58,7 +62,7 @@ def transition_build(
 
 
 def _consequences(attempt: Attempt, at: datetime) -> None:
-    """What a state means for leasing: only a released attempt that is no shadow may be leased."""
+    """Sets the columns that follow from the new state. Only a released attempt that is no shadow may be leased."""
     released = attempt.state == AttemptState.APPROVED and attempt.runtime_mode != RuntimeMode.SHADOW
     attempt.next_eligible_at = at if released and attempt.queued_until is None else None
     if attempt.state in FINAL_STATES:
@@ -70,7 +74,10 @@ def _consequences(attempt: Attempt, at: datetime) -> None:
 def transition_apply(
     attempt: Attempt, verb: str, *, actor: Actor, at: datetime, tell: bool = True, **kwargs: Any
 ) -> None:
-    """For an attempt that is stored and locked. `tell` false: the caller is the one that handlers would tell."""
+    """Changes the state of a stored and locked attempt. `tell` false: handlers are not called, because the caller is
+    the engine that they would signal."""
+    # The row must be locked: the state machine only checks the value in memory, so that without the lock two
+    # transactions could both leave the same state.
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     attempt.save(update_fields=[*STATE_FIELDS])
     insert_together([row], [entry])
@@ -84,12 +91,12 @@ def transition_apply(
 def transition_join(
     attempt: Attempt, verb: str, pending: Pending, *, actor: Actor, at: datetime, **kwargs: Any
 ) -> None:
-    """As `transition_apply`, with what its caller writes together. Handlers are not told: the caller is the engine."""
+    """As `transition_apply`, but leaves all rows in `pending`. Handlers are not called: the caller is the engine."""
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     is_new = pending.holds(attempt)
     pending.change(attempt, STATE_FIELDS)
     pending.add(row, entry)
-    if not is_new:  # of one that was not there before, nobody can wait for news
+    if not is_new:  # nobody can wait for an attempt that is not stored yet
         move_announce(attempt.id)
     if attempt.state in FINAL_STATES and not is_new:
         pending.remove(Slot, "attempt_id", attempt.id)
@@ -117,14 +124,15 @@ def entry_build(
 
 
 def queue_enter(attempt: Attempt, *, timeout_seconds: int, actor: Actor, at: datetime) -> LedgerEntry:
-    """Before the transition to approved, which then does not make it eligible. The caller inserts the entry."""
+    """Lets the attempt wait for a slot and builds the ledger entry. The caller inserts it."""
+    # Must come before the transition to approved, which makes an attempt eligible unless it is queued.
     attempt.queued_until = at + timedelta(seconds=timeout_seconds)
     until = {"queued_until": attempt.queued_until.isoformat()}
     return entry_build(attempt, "attempt.queued", actor=actor, at=at, payload=until)
 
 
 def queue_if_no_slot(attempt: Attempt, *, actor: Actor, at: datetime) -> LedgerEntry | None:
-    """For a review that ends with approval: the attempt was taken in without a place if the caps were full then."""
+    """Queues an attempt that people have just approved, if it has no slot because the caps were full at intake."""
     rules = documents_of(attempt)["concurrency_and_locks"]
     if attempt.runtime_mode == RuntimeMode.SHADOW or rules["when_busy"] != "queue":
         return None

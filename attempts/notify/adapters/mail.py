@@ -1,4 +1,4 @@
-"""Sending mail through Django's backend: one connection for many, and whose fault it is when one is refused."""
+"""Sends mail through Django's backend: one connection for many mails, and what an error means for later ones."""
 
 import smtplib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from attempts.notify.rules.delivery import Blame, Delivered, Trouble
 
 @contextmanager
 def mail_connection() -> Iterator[Any]:
-    """None when the mail server is away."""
+    """A connection for several mails; None if the mail server cannot be reached."""
     connection = get_connection(fail_silently=False)
     try:
         connection.open()
@@ -23,7 +23,7 @@ def mail_connection() -> Iterator[Any]:
     try:
         yield connection
     finally:
-        # The server's word was given before; a failing goodbye changes nothing.
+        # An error while closing changes nothing: the server has already accepted or refused the mails.
         with suppress(OSError, smtplib.SMTPException):
             connection.close()
 
@@ -31,10 +31,12 @@ def mail_connection() -> Iterator[Any]:
 def mail_send(connection: Any, *, to: str, subject: str, body: str) -> Delivered | Trouble:
     if connection is None:
         return Trouble("no_connection", pauses=True)
+    # Tells automatic responders not to answer (RFC 3834).
     headers = {"Auto-Submitted": "auto-generated"}
     try:
         sent = connection.send_messages([EmailMessage(subject=subject, body=body, to=[to], headers=headers)])
     except smtplib.SMTPRecipientsRefused as refusal:
+        # Only a permanent refusal (5xx) is held against the address. After a temporary one the mail is tried again.
         codes = [code for code, _ in refusal.recipients.values()]
         forever = bool(codes) and all(500 <= code < 600 for code in codes)
         return Trouble("address_refused", Blame.ADDRESS) if forever else Trouble("address_refused_for_now")

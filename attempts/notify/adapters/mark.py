@@ -1,7 +1,4 @@
-"""What a card's buttons carry: the message's id and a mark of the proposal that it was drawn from.
-
-The mark is keyed, so the proposal's digest does not leave the house; a changed proposal has another mark.
-"""
+"""The value of a card's buttons: the id of the message, and a keyed hash (the mark) of the action that it shows."""
 
 from uuid import UUID
 
@@ -13,7 +10,7 @@ def card_value(*, notification_id: UUID, action_digest: str) -> str:
 
 
 def card_read(value: str) -> tuple[UUID, str] | None:
-    """None for what cannot be one of ours."""
+    """Id and mark of a button's value; None if it is malformed."""
     id_, _, mark = value.partition(":")
     try:
         return UUID(id_), mark
@@ -22,8 +19,11 @@ def card_read(value: str) -> tuple[UUID, str] | None:
 
 
 def card_fits(*, notification_id: UUID, action_digest: str, mark: str) -> bool:
+    """Whether the card was drawn from this action. If the action has changed, the mark differs."""
+    # In constant time: the duration of a plain comparison would tell how much of a guessed mark is right.
     return constant_time_compare(_mark(notification_id, action_digest), mark)
 
 
 def _mark(notification_id: UUID, action_digest: str) -> str:
+    # Keyed, so that the digest of the action does not leave Holdpoint, and bound to one message.
     return salted_hmac("holdpoint chat card", f"{notification_id}:{action_digest}", algorithm="sha256").hexdigest()[:40]

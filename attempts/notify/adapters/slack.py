@@ -1,4 +1,4 @@
-"""Calls of Slack's Web API: one JSON POST, within a time and a size, through the guard. The token is in no log."""
+"""Calls Slack's Web API: one JSON POST through the guarded client, with a limit on time and size."""
 
 import json
 import re
@@ -10,9 +10,10 @@ import httpx
 from attempts.notify.rules.delivery import Blame, Delivered, Trouble
 from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 
-READ_LIMIT_BYTES = 256 * 1024
+READ_LIMIT_BYTES = 256 * 1024  # an endless answer must not occupy a worker or its memory
+# Only what looks like a code is stored as the reason: the answer comes from outside and could contain anything.
 ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{0,62}")
-# docs.slack.dev/reference/methods: what no later try can mend.
+# Errors that no later try can fix, by what they stop (docs.slack.dev/reference/methods). Any other error is temporary.
 WORKSPACE_ERRORS = frozenset(
     {
         "account_inactive",
@@ -39,7 +40,7 @@ MESSAGE_ERRORS = frozenset(
 class SlackConnection:
     base_url: str
     private_hosts: frozenset[str]
-    token: str = field(repr=False)
+    token: str = field(repr=False)  # not in the repr, which may reach a log or a traceback
 
 
 def slack_call(

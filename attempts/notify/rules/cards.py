@@ -1,5 +1,7 @@
-"""The approval card as Slack blocks. Every word of ours or an operator's goes out as plain text: it cannot mention,
-link or format."""
+"""The approval card, the reminder and the form of a rejection as Slack blocks. Pure.
+
+Text goes out as `plain_text` or escaped: a title must not be able to mention people, link or format.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +19,7 @@ ENDED = {
     ReviewStatus.REJECTED: "Rejected",
     ReviewStatus.CONFIRMED: "Confirmed",
     ReviewStatus.OVERRIDDEN: "Overridden",
-    ReviewStatus.EXPIRED: "Expired: nobody decided in time, so it was denied",
+    ReviewStatus.EXPIRED: "Expired: nobody decided in time",
     ReviewStatus.CANCELED: "Withdrawn",
 }
 
@@ -28,17 +30,17 @@ def _plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
 
 
 def entities(text: str) -> str:
-    """Slack's own three characters: without them nothing mentions or links."""
+    """Escapes Slack's three control characters: without them a text cannot mention or link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escaped(text: str) -> str:
-    """For fields that Slack always formats: also without what would strike or embolden."""
+    """For fields that Slack always formats: also removes the characters that format text."""
     return " ".join(entities(text).translate({ord(mark): " " for mark in "~*_`"}).split())
 
 
 def card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, Any]:
-    """`text` is what a phone's lock screen shows. `value` comes back with a click."""
+    """The card. `text` is what notifications on a phone show. `value` comes back with a click."""
     return _open_card(facts, now=now, value=value) if facts.open else _ended_card(facts)
 
 
@@ -46,8 +48,8 @@ def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, An
     lines = [
         f"Tier: {' and '.join(facts.tiers)}",
         f"Risk: {facts.risk}" if facts.risk else "",
-        f"Waits for {age(facts.requested_at, now)}, until {moment_in_words(facts.expires_at)}",
-        f"Signed: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
+        f"Waiting for {age(facts.requested_at, now)}. Deadline: {moment_in_words(facts.expires_at)}",
+        f"Approvals: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
     ]
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": _plain_text_block(facts.title.strip() or "A review")},
@@ -55,7 +57,7 @@ def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, An
     ]
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
-    return {"text": f"A review waits: {escaped(facts.title)}", "blocks": blocks}
+    return {"text": f"Review needed: {escaped(facts.title)}", "blocks": blocks}
 
 
 def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:
@@ -84,7 +86,7 @@ def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:
 
 
 def _ended_card(facts: ReviewFacts) -> dict[str, Any]:
-    """Struck through, without buttons: nobody clicks on what is over."""
+    """The card of an ended review: struck through, and without buttons, because a click would only be refused."""
     word = ENDED.get(facts.status, "Ended")
     title = escaped(facts.title)
     struck = {"type": "mrkdwn", "text": f"~{title}~\n{word}."}
@@ -93,13 +95,13 @@ def _ended_card(facts: ReviewFacts) -> dict[str, Any]:
 
 def reminder(facts: ReviewFacts, *, now: datetime) -> dict[str, Any]:
     return {
-        "text": f"Still waiting, for {age(facts.requested_at, now)}. It expires at {moment_in_words(facts.expires_at)},"
-        " and expiry denies."
+        "text": f"Reminder: this review has been waiting for {age(facts.requested_at, now)}."
+        f" Deadline: {moment_in_words(facts.expires_at)}. Expiry never approves."
     }
 
 
 def reject_view(*, value: str, codes: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Asks for what a rejection needs. `codes`: (code, label)."""
+    """The form that asks for the reason of a rejection. `codes`: (code, label)."""
     options = [{"text": _plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
     reason = {
         "type": "static_select",
@@ -121,8 +123,8 @@ def reject_view(*, value: str, codes: Sequence[tuple[str, str]]) -> dict[str, An
                 "type": "input",
                 "block_id": NOTE,
                 "optional": True,
-                "label": _plain_text_block("Note, where the reason asks for one"),
-                "hint": _plain_text_block("No names, no patient data, no secrets: it is checked."),
+                "label": _plain_text_block("Note (some reasons require one)"),
+                "hint": _plain_text_block("Enter no names, patient data or secrets. Holdpoint checks the note."),
                 "element": note,
             },
         ],

@@ -1,4 +1,5 @@
-"""What a message may say about a review. There is no field for a target, a reference or metadata, on purpose."""
+"""What a message may say about a review. It has no field for a target, a reference or metadata, because messages leave
+Holdpoint. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from governance.contracts.states import RiskTier
 class ReviewFacts:
     review_id: UUID
     title: str
-    """The contract's title, or the name of the workflow's step: words of operators, checked when they were written."""
+    """The title of the contract or of the workflow step: text of operators, checked when it was written."""
     kind: ReviewKind
     tiers: tuple[str, ...]
     risk: str
@@ -22,7 +23,7 @@ class ReviewFacts:
     approvals: int
     approvals_required: int
     link: str
-    """Opens the card after sign-in and decides nothing; empty where the installation has no public address."""
+    """Opens the card after sign-in and decides nothing; empty if the installation has no public URL."""
 
     @property
     def open(self) -> bool:
@@ -30,7 +31,7 @@ class ReviewFacts:
 
     @property
     def decidable_in_chat(self) -> bool:
-        """High risk needs a fresh sign-in, and a case needs looking at: both are decided on the page."""
+        """High risk needs a fresh sign-in, and a case must be looked at: both are decided only on the page."""
         return self.open and self.kind is ReviewKind.RELEASE and self.risk != RiskTier.HIGH
 
 
@@ -44,4 +45,4 @@ def age(since: datetime, now: datetime) -> str:
 
 
 def moment_in_words(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC" if at is not None else "no deadline"
+    return f"{at:%Y-%m-%d %H:%M} UTC" if at is not None else "none"

@@ -1,4 +1,4 @@
-"""The mails. A link opens the card after sign-in; nothing in a mail decides."""
+"""Subject and text of the mails. A link opens the card after sign-in; nothing in a mail decides. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,15 +8,17 @@ from attempts.notify.states import NotifyKind
 from attempts.reviews.states import ReviewKind
 
 OTHERWISE = {
-    ReviewKind.RELEASE: "what was asked for is denied",
-    ReviewKind.HUMAN_REVIEW: "the workflow goes on without a judgement, or stops",
+    ReviewKind.RELEASE: "the action is denied",
+    ReviewKind.HUMAN_REVIEW: "the workflow continues without a judgement, or stops",
 }
-ESCALATED = "You get this as an operator: nobody has claimed it, or too few reviewers are left who may decide.\n"
-FOOT = "\nOpening the link decides nothing. What you get by mail you choose at {choices}\n"
+ESCALATED = (
+    "You get this mail as an operator: nobody has claimed the review, or too few reviewers are left who may decide.\n"
+)
+FOOT = "\nOpening the link decides nothing. Choose which mails you get: {choices}\n"
 
 
 def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, choices: str) -> tuple[str, str]:
-    """(subject, body). Several reviews make a digest."""
+    """Subject and body. Several reviews make a digest."""
     foot = FOOT.format(choices=choices) if choices else ""
     if len(facts) > 1:
         body = "\n".join(_lines(one, now=now) for one in facts)
@@ -25,14 +27,15 @@ def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, cho
     until = moment_in_words(one.expires_at)
     if kind is NotifyKind.MAIL:
         return (
-            f"A review waits: {_one_line(one.title)}",
+            f"Review needed: {_one_line(one.title)}",
             f"A review waits for a decision.\n\n{_lines(one, now=now)}{foot}",
         )
     why = ESCALATED if kind is NotifyKind.ESCALATION else ""
-    return f"A review waits until {until}", f"{_deadline(one)}\n{_lines(one, now=now)}{why}{foot}"
+    return f"Reminder: a review expires at {until}", f"{_deadline(one)}\n{_lines(one, now=now)}{why}{foot}"
 
 
 def _one_line(text: str) -> str:
+    # A line break in a subject would be a second header.
     return " ".join(text.split())[:150]
 
 
@@ -49,7 +52,7 @@ def _lines(facts: ReviewFacts, *, now: datetime) -> str:
     where = facts.link or f"Review {facts.review_id} in Holdpoint's queue"
     return (
         f"{_one_line(facts.title)}\n"
-        f"  Tier {' and '.join(facts.tiers)}{risk}, waits for {age(facts.requested_at, now)},"
-        f" until {moment_in_words(facts.expires_at)}\n"
+        f"  Tier {' and '.join(facts.tiers)}{risk}, waiting for {age(facts.requested_at, now)},"
+        f" deadline: {moment_in_words(facts.expires_at)}\n"
         f"  {where}\n"
     )

@@ -1,6 +1,6 @@
-"""Which messages a review needs: written as rows once, after the intake, by the clock. The intake writes none.
+"""Writes the messages of a review as rows: cards and mails once after intake, reminders, and refreshes of cards.
 
-A review waits in a partial index until its organization's routes were looked at; with no route nothing is read.
+Intake writes none of them: that would be one more statement for every held attempt, even without routes.
 """
 
 from datetime import datetime, timedelta
@@ -20,10 +20,12 @@ from governance.outside.wake_up import wake_up_once
 from reasoncodes.base.tenancy import every_tenant
 
 OWN_DIGEST_MINUTES = 60
-"""For a person who wants digests where the route sends single mails."""
+"""For a person who wants digests although the route sends single mails."""
 
 
 def reviews_announce(*, at: datetime) -> int:
+    """Writes the messages of new reviews in organizations with a route, and returns how many reviews there were."""
+    # New reviews are found by the partial index `review_unannounced`, per organization.
     with every_tenant():
         waiting = Review.objects.filter(status=ReviewStatus.REQUESTED, announced_at=None)
         told = organizations_told()
@@ -43,6 +45,7 @@ def _announce(locked: LockedReview, at: datetime) -> bool:
     if review.announced_at is not None:
         return False
     if not locked.overdue(database_now()):
+        # Conflicts are ignored: a message for the same review and receiver exists already and must not come twice.
         Notification.objects.bulk_create(_rows(locked, at), ignore_conflicts=True)
     review.announced_at = at
     review.save(update_fields=["announced_at"])
@@ -50,7 +53,7 @@ def _announce(locked: LockedReview, at: datetime) -> bool:
 
 
 def _rows(locked: LockedReview, at: datetime) -> list[Notification]:
-    """One card per channel and one mail per person, however many routes lead there."""
+    """One card per channel and one mail per person, even if several routes lead there."""
     rows: list[Notification] = []
     channels: set[tuple[UUID | None, str]] = set()
     people: set[UUID] = set()
@@ -80,20 +83,20 @@ def _mails(locked: LockedReview, route: NotificationRoute, at: datetime) -> list
 
 
 def digest_minutes(*, route: NotificationRoute, mode: MailMode) -> int:
-    """0: at once."""
+    """The interval of the digest; 0: a single mail at once."""
     if mode is MailMode.EACH:
         return 0
     return route.digest_minutes or (OWN_DIGEST_MINUTES if mode is MailMode.DIGEST else 0)
 
 
 def digest_moment(*, at: datetime, minutes: int) -> datetime:
-    """The next full interval: what comes until then is in the same mail."""
+    """The end of the present interval. Reviews until then are in the same mail."""
     seconds = minutes * 60
     return at + timedelta(seconds=seconds - at.timestamp() % seconds)
 
 
 def reminder_rows(review: Review, people: ReminderPeople, *, at: datetime) -> None:
-    """In the transaction of the reminder: mails as ever, and a word below every card that was sent or will be."""
+    """Writes the rows of a reminder, in its transaction: mails, and a message below every card."""
     reachable = mail_modes(people=[*people.reviewers, *people.operators])
     reviewers = {person.id for person in people.reviewers}
     rows = [_row(review, NotifyKind.REMINDER, at, user_id=one) for one in reachable if one in reviewers]
@@ -127,7 +130,8 @@ REFRESH = "attempts.tasks.notify.cards_refresh"
 
 
 def cards_touch(review: Review) -> None:
-    """One statement by an index; without a card nothing else happens."""
+    """Marks the cards of a review for a refresh. Costs one indexed statement; without a card nothing else happens."""
+    # The tries start again, because this is a new change. The wake-up is sent after the commit.
     shown = Notification.objects.filter(
         review=review, kind=NotifyKind.CARD, state__in=[NotificationState.PENDING, NotificationState.SENT]
     )

@@ -1,4 +1,4 @@
-"""Cards follow their review: progress while it is open, struck through once it is decided, expired or withdrawn."""
+"""Refreshes cards in the chat after their review has changed: progress while it is open, struck through at its end."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -22,13 +22,15 @@ from reasoncodes.base.tenancy import every_tenant
 
 log = structlog.get_logger("holdpoint.notifications")
 BATCH = 50
+# A row that a dead worker has leased is tried again after LEASE. BUDGET bounds one run of the task; it is shorter than
+# LEASE, so that no other worker takes rows of a batch that is still being sent.
 LEASE = timedelta(seconds=60)
 BUDGET = timedelta(seconds=30)
 RELATED = ("review__attempt__contract", "route__workspace")
 
 
 def cards_refresh(*, now: Callable[[], datetime], base_url: str) -> int:
-    """How many were drawn anew. Who asks us to wait is left alone for the rest of the batch."""
+    """Refreshes due cards and returns how many. A workspace that asks us to wait is skipped for the rest of the run."""
     ends_at, done = now() + BUDGET, 0
     paused: set[UUID] = set()
     with every_tenant():
@@ -49,11 +51,12 @@ def cards_refresh(*, now: Callable[[], datetime], base_url: str) -> int:
 def _tried(
     row: Notification, workspace: ChatWorkspace, signed: int, base_url: str, *, at: datetime
 ) -> Delivered | Trouble:
-    """A row that breaks us is tried again later, and does not stop the others."""
+    """Refreshes one card."""
     try:
         facts = review_facts(review=row.review, signed=signed, base_url=base_url)
         return _update(row, workspace, facts, at=at)
     except Exception as error:
+        # Any error: a card that fails in an unforeseen way must not stop the cards behind it. It is tried again later.
         if not connection.is_usable():
             raise
         log.error("card_not_refreshed", notification_id=str(row.id), exc_info=error)
@@ -61,7 +64,9 @@ def _tried(
 
 
 def _take() -> list[Notification]:
-    """Leased by moving the moment on; whoever changes the review meanwhile moves it again, and that is seen."""
+    """Leases due cards by moving `refresh_at`."""
+    # Slack is called outside the transaction, so the row lock cannot protect the call; the moved time does. SKIP
+    # LOCKED: a vote that touches its cards must not make this task wait.
     with transaction.atomic():
         at = database_now()
         due = Notification.objects.filter(refresh_at__lte=at, state=NotificationState.SENT).order_by("refresh_at", "id")
@@ -92,4 +97,6 @@ def _settle(row: Notification, workspace: ChatWorkspace, outcome: Delivered | Tr
 
 
 def _mine(row: Notification) -> QuerySet[Notification]:
+    # Only if `refresh_at` is still as we left it: a review that changed meanwhile has set it again, and that refresh
+    # must not be marked as done.
     return Notification.objects.filter(id=row.id, refresh_at=row.refresh_at)

@@ -1,6 +1,6 @@
-"""A decision that comes through the chat: whose account, which card, and then the same service as on the page.
+"""Decisions through the chat: finds person and card, then calls the same service as the page. Also answers in the chat.
 
-The chat can never do more than the page. It does less: no high risk, which needs a fresh sign-in, and no cases.
+The chat can do less than the page: no actions of high risk, which need a fresh sign-in, and no human reviews.
 """
 
 from collections.abc import Sequence
@@ -35,16 +35,18 @@ VIA = "slack"
 
 @dataclass(frozen=True, slots=True)
 class Clicked:
-    """Whose click on which card: everything that may be known before the rules are asked."""
+    """A click on a card: the linked person and the review."""
 
     actor: Actor
     review: Review
     action_digest: str
-    """Empty when the card was drawn from another proposal: the rules then say that it changed."""
+    """Empty if the card shows another action than the present one; the vote is then refused as changed."""
 
 
 def callback_take(*, signature_sha256: str, at: datetime) -> None:
-    """Once. By one statement, committed before anything follows from it."""
+    """Accepts a callback once; a repetition is refused."""
+    # One INSERT, committed before anything follows from it: of two identical callbacks at once, one inserts the row.
+    # Without it a recorded callback could be sent again while its timestamp is accepted.
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {ChatCallback._meta.db_table} (signature_sha256, received_at) VALUES (%s, %s)"  # noqa: S608
@@ -56,7 +58,7 @@ def callback_take(*, signature_sha256: str, at: datetime) -> None:
 
 
 def chat_click(*, workspace: ChatWorkspace, chat_user: str, value: str) -> Clicked:
-    """In the workspace's tenant scope. Only a card of this workspace counts."""
+    """Person and review of a click, in the scope of the workspace's organization. Only its own cards count."""
     actor = _actor(workspace, chat_user)
     read = card_read(value)
     if read is None:
@@ -75,7 +77,7 @@ def chat_click(*, workspace: ChatWorkspace, chat_user: str, value: str) -> Click
 def chat_decide(
     *, clicked: Clicked, at: datetime, verdict: VoteVerdict, reason_code: str = "", note: str = ""
 ) -> Review:
-    """A refusal says which review it is about, so that its words can lead there."""
+    """Casts the vote. A refusal names the review, so that its text can link to the card."""
     try:
         return review_vote(
             actor=clicked.actor,
@@ -93,7 +95,7 @@ def chat_decide(
 
 
 def _actor(workspace: ChatWorkspace, chat_user: str) -> Actor:
-    """The linked person, acting in the workspace's organization and nowhere else, if they may look there at all."""
+    """The linked person as an actor in the workspace's organization only."""
     rows = ChatIdentity.objects.select_related("user")
     identity = rows.filter(workspace=workspace, chat_user=chat_user, user__is_active=True).first()
     if identity is None:
@@ -113,7 +115,7 @@ def _review(workspace: ChatWorkspace, notification_id: UUID) -> Review:
 
 
 log = structlog.get_logger("holdpoint.chat")
-SECONDS = 2.0  # Slack waits three for our answer
+SECONDS = 2.0  # Slack waits three seconds for our answer, and these calls come before it
 
 
 def chat_whisper(*, workspace: ChatWorkspace, channel: str, chat_user: str, text: str) -> None:

@@ -1,5 +1,7 @@
-"""Which chat account is whose: a signed-in person gets a code, types it in the chat, and the chat's signature proves
-the account. Nobody can link for somebody else: the code must leave the one and the signature the other."""
+"""Links chat accounts to people by a one-time code, unlinks them, and keeps people's choices about mail.
+
+A signed-in person gets the code and types it in the chat. The code proves the person, Slack's signature the account.
+"""
 
 import re
 from datetime import datetime, timedelta
@@ -21,15 +23,15 @@ from reasoncodes.base.actors import CLOCK, Actor, ActorKind
 from reasoncodes.base.errors import NotFound
 from reasoncodes.base.tenancy import every_tenant
 
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-LENGTH = 12  # 60 bits, for ten minutes
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: without letters that people misread
+LENGTH = 12  # 60 bits: cannot be guessed within ten minutes
 VALID = timedelta(minutes=10)
 CHAT_USER = re.compile(r"[UW][A-Z0-9]{2,30}")
-SEEN = timedelta(minutes=15)
+SEEN = timedelta(minutes=15)  # longer than a callback's timestamp is accepted, so that no repetition gets through
 
 
 def link_code_issue(*, user: User, at: datetime, workspace_id: UUID) -> str:
-    """The code in clear, this once. A new one takes the place of the old one."""
+    """Makes a code and returns it in clear. Only its hash is stored. It replaces an earlier code of the person."""
     workspace = workspace_get(workspace_id=workspace_id)
     code = "".join(choice(ALPHABET) for _ in range(LENGTH))
     ChatLinkCode.objects.update_or_create(
@@ -39,9 +41,11 @@ def link_code_issue(*, user: User, at: datetime, workspace_id: UUID) -> str:
 
 
 def chat_identity_link(*, workspace: ChatWorkspace, chat_user: str, code: str, at: datetime) -> ChatIdentity:
-    """By a signed word of the chat: `chat_user` typed this code. Used once, whatever comes of it."""
+    """Links the account that typed this code, according to a signed callback. The code is used up in any case."""
     if not CHAT_USER.fullmatch(chat_user):
         raise LinkCodeRefused
+    # Locked and deleted in a transaction of its own, before linking: two callbacks cannot use one code, and a link that
+    # fails does not bring the code back.
     with transaction.atomic():
         rows = ChatLinkCode.objects.select_for_update(of=("self",)).select_related("user")
         found = rows.filter(workspace=workspace, sha256=_hash(code)).first()
@@ -54,7 +58,7 @@ def chat_identity_link(*, workspace: ChatWorkspace, chat_user: str, code: str, a
 
 
 def _link(workspace: ChatWorkspace, user: User, chat_user: str, at: datetime) -> ChatIdentity:
-    """In place of the account that the person had before; somebody else's account stays theirs."""
+    """Replaces the account that the person had before. An account of another person stays with that person."""
     actor = Actor(ActorKind.PERSON, user.id, frozenset({workspace.organization_id}))
     try:
         with transaction.atomic():
@@ -64,12 +68,13 @@ def _link(workspace: ChatWorkspace, user: User, chat_user: str, at: datetime) ->
             identity.save(force_insert=True)
             _record(identity, "chat_identity.linked", actor=actor, at=at)
     except IntegrityError as error:
+        # The unique constraint decides, not a check before: two people may link one account at the same moment.
         raise ChatAccountTaken from error
     return identity
 
 
 def chat_identity_unlink_own(*, actor: Actor, at: datetime, identity_id: UUID) -> None:
-    """One's own; somebody else's does not exist."""
+    """Ends the actor's own link. The link of another person is not found."""
     with transaction.atomic():
         identity = tenant_get(ChatIdentity, identity_id, lock=True)
         if identity.user_id != actor.id:
@@ -78,7 +83,7 @@ def chat_identity_unlink_own(*, actor: Actor, at: datetime, identity_id: UUID) -
 
 
 def chat_identity_unlink(*, actor: Actor, at: datetime, identity_id: UUID, reason_code: str, note: str = "") -> None:
-    """By an operator, with a reason."""
+    """Ends a link as an operator, with a reason."""
     with transaction.atomic():
         identity = tenant_get(ChatIdentity, identity_id, lock=True)
         organization_id = identity.workspace.organization_id
@@ -89,12 +94,13 @@ def chat_identity_unlink(*, actor: Actor, at: datetime, identity_id: UUID, reaso
 
 
 def chat_tidy(*, at: datetime) -> None:
-    """By the clock: codes and callbacks that are over, and accounts of people whose access ended."""
+    """Scheduled: deletes expired codes and old callbacks, and ends links of people whose access ended."""
     with every_tenant():
         ChatCallback.objects.filter(received_at__lt=at - SEEN).delete()
         ChatLinkCode.objects.filter(expires_at__lt=at).delete()
         for identity_id in ChatIdentity.objects.filter(user__is_active=False).values_list("id", flat=True)[:200]:
             with transaction.atomic():
+                # SKIP LOCKED: the person may be unlinking it at this moment; the next run finds what is left.
                 rows = ChatIdentity.objects.select_for_update(of=("self",), skip_locked=True)
                 identity = rows.select_related("workspace").filter(id=identity_id).first()
                 if identity is not None:
@@ -113,7 +119,7 @@ def _hash(code: str) -> str:
 def _record(
     identity: ChatIdentity, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **more: str
 ) -> None:
-    """Neither the person nor the account is named: who acted stands in the entry as a commitment."""
+    """Writes the ledger entry. It names neither the person nor the account; the actor is named as a commitment."""
     ledger_append(
         action=action,
         organization_id=identity.workspace.organization_id,
@@ -127,7 +133,7 @@ def _record(
 
 
 def mail_choose(*, user: User, mode: MailMode) -> MailChoice:
-    """Choosing anew also gives a refused address another chance."""
+    """Stores a person's choice about mail. It also clears a refused address, so that it is tried again."""
     choice, _ = MailChoice.objects.update_or_create(
         user=user, defaults={"mode": mode.value, "refused_address": "", "refused_at": None}
     )
@@ -135,5 +141,5 @@ def mail_choose(*, user: User, mode: MailMode) -> MailChoice:
 
 
 def address_refused(*, user: User, at: datetime) -> None:
-    """Nothing more goes to this address until the person's address changes, or they choose anew."""
+    """Stops mail to this address until the person changes the address or chooses again."""
     MailChoice.objects.update_or_create(user=user, defaults={"refused_address": user.email, "refused_at": at})

@@ -1,4 +1,4 @@
-"""The chat workspace of an organization: connected with sealed secrets, which are used and never shown again."""
+"""Connects and disables the chat workspaces of an organization, and keeps their secrets sealed: no page shows them."""
 
 import re
 from datetime import datetime
@@ -54,7 +54,7 @@ def workspace_connect(
 def workspace_secrets_replace(
     *, actor: Actor, at: datetime, workspace_id: UUID, bot_token: str, signing_secret: str
 ) -> ChatWorkspace:
-    """Both at once, and the workspace is active again."""
+    """Replaces both secrets and activates the workspace."""
     with transaction.atomic():
         workspace = _lock(actor, workspace_id)
         _put_secrets(workspace, bot_token, signing_secret)
@@ -68,7 +68,7 @@ def workspace_secrets_replace(
 def workspace_disable(
     *, actor: Actor, at: datetime, workspace_id: UUID, reason_code: str, note: str = ""
 ) -> ChatWorkspace:
-    """From the next callback on nobody decides through it, and nothing is sent to it."""
+    """Disables a workspace. From the next callback on nobody can decide through it, and nothing is sent to it."""
     with transaction.atomic():
         workspace = _lock(actor, workspace_id)
         if workspace.state != RouteState.ACTIVE:
@@ -79,9 +79,10 @@ def workspace_disable(
 
 
 def workspace_refused(*, actor: Actor, at: datetime, workspace_id: UUID, why: str) -> None:
-    """By what Slack answered to its token."""
+    """Disables a workspace because Slack refuses its token."""
     with transaction.atomic():
         workspace = _lock(actor, workspace_id)
+        # Several messages may report the same refusal; only the first one changes anything.
         if workspace.state == RouteState.ACTIVE:
             _disable(workspace, why, actor=actor, at=at)
 
@@ -96,7 +97,9 @@ def connection_of(workspace: ChatWorkspace) -> SlackConnection | Trouble:
 
 
 def signing_secret_of(workspace: ChatWorkspace | None) -> str:
-    """A made-up one where there is none: who asks learns nothing from the time that the answer takes."""
+    """The signing secret of a workspace."""
+    # A fixed one if there is no workspace, so that a signature is computed in any case: the time of the answer must not
+    # tell which workspaces exist.
     if workspace is None:
         return "no such workspace"
     try:

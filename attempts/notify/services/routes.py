@@ -1,4 +1,4 @@
-"""Routes: made, disabled and enabled by operators, disabled by a receiver that refuses. Each is on the ledger."""
+"""Creates, disables and enables notification routes, each with a ledger entry, and stops and resumes their messages."""
 
 import re
 from datetime import datetime
@@ -40,7 +40,7 @@ def route_create(
     chat_channel: str = "",
     digest_minutes: int = 0,
 ) -> NotificationRoute:
-    """Tells of reviews that are asked for from now on. `base_url`: where links lead."""
+    """Creates a route for reviews from now on. `base_url`: where links in messages lead."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     route = NotificationRoute(
@@ -59,7 +59,7 @@ def route_create(
             route.save(force_insert=True)
             _record(route, "notification_route.created", actor=actor, at=at)
     except IntegrityError as error:
-        raise AlreadyExists("There is an active route from these reviews to this place.") from error
+        raise AlreadyExists("There is already an active route for these reviews to this receiver.") from error
     return route
 
 
@@ -96,7 +96,7 @@ def _is_slug(text: str) -> bool:
 
 
 def route_disable(*, actor: Actor, at: datetime, route_id: UUID, reason_code: str, note: str = "") -> NotificationRoute:
-    """By an operator. What waits is kept, and goes on when the route is enabled."""
+    """Disables a route as an operator. Its waiting messages are kept, and sent when the route is enabled again."""
     with transaction.atomic():
         route = _lock(actor, route_id)
         if route.state != RouteState.ACTIVE:
@@ -107,9 +107,10 @@ def route_disable(*, actor: Actor, at: datetime, route_id: UUID, reason_code: st
 
 
 def route_refused(*, actor: Actor, at: datetime, route_id: UUID, why: str) -> None:
-    """By what a receiver answered: nothing for this route can go through until somebody sees to it."""
+    """Disables a route whose receiver refuses everything. A person must fix and enable it."""
     with transaction.atomic():
         route = _lock(actor, route_id)
+        # Several messages may report the same refusal; only the first one changes anything.
         if route.state == RouteState.ACTIVE:
             _disable(route, why, actor=actor, at=at)
 
@@ -125,20 +126,22 @@ def route_enable(*, actor: Actor, at: datetime, route_id: UUID) -> NotificationR
             rows_resume(route_ids=[route.id], at=at)
             _record(route, "notification_route.enabled", actor=actor, at=at)
     except IntegrityError as error:
-        raise AlreadyExists("There is an active route from these reviews to this place.") from error
+        raise AlreadyExists("There is already an active route for these reviews to this receiver.") from error
     return route
 
 
 def rows_change(rows: QuerySet[Notification], **changes: Any) -> None:
-    """Those that nobody is busy with: who decides on a review waits for its cards, so nobody may wait the other way."""
+    """Changes those of the rows that no other transaction has locked."""
     with transaction.atomic():
+        # SKIP LOCKED against deadlocks: a vote locks its review and then waits for its cards. Whoever has locked cards
+        # must therefore not wait for anything that a vote may have locked.
         free = rows.select_for_update(no_key=True, of=("self",), skip_locked=True).order_by()
         ids = list(free.values_list("id", flat=True))
         Notification.objects.filter(id__in=ids).update(**changes)
 
 
 def rows_stop(*, route_ids: list[UUID]) -> None:
-    """One that is passed over stops when it is about to be sent."""
+    """Stops waiting messages. One that is skipped here stops just before it would be sent."""
     waiting = Notification.objects.filter(route__in=route_ids, state=NotificationState.PENDING)
     rows_change(waiting, state=NotificationState.STOPPED, leased_until=None)
 
@@ -151,7 +154,7 @@ def rows_resume(*, route_ids: list[UUID], at: datetime) -> None:
 
 
 def reason_facts(*, organization_id: UUID, reason_code: str, note: str) -> dict[str, str]:
-    """An operator's reason, checked; the note lives outside the ledger, its hash inside."""
+    """Checks an operator's reason and stores the note. The ledger entry gets only the note's id and hash."""
     reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
     stored = note_create(organization_id=organization_id, text=note)
     return {"note": str(stored.id), "note_sha256": stored.sha256} if stored else {}

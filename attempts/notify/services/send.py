@@ -1,5 +1,7 @@
-"""Sends what is due. A row is leased for a minute and given back with what became of it: a worker that dies leaves a
-row that the next one takes. A message may thus come twice, never to the wrong place, and a row stands for one card."""
+"""Sends due messages: leases rows, calls mail server or chat, and records what became of each.
+
+The rows are written in `announce`. A message whose answer was lost may be sent twice.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +38,8 @@ from reasoncodes.base.tenancy import every_tenant
 log = structlog.get_logger("holdpoint.notifications")
 BATCH = 50
 SECONDS = 10.0
+# A row that a dead worker has leased is taken by the next one after LEASE. BUDGET bounds one run of the task. Together
+# with one call of SECONDS it is shorter than LEASE, so that no other worker takes rows of a batch under way.
 LEASE = timedelta(seconds=60)
 BUDGET = timedelta(seconds=30)
 RELATED = ("review__attempt__contract", "route__workspace", "recipient")
@@ -46,7 +50,7 @@ MAIL = "mail"
 
 
 def notifications_send(*, now: Now, base_url: str, review_id: UUID | None = None) -> int:
-    """Until nothing is due or the time is over; the next tick goes on. How many were sent."""
+    """Sends until nothing is due or the time is over, and returns how many were sent. The next run goes on."""
     ends_at, sent = now() + BUDGET, 0
     with every_tenant():
         while now() < ends_at and (batch := _take(review_id)):
@@ -55,9 +59,11 @@ def notifications_send(*, now: Now, base_url: str, review_id: UUID | None = None
 
 
 def _take(review_id: UUID | None) -> list[Notification]:
-    """Rows of a route that another worker is busy with wait for it: a receiver that hangs holds one worker, not all."""
+    """Leases the next due rows."""
     with transaction.atomic():
+        # The database's clock for all leases: workers' clocks differ.
         at = database_now()
+        # Rows of a route that another worker is sending to wait: a receiver that hangs must not occupy all workers.
         busy = Notification.objects.filter(route=OuterRef("route"), leased_until__gt=at)
         due = Notification.objects.filter(
             ~Exists(busy),
@@ -68,18 +74,19 @@ def _take(review_id: UUID | None) -> list[Notification]:
         mine = _locked(due if review_id is None else due.filter(review_id=review_id))[:BATCH]
         ids = [row.id for row in mine]
         people = {row.recipient_id for row in mine if row.digest}
-        if people:  # a digest is whole, or it would be two
+        if people:  # all rows of a person's digest, although the batch may be full: otherwise it would be two mails
             ids += [row.id for row in _locked(due.filter(recipient__in=people, digest=True).exclude(id__in=ids))]
         Notification.objects.filter(id__in=ids).update(leased_until=at + LEASE, tries=F("tries") + 1)
     return list(Notification.objects.filter(id__in=ids).select_related(*RELATED).order_by("next_try_at", "id"))
 
 
 def _locked(rows: QuerySet[Notification]) -> QuerySet[Notification]:
+    # SKIP LOCKED: two workers share the due rows instead of waiting for each other.
     return rows.select_for_update(no_key=True, of=("self",), skip_locked=True)
 
 
 class NotificationBatch:
-    """One batch: what is known about its reviews, one connection to the mail server, and who asked us to wait."""
+    """Sends one batch with one connection to the mail server, and remembers which receivers asked us to wait."""
 
     def __init__(self, batch: Sequence[Notification], *, now: Now, ends_at: datetime, base_url: str) -> None:
         self.batch, self.now, self.ends_at = batch, now, ends_at
@@ -87,7 +94,7 @@ class NotificationBatch:
         self.base_url, self.signed = base_url, signatures(reviews=[row.review for row in batch])
         self.paused: dict[Target, Trouble] = {}
         self.closed: set[UUID] = set()
-        """Routes and workspaces that were disabled on the way; their rows are stopped already."""
+        """Routes and workspaces that this batch has disabled; their rows are already stopped."""
         self.mail: Any = None
 
     def run(self) -> int:
@@ -104,10 +111,12 @@ class NotificationBatch:
         return sent
 
     def _tried(self, group: list[Notification], target: Target) -> int:
-        """A row that breaks us counts as a try like any other: it must not stand in the way of the rest for ever."""
+        """Delivers one group and returns how many rows were sent."""
         try:
             return self._deliver([row for row in group if self._needed(row)], target)
         except Exception as error:
+            # Any error counts as a try: a row that fails in an unforeseen way must not stop the rows behind it for
+            # ever. Without a database no row can be handled, so then the task fails as a whole.
             if not connection.is_usable():
                 raise
             log.error("notification_failed", notification_id=str(group[0].id), exc_info=error)
@@ -127,7 +136,7 @@ class NotificationBatch:
         return _counted(group, "sent", sum(_settle(row, last_error="", **done) for row in group))
 
     def _needed(self, row: Notification) -> bool:
-        """Looked at again at the last moment: what ended, or whom it does not concern any more, is not sent."""
+        """Checks just before sending whether the message is still wanted. If not, the row is settled."""
         facts = self._facts(row)
         over = not facts.open or (facts.expires_at is not None and facts.expires_at <= self.now())
         route = row.route
@@ -190,8 +199,8 @@ class NotificationBatch:
             workspace_refused(actor=CLOCK, at=at, workspace_id=route.workspace_id, why=trouble.why)
 
     def _pause(self, target: Target, trouble: Trouble) -> None:
-        """Everything that waits for this receiver, not just what is in the batch: a dead one is asked once, not once
-        for every row."""
+        """Delays all messages to this receiver, not only those of the batch."""
+        # Otherwise a receiver that does not answer would be tried once for every row, each time up to the timeout.
         self.paused[target] = trouble
         until = self.now() + wait_before(tries=1, after=trouble.after)
         rows = Notification.objects.filter(state=NotificationState.PENDING, leased_until=None, next_try_at__lt=until)
@@ -199,7 +208,7 @@ class NotificationBatch:
         rows_change(rows.filter(there), next_try_at=until)
 
     def _put_back(self, group: list[Notification], trouble: Trouble | None) -> None:
-        """It was not tried: that does not count as a try."""
+        """Gives rows back that were not tried; it does not count as a try."""
         later = {}
         if trouble is not None:
             later["next_try_at"] = self.now() + wait_before(tries=1, after=trouble.after)
@@ -221,7 +230,7 @@ def _after(row: Notification, trouble: Trouble, at: datetime) -> dict[str, Any]:
 
 
 def _settle(row: Notification, **changes: Any) -> int:
-    """Only while the lease is ours: who came after us has counted another try."""
+    """Changes the row and ends its lease, but only while the lease is ours: a later one has counted another try."""
     mine = Notification.objects.filter(id=row.id, tries=row.tries, state=NotificationState.PENDING)
     return mine.update(leased_until=None, **changes)
 
@@ -232,7 +241,7 @@ def _counted(group: Sequence[Notification], outcome: str, count: int) -> int:
 
 
 def _groups(batch: Iterable[Notification]) -> list[list[Notification]]:
-    """Each row by itself, except that a person's digest is one."""
+    """Each row by itself; all rows of a person's digest together."""
     found: dict[Any, list[Notification]] = defaultdict(list)
     for row in batch:
         found[row.recipient_id if row.digest else row.id].append(row)
@@ -252,7 +261,7 @@ AGAIN = frozenset({NotificationState.FAILED, NotificationState.PENDING})
 
 
 def notification_resend(*, actor: Actor, at: datetime, notification_id: UUID) -> Notification:
-    """One that failed or waits for its next try. A card that was sent is not sent again: there is one per review."""
+    """Sends a message again that failed or waits for its next try, as an operator. A sent one is not sent again."""
     with transaction.atomic():
         row = tenant_get(Notification, notification_id, lock=True)
         if not actor.may_act_in(row.organization_id):

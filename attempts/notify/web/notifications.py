@@ -1,4 +1,4 @@
-"""A person's own page: what they get by mail, and which chat account is theirs."""
+"""The page of a person's own notifications: choices about mail, and linked chat accounts."""
 
 from typing import Any
 from uuid import UUID
@@ -46,17 +46,17 @@ class NotificationsPage(OwnPage):
         return self.shown(request)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Mail alone; chat accounts have addresses of their own."""
+        """Stores the choice about mail. Chat accounts have their own URLs."""
         mode = request.POST.get("mode", "")
         if mode not in set(MailMode):
             raise InvalidInput(errors=[FieldError("/mode", f"one of: {', '.join(MailMode)}")])
         user: Any = request.user
         mail_choose(user=user, mode=MailMode(mode))
-        return self.back(request, "Kept.")
+        return self.back(request, "Saved.")
 
 
 class LinkCodeView(OwnPage):
-    """Shows a code once: it is on this page and nowhere else."""
+    """Makes a code and shows it, once."""
 
     http_method_names = ["post"]
 
@@ -64,6 +64,7 @@ class LinkCodeView(OwnPage):
         user: Any = request.user
         code = link_code_issue(user=user, at=timezone.now(), workspace_id=workspace_id)
         answer = self.shown(request, code=code, code_for=workspace_id)
+        # The code must not stay in a cache of the browser.
         answer["Cache-Control"] = "no-store"
         return answer
 

@@ -1,4 +1,4 @@
-"""`/integrations/slack/<workspace>`: clicks, forms and the command of a Slack app. Only what Slack signed is read."""
+"""`/integrations/slack/<workspace>`: callbacks of a Slack app (clicks, forms, the slash command), signed by Slack."""
 
 import json
 from collections.abc import Callable
@@ -28,14 +28,14 @@ from reasoncodes.base.tenancy import tenant_scope
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_choices
 
-MOST_BYTES = 256 * 1024
+MOST_BYTES = 256 * 1024  # nobody has signed the body yet when it is read, so its length is limited
 NOTHING = HttpResponse
 HOW_TO_LINK = "Type `/holdpoint link <code>`. You get the code in Holdpoint: your name, then Notifications."
 
 
 @method_decorator(csrf_exempt, name="dispatch")
 class SlackCallbackView(View):
-    """No session and no cookie counts here: the signature over the raw bytes is the credential, once."""
+    """Accepts callbacks. The signature over the raw body is the credential and counts once; cookies do not count."""
 
     http_method_names = ["post"]
 
@@ -51,7 +51,8 @@ class SlackCallbackView(View):
 
     @staticmethod
     def _signed_by(request: HttpRequest, workspace_id: UUID) -> ChatWorkspace:
-        """The length first: what is not signed is not worth reading."""
+        """The workspace of a callback whose length, signature and timestamp are right, and which is new."""
+        # The length before the body is read, and the signature before the body is parsed.
         length = request.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             raise CallbackRefused
@@ -64,6 +65,7 @@ class SlackCallbackView(View):
         )
         if workspace is None or not secret or not fits:
             raise CallbackRefused
+        # Remembered after the signature was checked: otherwise anybody could fill the table.
         seen = slack_signature(secret=secret, timestamp=timestamp, body=request.body)
         callback_take(signature_sha256=sha256(seen).hexdigest(), at=now)
         return workspace
@@ -78,7 +80,8 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _at(document: Any, *path: str) -> str:
-    """A text in a document whose shape is not ours."""
+    """A text in a document from outside; empty if it is missing or of another type."""
+    # PostgreSQL refuses the NUL character in text, which would be a server error.
     for name in path:
         document = document.get(name) if isinstance(document, dict) else None
     return document if isinstance(document, str) and "\x00" not in document else ""
@@ -102,7 +105,7 @@ Act = Callable[[ChatWorkspace, str, dict[str, Any], str], str]
 
 
 def _answered(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any], act: Act, value: str) -> None:
-    """What came of it, in words that only this person sees."""
+    """Acts on a click and tells the person the result. Nobody else in the channel sees it."""
     try:
         words = act(workspace, chat_user, payload, value)
     except DomainError as refusal:
@@ -119,7 +122,7 @@ def _approve(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any], 
 
 
 def _reject(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any], value: str) -> str:
-    """A rejection needs a reason: a form asks for it. Nothing is decided yet."""
+    """Opens the form that asks for the reason of a rejection. Nothing is decided yet."""
     clicked = chat_click(workspace=workspace, chat_user=chat_user, value=value)
     rows = reason_code_choices(organization_id=clicked.review.organization_id, scope=Scope.DENIAL)
     codes = [(row.code, f"{row.label} (needs a note)" if row.requires_note else row.label) for row in rows]
@@ -133,7 +136,7 @@ ACTS: dict[str, Act] = {APPROVE: _approve, REJECT: _reject}
 
 
 def _rejected(workspace: ChatWorkspace, chat_user: str, payload: dict[str, Any]) -> HttpResponse:
-    """The form's answer: a refusal stands in the form."""
+    """Rejects with the submitted form. A refusal is shown in the form."""
     values = ("view", "state", "values")
     reason = _at(payload, *values, REASON, REASON, "selected_option", "value")
     note = _at(payload, *values, NOTE, NOTE, "value")
@@ -161,7 +164,7 @@ def _whispered(text: str) -> HttpResponse:
 
 
 def _refusal_in_words(refusal: DomainError) -> str:
-    """Never a submitted value: errors carry none."""
+    """The refusal as text with a link. It contains no submitted value, because errors contain none."""
     more = " ".join(error.message for error in refusal.errors)
     advice = " ".join(type(refusal).advice().split())
     words = " ".join(part for part in (refusal.detail, more, advice) if part)
@@ -169,6 +172,6 @@ def _refusal_in_words(refusal: DomainError) -> str:
 
 
 def _link(review_id: UUID | str) -> str:
-    """To the card, or to the queue."""
+    """The URL of the card, or of the queue."""
     home = public_url()
     return f"{home}/review/{review_id}" if home else ""

@@ -1,4 +1,4 @@
-"""Sets a failed attempt apart: the move, and the case with its category, owner and time of escalation."""
+"""Quarantines a failed attempt: the state change, and the case with its category, owner and time of escalation."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from reasoncodes.base.actors import Actor
 
 
 def category_for(documents: Mapping[str, Any], trigger: str) -> QuarantineCategory:
-    """What the contract's failure_quarantine document calls this."""
+    """The category that the contract's failure_quarantine document gives to this trigger."""
     triggers = documents["failure_quarantine"]["triggers"]
     return QuarantineCategory(next(row["category"] for row in triggers if row["on"] == trigger))
 
@@ -28,8 +28,7 @@ def quarantine_open(
     payload: Mapping[str, Any],
     tell: bool = True,
 ) -> QuarantineCase:
-    """For an attempt that is stored and locked. Its slots are released with the move. `tell` as in
-    `transition_apply`."""
+    """Quarantines a stored and locked attempt and releases its slots. `tell` as in `transition_apply`."""
     rules = documents_of(attempt)["failure_quarantine"]
     case = QuarantineCase(
         organization_id=attempt.organization_id,

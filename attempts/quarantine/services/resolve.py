@@ -1,4 +1,5 @@
-"""A person says what happened and what follows: accept, link an incident, authorize a retry, compensate."""
+"""Resolves quarantine cases: a person says what happened, and accepts, links an incident, authorizes a retry or
+compensates. The scheduled escalation of cases is here too."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from reasoncodes.base.trace import TraceContext
 
 @dataclass(frozen=True, slots=True)
 class ResolutionOrder:
-    """What every resolution carries: the finding, where it is written down, and the door's facts."""
+    """What a person submits with a resolution (`finding` is the investigated outcome), and facts of the request."""
 
     finding: str = ""
     evidence_ref: str = ""
@@ -41,7 +42,7 @@ class ResolutionOrder:
 
 
 def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> QuarantineCase:
-    """The outcome stands as it is."""
+    """Closes the case without a new attempt."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
         _find(case, order, actor=actor, at=at, needed=None)
@@ -51,7 +52,7 @@ def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: Resol
 
 
 def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incident_ref: str) -> QuarantineCase:
-    """The case stays open: an incident explains, it does not decide."""
+    """Links an incident. The case stays open, because an incident does not say what follows."""
     with transaction.atomic():
         _, case = _lock(actor, case_id)
         case.incident_ref = incident_ref
@@ -61,7 +62,8 @@ def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incid
 
 
 def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
-    """Only when a person found that it did not happen. The new attempt passes the same gates; the old one stays."""
+    """Starts a new attempt of the same action. Only if a person found out that it did not happen."""
+    # One transaction with the case: otherwise a crash between the two could leave the retry admitted and the case open.
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
         _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.DID_NOT_HAPPEN)
@@ -75,7 +77,7 @@ def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, ord
 
 
 def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
-    """Only when a person found that it happened: a new attempt under the contract that the policy names."""
+    """Starts a new attempt under the compensation contract. Only if a person found out that the action happened."""
     with transaction.atomic():
         attempt, case = _lock(actor, case_id)
         _find(case, order, actor=actor, at=at, needed=InvestigatedOutcome.HAPPENED)
@@ -96,7 +98,8 @@ def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: R
 
 
 def _lock(actor: Actor, case_id: UUID) -> tuple[Attempt, QuarantineCase]:
-    """Attempt before case, like everywhere. Only people resolve."""
+    """Locks attempt and case. Only people resolve a case, and only once."""
+    # Attempt before case, the order of every service that locks both: otherwise two could deadlock.
     attempt_id = tenant_get(QuarantineCase, case_id).attempt_id
     attempt = attempt_lock(attempt_id=attempt_id)
     case = QuarantineCase.objects.select_for_update(no_key=True).get(id=case_id)
@@ -130,7 +133,8 @@ def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
 
 
 def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:
-    """In the name of the service that asked first: the gates decide about it as they did then."""
+    """An intake in the name of the service that asked first, under the contract as it is now."""
+    # An unsaved ApiKey with the one scope: the person acts in the name of the caller, without its secret.
     account = attempt.caller
     actor = Actor(
         ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
@@ -152,7 +156,7 @@ def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *
 def _follow(
     case: QuarantineCase, answer: IntakeAnswer, resolution: Resolution, action: str, *, actor: Actor, at: datetime
 ) -> None:
-    """Resolved only when the gates let the new attempt in; a denied one is on record and leaves the case open."""
+    """Resolves the case if the new attempt was not refused. A denied attempt stays recorded and the case stays open."""
     if answer.attempt_id is None or answer.status >= 400:
         return
     case.follow_up_id = answer.attempt_id
@@ -183,11 +187,12 @@ def _record(case: QuarantineCase, action: str, *, actor: Actor, at: datetime, **
     )
 
 
-BATCH = 200
+BATCH = 200  # bounds one transaction; the next run of the scheduled task goes on
 
 
 def quarantine_escalate_due(*, at: datetime) -> int:
-    """Costs what is due; safe when two beats run: rows that another one holds are skipped."""
+    """Marks open cases as escalated if their time is over, and returns how many."""
+    # SKIP LOCKED: a second run at the same time, or a person who resolves a case, must not make this one wait.
     with every_tenant(), transaction.atomic():
         due = list(
             QuarantineCase.objects.select_for_update(skip_locked=True, no_key=True)

@@ -1,4 +1,4 @@
-"""`/reviews`: what waits for people, and what they do with it. Reading decides nothing; only people decide."""
+"""`/reviews`: reads, claims, delegates and decides reviews. Services may read; only people decide."""
 
 from typing import Any
 from uuid import UUID

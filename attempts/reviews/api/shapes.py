@@ -1,4 +1,4 @@
-"""How reviews look from outside."""
+"""Serializers of the review API."""
 
 from typing import Any
 

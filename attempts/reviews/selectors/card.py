@@ -1,4 +1,7 @@
-"""The card of a review: what is asked, by whom, why it is held, who may decide. Read by people; it decides nothing."""
+"""The card of a review as people read it: what is asked and by whom, why it is held, who may decide, similar reviews.
+
+It takes no locks: a vote checks everything again.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,15 +65,15 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
 
 
 def needs_fresh_proof(*, actor: Actor, review_id: UUID) -> bool:
-    """Whether this person's word would count here on an action of high risk. Who may not decide anyway is refused by
-    the service, which puts it on record, rather than asked who they are."""
+    """Whether a person must sign in again before deciding: the action has high risk, and the vote would count."""
+    # A person who may not decide is not asked to sign in: the service refuses the vote and records the violation.
     if not Review.objects.filter(id=review_id, attempt__risk_tier=HIGH).exists():
         return False
     return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
 
 
 def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
-    """The rule of the policy that asked for a person, in the policy evaluator's own words."""
+    """The policy rule that held the attempt, with the explanation of the policy evaluator."""
     words = [row.explanation for row in results_from_document(decision.results) if row.evaluator == "policy"]
     return {
         "decision_id": decision.id,
@@ -92,7 +95,7 @@ def _quorum(review: Review, standing: ReviewStanding, now: datetime) -> dict[str
 
 
 def _excluded(review: Review, standing: ReviewStanding) -> list[dict[str, Any]]:
-    """By name where the person is in this organization, otherwise without one."""
+    """Excluded people and why. Only people of this organization are named."""
     reasons = excluded_people(standing.facts)
     names = members(organization_id=review.organization_id, people=reasons)
     return [
@@ -108,7 +111,7 @@ def _claim(review: Review, now: datetime) -> dict[str, Any] | None:
 
 
 def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
-    """The answer that a vote would get now, short of the digest that it carries."""
+    """The answer that a vote would get now, apart from the check of its digest."""
     if standing.person is None:
         return _may_not("not_a_person", "Only people decide.")
     refusal = refusal_of(review=review, attempt=attempt, standing=standing, now=now)
@@ -142,6 +145,7 @@ def _represented(review: Review, standing: ReviewStanding) -> str | None:
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
+    # Votes name people by commitments. If a commitment was erased, nobody can say any more whose vote it was.
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
     return [
@@ -161,7 +165,7 @@ def _votes(review: Review) -> list[dict[str, Any]]:
     ]
 
 
-SEARCHED = 500
+SEARCHED = 500  # without a limit the card would cost more as the record grows
 SHOWN = 5
 
 
@@ -179,12 +183,12 @@ class Sheet:
     card: Card
     contract: Contract | None
     compensation: str
-    """The contract by which people may compensate, as `slug/version`; empty when none is declared."""
+    """The compensation contract as `slug/version`; empty if none is declared."""
     why_me: list[str]
-    """The person's own or lent tiers among those that must sign."""
+    """The person's own or delegated tiers among those that must approve."""
     similar: list[Similar]
     refusals: list[ReasonCode]
-    """What may be chosen for a rejection or a decline."""
+    """The reason codes for a rejection or a decline."""
 
 
 def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
@@ -209,8 +213,8 @@ def _compensation(contract: Contract) -> str:
 
 
 def _similar_reviews(*, review: Review, attempt: Attempt | None) -> list[Similar]:
-    """Of the same contract and operation, or of the same step's label; among the organization's newest ended ones, so
-    that the card does not cost more as the record grows."""
+    """Ended reviews of the same contract and operation, or of the same label of a step, among the organization's newest
+    ended ones."""
     ended = Review.objects.filter(organization_id=review.organization_id, decided_at__isnull=False)
     newest = ended.order_by("-decided_at", "-id").values("id")[:SEARCHED]
     rows = Review.objects.filter(id__in=newest).exclude(id=review.id)

@@ -1,4 +1,4 @@
-"""The review queue as its pages show it: who sees what, in the order of the deadlines, one bounded page at a time."""
+"""The review queue of the pages: views, filters, search and counts, one page at a time, by deadline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.base.tenancy import current_scope
 
 PAGE = 50
-COUNTED = 100
+COUNTED = 100  # counting further would cost more the longer the queue is
 SOON = timedelta(hours=1)
 SEARCHED_HISTORY = 2_000
-"""How far back words are looked for among ended reviews; an id is found however old it is."""
+"""Among how many ended reviews words are searched: there is no index for words. An id is found in all of them."""
 SEARCHED_FIELDS = (
     "attempt__target_ref",
     "attempt__workflow_slug",
@@ -44,7 +44,7 @@ class QueueView(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """What the address of the page says."""
+    """The filter in the URL of the page."""
 
     view: QueueView = QueueView.GROUPS
     tier: str = ""
@@ -56,7 +56,7 @@ class QueueFilter:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Whose queue it is: their reference on votes, and the tiers they have or were lent, by organization."""
+    """The person whose queue it is: their commitment on votes, and their own and delegated tiers by organization."""
 
     person: UUID | None
     ref: str
@@ -68,7 +68,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last row of a page: the next page begins after it. Without a deadline a review comes last."""
+    """The last row of a page; the next page begins after it. Reviews without a deadline come last."""
 
     at: datetime | None
     id: UUID
@@ -92,7 +92,7 @@ def cursor_read(text: str) -> Cursor:
 
 
 def reader_of(*, actor: Actor, now: datetime) -> Reader:
-    person = actor.id or UUID(int=0)  # whoever is nobody has no place in the queue
+    person = actor.id or UUID(int=0)  # an actor without an id has no roles; None would match rows without a person
     ref = PersonReference.objects.filter(user_id=person).values_list("commitment", flat=True).first()
     found: dict[UUID, set[str]] = {}
     roles = RoleGroup.objects.filter(group__user__id=person, role__startswith=ROLE)
@@ -110,13 +110,14 @@ def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cur
         rows = rows.filter(_beyond(after, wanted.view))
     if wanted.view is QueueView.HISTORY:
         rows = _of_each_organization(rows)
+    # One row more than the page: it tells whether there is a next page, without counting.
     found = list(rows.select_related("attempt__caller", "claimed_by", "organization")[: PAGE + 1])
     return QueuePage(found[:PAGE], _place(found[PAGE - 1], wanted.view) if len(found) > PAGE else None)
 
 
 def _of_each_organization(rows: QuerySet[Review]) -> QuerySet[Review]:
-    """The same page from one page of each organization: their index has the order of one, and for several together
-    everything that ever ended would be sorted."""
+    """The same page, made of one page of each organization."""
+    # The index has the order of one organization. For several together PostgreSQL would sort all reviews that ended.
     organizations = sorted(current_scope().organization_ids)
     if len(organizations) < 2:
         return rows
@@ -126,7 +127,7 @@ def _of_each_organization(rows: QuerySet[Review]) -> QuerySet[Review]:
 
 
 def queue_next(*, reader: Reader, wanted: QueueFilter, now: datetime, past: Review) -> UUID | None:
-    """What to open after `past`: the one behind it in the same queue, else the first one left."""
+    """The review to open after `past`: the next one in the same queue, else the first one that is left."""
     rows = _ordered(_queue_rows(reader=reader, wanted=wanted, now=now).exclude(id=past.id), wanted.view)
     place = _place(past, wanted.view)
     behind = rows.filter(_beyond(place, wanted.view)).values_list("id", flat=True).first()
@@ -134,7 +135,7 @@ def queue_next(*, reader: Reader, wanted: QueueFilter, now: datetime, past: Revi
 
 
 def queue_counts(*, reader: Reader, now: datetime) -> dict[QueueView, int]:
-    """Of the open views, each counted to one more than COUNTED and no further."""
+    """How many reviews each open view has, counted up to one more than COUNTED."""
     open_views = [view for view in QueueView if view is not QueueView.HISTORY]
     return {
         view: _queue_rows(reader=reader, wanted=QueueFilter(view), now=now).order_by()[: COUNTED + 1].count()
@@ -158,6 +159,7 @@ def _queue_rows(*, reader: Reader, wanted: QueueFilter, now: datetime) -> QueryS
 def _in_view(reader: Reader, view: QueueView, now: datetime) -> QuerySet[Review]:
     if view is QueueView.HISTORY:
         return Review.objects.filter(decided_at__isnull=False)
+    # An overdue review is not shown, although it is open until the scheduled task ends it: a vote on it is refused.
     rows = Review.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), status=ReviewStatus.REQUESTED)
     if view is QueueView.ALL:
         return rows
@@ -173,8 +175,8 @@ def _in_view(reader: Reader, view: QueueView, now: datetime) -> QuerySet[Review]
 
 
 def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[ReviewVote]) -> QuerySet[Review]:
-    """Where the person's word is wanted: their tiers, not signed by them, and not asked for by themselves."""
-    concerned = Q(pk__in=[])
+    """Reviews that the person can still approve: of their tiers, without their vote, and not of their own request."""
+    concerned = Q(pk__in=[])  # a person without tiers sees nothing; an empty Q() would select everything
     for organization_id, tiers in reader.tiers.items():
         several = [Q(open_tiers__contains=[tier]) for tier in sorted(tiers)]
         mine = Q(tier__in=sorted(tiers), buckets=[])
@@ -186,8 +188,8 @@ def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[Revi
 
 
 def _searched(rows: QuerySet[Review], wanted: QueueFilter) -> QuerySet[Review]:
-    """Words of the target, the case, the contract or the label; or the id of a review, an attempt or a step. Among
-    ended reviews words are looked for in the newest only."""
+    """Searches words in target, case, contract and label, or the id of a review, an attempt or a step. Among ended
+    reviews, words are searched in the newest only."""
     found = Q()
     for name in SEARCHED_FIELDS:
         found |= Q(**{f"{name}__icontains": wanted.text})
@@ -203,7 +205,7 @@ def _searched(rows: QuerySet[Review], wanted: QueueFilter) -> QuerySet[Review]:
 
 
 def _ordered(rows: QuerySet[Review], view: QueueView) -> QuerySet[Review]:
-    """Open ones by deadline, ended ones the newest first."""
+    """Open reviews by deadline, ended ones newest first."""
     return rows.order_by("-decided_at", "-id") if view is QueueView.HISTORY else rows.order_by("expires_at", "id")
 
 
@@ -214,6 +216,7 @@ def _place(review: Review, view: QueueView) -> Cursor:
 def _beyond(after: Cursor, view: QueueView) -> Q:
     if view is QueueView.HISTORY:
         return Q(decided_at__lt=after.at) | Q(decided_at=after.at, id__lt=after.id)
+    # PostgreSQL sorts NULL last: reviews without a deadline come after every review with one.
     if after.at is None:
         return Q(expires_at=None, id__gt=after.id)
     return Q(expires_at__gt=after.at) | Q(expires_at=after.at, id__gt=after.id) | Q(expires_at=None)

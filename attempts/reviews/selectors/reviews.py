@@ -1,4 +1,5 @@
-"""Reading reviews: the queue, one review with what it holds, the database's clock, and what forbids a release now."""
+"""Reads and locks reviews: lists, one review with its attempt, the database's clock, what blocks a release now, and
+which reviews may be decided together."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ ME, UNCLAIMED = "me", "unclaimed"
 
 @dataclass(frozen=True, slots=True)
 class LockedReview:
-    """A review and, where it holds one, its attempt; both locked."""
+    """A locked review and its locked attempt; a human review has no attempt."""
 
     attempt: Attempt | None
     review: Review
@@ -38,7 +39,8 @@ class LockedReview:
 
 
 def database_now() -> datetime:
-    """The one clock that deadlines count by. Not the transaction's start: it may have waited for a lock since."""
+    """The database's clock, by which deadlines count: the clocks of web servers and workers differ."""
+    # Not the start of the transaction (`now()`): it may have waited for a lock since then.
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now: datetime = cursor.fetchone()[0]
@@ -68,7 +70,7 @@ def review_list(
 
 
 def _concerns(tier: str) -> Q:
-    """Where several tiers sign: while it is open, only those whose signature still helps."""
+    """Reviews of a tier. If several tiers must approve an open review: only those whose approval still helps."""
     waiting = Q(status=ReviewStatus.REQUESTED)
     several = (waiting & Q(open_tiers__contains=[tier])) | (~waiting & Q(buckets__contains=[{"tier": tier}]))
     return Q(tier=tier, buckets=[]) | several
@@ -79,23 +81,27 @@ def review_get(*, review_id: UUID) -> Review:
 
 
 def review_lock(*, review_id: UUID) -> LockedReview:
-    """Attempt first, then review: the lock order everywhere. A human review holds no attempt."""
+    """Locks the attempt, if there is one, and the review (FOR NO KEY UPDATE)."""
+    # Attempt before review, the lock order everywhere: the other way round two services could deadlock. The unlocked
+    # read before is safe, because the attempt of a review never changes.
     attempt_id = review_get(review_id=review_id).attempt_id
     attempt = tenant_get(Attempt, attempt_id, lock=True) if attempt_id is not None else None
     return LockedReview(attempt, tenant_get(Review, review_id, lock=True))
 
 
 def review_lock_if_free(*, review_id: UUID) -> LockedReview | None:
-    """For ticks: what somebody is busy with is left to them, or to the next tick."""
+    """The same for scheduled tasks; None if another transaction has locked one of the rows."""
+    # SKIP LOCKED: a person who is voting must not make the task wait. The next run finds the row again.
     attempts = Attempt.objects.filter(review__id=review_id)
     attempt = attempts.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
+    # `attempt=None` finds only a human review: if the attempt's row was skipped, its review is not found either.
     reviews = Review.objects.filter(id=review_id, attempt=attempt)
     review = reviews.select_for_update(no_key=True, of=("self",), skip_locked=True).first()
     return LockedReview(attempt, review) if review is not None else None
 
 
 def actor_at(*, actor: Actor, review_id: UUID) -> Actor:
-    """The actor, narrowed to the review's organization: a refusal is put on record there and nowhere else."""
+    """The actor, narrowed to the review's organization, so that a violation is recorded in that organization."""
     organization_id = review_get(review_id=review_id).organization_id
     if not actor.may_act_in(organization_id):
         raise NotFound
@@ -108,7 +114,7 @@ def claimed_by_other(review: Review, *, person: UUID | None, now: datetime) -> b
 
 
 def release_blocked(*, attempt: Attempt) -> str | None:
-    """The reason code of what forbids a release right now: the contract and shutdowns as they are, not as they were."""
+    """The reason code of what blocks a release now, by the contract and the shutdowns as they are now; else None."""
     organization = attempt.organization
     facts = intake_facts(organization=organization, slug=attempt.workflow_slug, version=str(attempt.contract_version))
     if facts is None or Closed.ORGANIZATION in facts.closed_by:
@@ -122,19 +128,20 @@ def release_blocked(*, attempt: Attempt) -> str | None:
     return "contract_retired" if facts.contract.state == ContractState.RETIRED else "contract_suspended"
 
 
-MOST = 100
+MOST = 100  # each is a transaction of its own, all within one request
 LOW = "low"
 
 
 def bulk_rows(*, review_ids: Iterable[UUID]) -> list[Review]:
-    """In the order of their deadlines; those of other organizations do not exist."""
+    """These reviews, as far as they are in scope, by deadline."""
+    # One more than allowed, so that `bulk_widths` notices a set that is too large.
     wanted = list(dict.fromkeys(review_ids))[: MOST + 1]
     rows = Review.objects.filter(id__in=wanted).select_related("attempt__caller", "claimed_by")
     return list(rows.order_by("expires_at", "id"))
 
 
 def bulk_widths(*, rows: Sequence[Review]) -> list[str]:
-    """What makes the set too wide, as sentences; empty when it may be answered together."""
+    """Why these reviews may not be decided together, as sentences; empty if they may."""
     attempts = [row.attempt for row in rows if row.attempt is not None]
     contracts = {(attempt.workflow_slug, attempt.contract_version) for attempt in attempts}
     found = []
@@ -152,16 +159,16 @@ def bulk_widths(*, rows: Sequence[Review]) -> list[str]:
 
 
 def reviews_shown(*, rows: QuerySet[Review], status: str, kind: str) -> QuerySet[Review]:
-    """Those with this ending, or (unless one is asked for) those that wait; only of these the kind can be chosen."""
+    """Reviews that ended with this status; for any other status, open reviews, of this kind if one is given."""
     if status in set(ReviewStatus) - {ReviewStatus.REQUESTED}:
-        # Said twice, because the index is of those that have ended.
+        # The condition of the partial index `review_ended` is repeated: otherwise PostgreSQL could not use it.
         return rows.exclude(status=ReviewStatus.REQUESTED).filter(status=status)
     rows = rows.filter(status=ReviewStatus.REQUESTED)
     return rows.filter(kind=kind) if kind in set(ReviewKind) else rows
 
 
 def review_matches(term: str) -> Q | None:
-    """By its own id, its attempt's, or that of the workflow step which waits for it."""
+    """The search of the list of reviews: by the id of a review, of its attempt, or of the step that waits for it."""
     wanted = uuid_or_none(term)
     if wanted is None:
         return None

@@ -1,4 +1,5 @@
-"""Whether a person may decide on a review at this moment: roles, delegations and votes, read for the pure rules."""
+"""Whether a person may vote in a review now: reads roles, delegations and votes for the pure rules. Who gets reminders
+and who may still approve is here too."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -38,7 +39,7 @@ ROLE = "reviewer:"
 
 @dataclass(frozen=True, slots=True)
 class ReviewStanding:
-    """One person's place in one review. `mandate`: whose role counts, or why there is none."""
+    """Whether one person may vote in one review. `mandate`: whose role counts, or why they may not vote."""
 
     facts: Facts
     person: UUID | None
@@ -47,7 +48,7 @@ class ReviewStanding:
 
     @property
     def approval_helps(self) -> bool:
-        """False for a member of a tier whose places are taken: they may reject, and that is all."""
+        """Whether an approval would count. A person of a tier that is complete can only reject."""
         if self.person is None or isinstance(self.mandate, Exclusion):
             return False
         return helps(self.person, self.mandate, self.facts)
@@ -58,7 +59,7 @@ def _reviewer_role(tier: str) -> str:
 
 
 def role_holders(*, organization_id: UUID, tiers: Iterable[str], people: Iterable[UUID]) -> dict[str, frozenset[UUID]]:
-    """Who of these people has which tier's role right now. A person who was switched off has none."""
+    """Who of these people has the role of which tier now. An inactive person has none."""
     rows = RoleGroup.objects.filter(
         organization_id=organization_id,
         role__in=[_reviewer_role(tier) for tier in tiers],
@@ -76,7 +77,8 @@ def _buckets_of(review: Review) -> tuple[QuorumBucket, ...]:
 
 
 def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> ReviewStanding:
-    """To be read under the review's lock by whoever decides: a role taken away a moment ago decides nothing."""
+    """The standing of a person now. A service that decides reads it under the review's lock, so that a role that was
+    just revoked does not count."""
     facts = facts_of(review=review, attempt=attempt, person=person, now=now)
     mandate = mandate_for(person, facts) if person is not None else Exclusion.NOT_A_REVIEWER
     return ReviewStanding(facts, person, mandate, quorum_for(facts))
@@ -86,6 +88,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
     responsible = attempt.caller.responsible_id if attempt is not None else None
     barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
     delegations = _delegations(review, person, now) if person is not None else ()
+    # Roles are read now for everybody whose role counts, also for earlier votes: a revoked role no longer counts.
     authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
     deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
     return Facts(
@@ -106,7 +109,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
 def refusal_of(
     *, review: Review, attempt: Attempt | None, standing: ReviewStanding, now: datetime, expired: bool = False
 ) -> DomainError | None:
-    """What the person would be told if they decided now; None when their word would count. `expired`: just now."""
+    """The refusal that a vote would get now, or None. `expired`: the caller has just ended the review."""
     if isinstance(standing.mandate, Exclusion):
         return _excluded(review, standing.mandate)
     if expired or review.status == ReviewStatus.EXPIRED or review.overdue(now):
@@ -121,19 +124,20 @@ def refusal_of(
 
 
 def approval_stands(*, review: Review, attempt: Attempt, now: datetime) -> bool:
-    """Whether those who released the attempt still could: each signer has the role, is active and is not barred."""
+    """Whether the approval of a held attempt still counts: enough voters still have the role, are active and are not
+    excluded."""
     facts = facts_of(review=review, attempt=attempt, person=None, now=now)
     return review.status == ReviewStatus.APPROVED and quorum_for(facts).met
 
 
 def members(*, organization_id: UUID, people: Iterable[UUID]) -> dict[UUID, str]:
-    """Usernames of those who are in the organization; nobody else's name is given away."""
+    """Usernames of those who are in the organization. Names of others are not shown."""
     rows = User.objects.filter(id__in=set(people), groups__role_group__organization_id=organization_id)
     return dict(rows.distinct().values_list("id", "username"))
 
 
 def delegate_find(*, organization_id: UUID, username: str) -> User | None:
-    """Somebody of the organization who may act in it at all: an auditor changes nothing, also not for others."""
+    """An active person of the organization with a role other than auditor: auditors change nothing, also for others."""
     rows = User.objects.filter(username=username, is_active=True)
     return rows.filter(groups__role_group__in=_acting_roles(organization_id)).distinct().first()
 
@@ -143,7 +147,7 @@ def _acting_roles(organization_id: UUID) -> QuerySet[RoleGroup]:
 
 
 def _acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
-    """Who of them is active and has a role in the organization that changes anything."""
+    """Who of these people is active and has a role other than auditor in the organization."""
     if not people:
         return frozenset()
     rows = User.objects.filter(id__in=people, is_active=True, groups__role_group__in=_acting_roles(organization_id))
@@ -168,6 +172,7 @@ def _excluded(review: Review, reason: Exclusion) -> DomainError:
 
 
 def _voices(review: Review) -> tuple[Voice, ...]:
+    # Votes name people by commitments. A person whose commitment was erased becomes None, and the vote stops counting.
     votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
     refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
     people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
@@ -183,7 +188,7 @@ def _voices(review: Review) -> tuple[Voice, ...]:
 
 
 def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
-    """Who was put down as excluded when the review was opened. Whose reference was erased is not known any more."""
+    """People who were excluded when the review was opened. A person whose commitment was erased cannot be found."""
     reasons = {row["ref"]: Exclusion(row["reason"]) for row in review.excluded}
     known = PersonReference.objects.filter(commitment__in=reasons) if reasons else PersonReference.objects.none()
     people = dict(known.values_list("commitment", "user_id"))
@@ -194,7 +199,7 @@ def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
 
 
 def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated, ...]:
-    """Only while the person is in the organization themselves."""
+    """Delegations to the person that are valid now. They count only while the person has a role there themselves."""
     rows = Delegation.objects.filter(
         organization_id=review.organization_id,
         tier__in=[part["tier"] for part in review.parts],
@@ -203,12 +208,14 @@ def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated
         starts_at__lte=now,
         ends_at__gt=now,
     )
+    # A person with several roles is found several times by the join.
     return tuple(dict.fromkeys(Delegated(*row) for row in rows.order_by("id").values_list("tier", "from_user_id")))
 
 
 @dataclass(frozen=True, slots=True)
 class ReminderPeople:
-    """`operators` is empty unless the review escalates: nobody works on it, or too few people are left who may."""
+    """Who gets a reminder. `operators` is empty unless the review escalates: nobody has claimed it, or too few people
+    are left who may approve."""
 
     reviewers: tuple[User, ...]
     operators: tuple[User, ...]
@@ -228,7 +235,7 @@ def reminder_people(*, review: Review, attempt: Attempt | None) -> ReminderPeopl
 
 
 def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
-    """By tier whose signature still helps: everybody with its role who is not excluded."""
+    """Everybody who may still approve, by tier: has the role, is not excluded, and the tier is not complete."""
     tiers, excluded = quorum_for(facts).open_tiers, excluded_people(facts)
     found = _with_roles(review.organization_id, [_reviewer_role(tier) for tier in tiers])
     return {
@@ -238,7 +245,7 @@ def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
 
 
 def progress_of(*, review: Review, facts: Facts, now: datetime) -> list[dict[str, Any]]:
-    """Tier by tier: what is there, what is missing, and who may still sign."""
+    """For each tier: approvals, what is missing, and who may still approve."""
     waits = review.status == ReviewStatus.REQUESTED
     names = may_sign(review=review, facts=facts, now=now) if waits else {}
     return [
@@ -254,7 +261,7 @@ def progress_of(*, review: Review, facts: Facts, now: datetime) -> list[dict[str
 
 
 def may_sign(*, review: Review, facts: Facts, now: datetime) -> dict[str, list[str]]:
-    """Their usernames, by tier; those to whom one of them delegates the tier are among them."""
+    """Usernames of those who may still approve, by tier, including people to whom one of them delegates the tier."""
     by_tier, excluded = signers(review=review, facts=facts), excluded_people(facts)
     rows = Delegation.objects.filter(
         organization_id=review.organization_id, tier__in=by_tier, starts_at__lte=now, ends_at__gt=now
@@ -270,7 +277,7 @@ def may_sign(*, review: Review, facts: Facts, now: datetime) -> dict[str, list[s
 
 
 def _reachable(facts: Facts, by_tier: dict[str, tuple[User, ...]]) -> bool:
-    """Whether the quorum could be met if everybody who is left signed."""
+    """Whether the quorum could be met if everybody who is left approved."""
     left = {tier: frozenset(person.id for person in people) for tier, people in by_tier.items()}
     holders = {tier: facts.holders.get(tier, frozenset()) | left.get(tier, frozenset()) for tier in _tiers(facts)}
     everybody = sorted(frozenset().union(*left.values()))

@@ -1,4 +1,4 @@
-"""One word on many held actions, where that is harmless: one contract, the low tier. Each is a vote of its own."""
+"""Votes on many held attempts with one verdict: only of one contract and of low risk. Each gets its own vote."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ReviewBulkItem:
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """`refusal` is None where the vote counts."""
+    """`refusal` is None if the vote counts."""
 
     review: Review
     refusal: DomainError | None
@@ -37,8 +37,9 @@ def review_bulk(
     reason_code: str = "",
     note: str = "",
 ) -> list[BulkResult]:
-    """All of them are looked at first: a set that is too wide is refused as a whole. Then one transaction each: what
-    became impossible meanwhile is refused alone and changes nothing for the others."""
+    """Votes on each item in its own transaction. A set that is too wide is refused as a whole before any vote."""
+    # One transaction each: an item that became impossible meanwhile is refused alone and does not undo the others. The
+    # digest comes with each item, so that nobody votes on an action that changed after the page was shown.
     rows = bulk_rows(review_ids=[item.review_id for item in items])
     too_wide = bulk_widths(rows=rows)
     if too_wide:

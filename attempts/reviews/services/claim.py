@@ -1,7 +1,7 @@
-"""Claiming a review: a lease of fifteen minutes that keeps two people from reading the same card.
+"""Claims and releases reviews, and delegates a tier to another person.
 
-While a single approval is needed, others wait for the claim to end (409); where two are needed, a claim is only a sign
-to the others, since both of them have to read the card. It never keeps a review from expiring.
+A claim keeps two people from working on one review. If only one approval is needed, others get 409 until it ends; if
+more are needed, it is only shown to them. It does not stop a review from expiring.
 """
 
 from datetime import datetime, timedelta
@@ -20,24 +20,26 @@ from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, WrongState
 
-CLAIM = timedelta(minutes=15)
+CLAIM = timedelta(minutes=15)  # ends by itself, so that a person who leaves does not block the review
 
 
 def review_claim(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
-    """By somebody who may decide: who may not, may not claim either. Claiming again renews it."""
+    """Claims a review for a person who may decide it. Claiming again renews the claim."""
     return _claim(actor=actor_at(actor=actor, review_id=review_id), at=at, review_id=review_id)
 
 
 @violations_recorded
 def _claim(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
     with transaction.atomic():
+        # Under the lock: without it two people could both find the review unclaimed.
         locked = review_lock(review_id=review_id)
         now = database_now()
         review, person = locked.review, actor.id if actor.kind is ActorKind.PERSON else None
         standing = standing_of(review=review, attempt=locked.attempt, person=person, now=now)
         refusal = refusal_of(review=review, attempt=locked.attempt, standing=standing, now=now)
         if isinstance(refusal, ReviewOver | ReviewExpired):
-            raise WrongState("This review has ended.")  # to come too late for a claim breaks no rule
+            # Not the refusal itself: that would be recorded as a violation, and claiming too late breaks no rule.
+            raise WrongState("This review has ended.")
         if refusal is not None:
             raise refusal
         if claimed_by_other(review, person=person, now=now):
@@ -50,7 +52,7 @@ def _claim(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
 
 
 def review_release(*, actor: Actor, at: datetime, review_id: UUID) -> Review:
-    """Gives one's own claim back. Nobody gives back somebody else's."""
+    """Ends the actor's own claim. Nobody can end the claim of another person."""
     actor = actor_at(actor=actor, review_id=review_id)
     with transaction.atomic():
         locked = review_lock(review_id=review_id)
@@ -71,13 +73,13 @@ def _require_open(locked: LockedReview, now: datetime) -> None:
         raise WrongState("This review has ended.")
 
 
-LONGEST_HOURS = 14 * 24
+LONGEST_HOURS = 14 * 24  # a delegation that somebody forgot must end by itself
 
 
 def review_delegate(
     *, actor: Actor, at: datetime, review_id: UUID, to_username: str, hours: int, tier: str = ""
 ) -> Delegation:
-    """From the review's card, for all reviews of the tier (one of the review's own unless it is named) from now on."""
+    """Delegates a tier from now on, for all its reviews. Without `tier`: the giver's first tier in this review."""
     return _delegate(
         actor=actor_at(actor=actor, review_id=review_id),
         at=at,
@@ -117,7 +119,8 @@ def _delegate(*, actor: Actor, at: datetime, review_id: UUID, to_username: str, 
 
 
 def _giver(actor: Actor, review: Review, tier: str) -> tuple[UUID, str]:
-    """Only who has the role: what was delegated to somebody, they cannot hand on. Unnamed, their first tier here."""
+    """The person who delegates, and the tier."""
+    # Only a person with the role itself: a delegated tier cannot be delegated again, or nobody could say who decides.
     if actor.kind is ActorKind.PERSON and actor.id is not None:
         tiers = [tier] if tier else [part["tier"] for part in review.parts]
         locked = role_holders(organization_id=review.organization_id, tiers=tiers, people=[actor.id])
@@ -127,7 +130,8 @@ def _giver(actor: Actor, review: Review, tier: str) -> tuple[UUID, str]:
 
 
 def _receiver(organization_id: UUID, giver: UUID, username: str) -> User:
-    """A stranger and nobody get the same answer."""
+    """The person who receives the delegation."""
+    # A name of another organization and a name that does not exist get the same answer, so that names cannot be probed.
     receiver = delegate_find(organization_id=organization_id, username=username)
     if receiver is None:
         raise InvalidInput(errors=[FieldError("/to_username", "is nobody who may act in this organization")])

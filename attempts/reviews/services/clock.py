@@ -1,7 +1,6 @@
-"""What the clock does to reviews: it ends them at their deadline and reminds people before it. Nothing else.
+"""Scheduled work on reviews: end them at their deadline, and remind people before it.
 
-Each row is locked, re-checked and committed by itself: two beats at once do everything once, and a row that cannot be
-ended does not stop the others.
+Each review is locked, checked again and committed by itself (`each_review_due`), so two runs at once do it once.
 """
 
 from datetime import datetime
@@ -22,13 +21,15 @@ SEND = "attempts.tasks.review.review_reminder_send"
 
 
 def reviews_expire(*, at: datetime) -> int:
-    """`at` only chooses whom to look at; the database's clock decides, under the lock. Returns how many ended."""
+    """Ends reviews whose deadline has passed and returns how many ended."""
+    # `at` only selects candidates. The database's clock decides under the lock, as it does for votes: otherwise a vote
+    # could still count on one machine after the review expired on another.
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, expires_at__lte=at)
     return each_review_due(due, "expires_at", _expire, tick="reviews_expire")
 
 
 def reviews_remind(*, at: datetime) -> int:
-    """Once per review. One without a time to remind at is not reminded of."""
+    """Reminds people of reviews that are due for it, once per review. A review without `remind_at` is skipped."""
     due = Review.objects.filter(status=ReviewStatus.REQUESTED, reminded_at=None, remind_at__lte=at)
     return each_review_due(due, "remind_at", lambda locked: _remind(locked, at), tick="reviews_remind")
 
@@ -36,6 +37,7 @@ def reviews_remind(*, at: datetime) -> int:
 def _expire(locked: LockedReview) -> bool:
     if not locked.overdue(database_now()):
         return False
+    # The two rows contradict each other. The row is left alone, and the failure is logged and counted on every run.
     if locked.attempt is not None and locked.attempt.state != AttemptState.REVIEW_REQUIRED:
         raise WrongState("The attempt is not held any more, but its review is open.")
     review_end_expired(locked)
@@ -43,13 +45,14 @@ def _expire(locked: LockedReview) -> bool:
 
 
 def _remind(locked: LockedReview, at: datetime) -> bool:
-    """Event time is when it was due. A review whose deadline has passed is left to its expiry."""
+    """Records the reminder with the time when it was due. A review whose deadline has passed is left to its expiry."""
     review = locked.review
     if review.reminded_at is not None or review.remind_at is None or locked.overdue(database_now()):
         return False
     people = reminder_people(review=review, attempt=locked.attempt)
     review.reminded_at = at
-    review.open_tiers = list(people.open_tiers) if review.buckets else []  # somebody who signed may have lost the role
+    # Computed again: a person who signed may have lost the role since, and the tier is open again.
+    review.open_tiers = list(people.open_tiers) if review.buckets else []
     review.save(update_fields=["reminded_at", "open_tiers"])
     payload = {"reviewers": len(people.reviewers), "escalated_to": len(people.operators)}
     record_review(review, "review.reminded", actor=CLOCK, at=review.remind_at, payload=payload)

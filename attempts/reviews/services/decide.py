@@ -1,6 +1,6 @@
-"""What every decision of a person on a review has in common: checked under the locks, cast as a vote, on record.
+"""Votes on reviews: the checks under the locks and the recorded vote, common to both kinds, and `review_vote`.
 
-What follows from the vote is the matter of the kind: `review_vote` for held actions, `human_review` for workflow steps.
+`review_vote` decides about held attempts. What follows from a vote on a workflow step is in `human_review`.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,7 @@ from reasoncodes.base.errors import DomainError, FieldError, InvalidInput, Wrong
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
-# Why an action is denied comes from the denials, why a reviewer declines from the declines; why something is released,
-# confirmed or overridden, if anybody says so, from people's interventions.
+# The scope of reason codes that a person may choose from, by verdict.
 SCOPE_OF = {
     VoteVerdict.APPROVE: Scope.INTERVENTION,
     VoteVerdict.REJECT: Scope.DENIAL,
@@ -46,7 +45,7 @@ SCOPE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What the person said."""
+    """What the person submitted."""
 
     verdict: VoteVerdict
     action_digest: str
@@ -55,12 +54,12 @@ class Word:
     result_ref: str = ""
     result_sha256: str = ""
     via: str = ""
-    """Through which chat it came; empty for the page and the API."""
+    """The chat that it came through; empty for the page and the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class CastVote:
-    """A vote that was cast, under the locks of what it is about."""
+    """A recorded vote, with the locked review and the quorum that includes it."""
 
     locked: LockedReview
     vote: ReviewVote
@@ -71,7 +70,7 @@ class CastVote:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Of one kind of review: what makes a word impossible now, and what follows from a vote."""
+    """The rules of one kind of review: `unfit` returns a refusal, `settle` does what follows from a vote."""
 
     unfit: Callable[[LockedReview, ReviewStanding, Word], DomainError | None]
     settle: Callable[[CastVote], None]
@@ -83,15 +82,17 @@ def review_decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, ru
 
 @violations_recorded
 def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: Rules) -> Review:
-    """A refusal is raised after the commit, because an expiry that was found on the way must stay."""
     with transaction.atomic():
+        # The quorum is computed from all votes. Without the lock two last votes could both see it as not yet met.
         locked = review_lock(review_id=review_id)
+        # After the lock: a vote that waited for it beyond the deadline comes too late.
         now = database_now()
         expired = locked.overdue(now)
         if expired:
             review_end_expired(locked)
         person = actor.id if actor.kind is ActorKind.PERSON else None
         if person is not None:
+            # Before the standing is read: access that ends at this moment waits for the vote, or the vote sees its end.
             person_stays(user_id=person)
         standing = standing_of(review=locked.review, attempt=locked.attempt, person=person, now=now)
         refusal = (
@@ -101,13 +102,14 @@ def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: R
         )
         if refusal is None:
             rules.settle(_cast(locked, standing, word, actor=actor, at=at))
+    # After the commit: raised inside, the refusal would roll back the expiry that was found on the way.
     if refusal is not None:
         raise refusal
     return locked.review
 
 
 def _unfit(locked: LockedReview, word: Word) -> DomainError | None:
-    """The word itself: one that this kind of review knows, about what is proposed now."""
+    """Refuses a verdict that this kind of review does not have, or a vote on an action that has changed."""
     known = VERDICTS_OF[ReviewKind(locked.review.kind)]
     if word.verdict not in known:
         return WrongState(f"This review is decided by: {', '.join(known)}.")
@@ -138,13 +140,13 @@ def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: 
 
 
 def claim_drop(review: Review) -> None:
-    """The review waits on, for anybody."""
+    """Ends the claim of a review that stays open."""
     review.claimed_by, review.claimed_until = None, None
     review.save(update_fields=["claimed_by", "claimed_until"])
 
 
 def _reason(review: Review, word: Word) -> Note | None:
-    """The code that the person chose must exist, and says whether a note is needed."""
+    """Checks the reason code, which says whether a note is needed, and stores the note."""
     if word.reason_code:
         reason_code_require(
             organization_id=review.organization_id,
@@ -204,12 +206,13 @@ def review_vote(
 
 
 def _unfit_release(locked: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
-    """About what would be done now, and, for a release, possible now and of use."""
+    """Refuses a vote on a changed action, and an approval that is blocked now or that no tier needs."""
     attempt = locked.attempt
     if attempt is None or word.action_digest != attempt.action_digest:
         return DigestChanged()
     if word.verdict is not VoteVerdict.APPROVE:
         return None
+    # Checked at the lease too. Here it tells the person now, instead of letting an approval wait behind a shutdown.
     blocked = release_blocked(attempt=attempt)
     if blocked:
         return ReleaseBlocked(reason_code=blocked)
@@ -230,7 +233,7 @@ def _settle(cast: CastVote) -> None:
 
 
 def _wait_on(cast: CastVote, review: Review) -> None:
-    """For the others: the queue shows it to the tiers whose signature still helps."""
+    """Keeps the review open for the others. The queue shows it to the tiers whose approval still helps."""
     if review.claimed_by_id == cast.actor.id:
         claim_drop(review)
     if review.buckets:
@@ -244,6 +247,7 @@ def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
     payload = {"action_digest": review.action_digest, "approvals": cast.quorum.approvals}
     review_end(review, ReviewStatus.APPROVED, actor=actor, at=at, payload=payload)
     moved = {"review": str(review.id), "action_digest": review.action_digest}
+    # Before the transition, which makes the attempt eligible unless it is queued.
     queued = queue_if_no_slot(attempt, actor=actor, at=at)
     transition_apply(attempt, "approve", actor=actor, at=at, payload=moved)
     if queued is not None:

@@ -1,5 +1,4 @@
-"""What ticks over reviews share: each due review is locked, checked again and committed by itself, so that two beats at
-once do everything once."""
+"""How scheduled tasks work off due reviews: each one is locked, checked again and committed by itself."""
 
 from collections.abc import Callable, Iterator
 from uuid import UUID
@@ -15,6 +14,10 @@ BATCH = 200
 
 
 def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[LockedReview], bool], *, tick: str) -> int:
+    """Calls `act` for each due review that is still open, and returns how many it handled. `moment`: the column of the
+    due time."""
+
+    # Two runs of a task at once do everything once: the second one skips a locked row, or finds it changed.
     def handle(review_id: UUID) -> bool:
         held = review_lock_if_free(review_id=review_id)
         return held is not None and held.is_open and act(held)
@@ -24,7 +27,8 @@ def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[LockedRev
 
 
 def _pages(due: QuerySet[Review], moment: str) -> Iterator[UUID]:
-    """Oldest first, in pages that never come back to a row: what failed once waits for the next tick."""
+    """Ids, oldest first, page by page."""
+    # By key, never back to a row: one that failed is still due, and would otherwise fill every page.
     after = Q()
     while True:
         page = list(due.filter(after).order_by(moment, "id").values_list(moment, "id")[:BATCH])

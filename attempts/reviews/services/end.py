@@ -1,4 +1,7 @@
-"""The only place that changes a review's status: how it ends, with its ledger entry. The caller holds the locks."""
+"""Ends reviews: no other module changes a review's status. Also writes the ledger entries about reviews.
+
+The caller has locked the attempt, if there is one, and the review.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,7 +38,7 @@ def review_end(
     payload: Mapping[str, Any] | None = None,
     vote: ReviewVote | None = None,
 ) -> None:
-    """A review ends once. Its claim ends with it. Who asked is told, unless it was they who ended it."""
+    """Ends an open review and its claim, with a ledger entry, and refreshes its cards in the chat."""
     old = review.status
     if old != ReviewStatus.REQUESTED:
         raise WrongState(f"This review is {old}.")
@@ -46,12 +49,15 @@ def review_end(
     review.save(update_fields=["status", "decided_at", "claimed_by", "claimed_until"])
     record_review(review, ACTION_OF[status], actor=actor, at=at, reason_code=reason_code, payload=payload)
     cards_touch(review)
+    # Handlers are called only for human reviews of a workflow step (`origin_step`). The review of a held attempt has no
+    # step: if a step opened that attempt, the attempt's own transition tells the engine. A canceled review of a step
+    # calls none: the engine itself canceled it.
     if status is not ReviewStatus.CANCELED:
         review_ended(review, old=old, vote=vote, actor=actor, at=at)
 
 
 def review_end_expired(locked: LockedReview) -> None:
-    """By the clock, at the deadline, whenever that is noticed. It denies."""
+    """Ends an overdue review and denies its attempt. The recorded time is the deadline, not when it was noticed."""
     review, at = locked.review, locked.review.expires_at
     if at is None:
         raise ValueError("a review without a deadline does not expire")
@@ -66,8 +72,9 @@ def attempt_deny(attempt: Attempt, review: Review, *, actor: Actor, at: datetime
 
 
 def review_cancel(*, attempt: Attempt, actor: Actor, at: datetime, reason_code: str) -> Review | None:
-    """For whoever ends a held attempt otherwise, inside their transaction and with the attempt locked: None when there
-    is no open review. The caller moves the attempt."""
+    """Cancels the open review of an attempt that ends otherwise; None if there is none. The caller has locked the
+    attempt and changes its state."""
+    # Attempt before review, the lock order everywhere: the other way round this could deadlock with a vote.
     review = Review.objects.select_for_update(no_key=True, of=("self",)).filter(attempt=attempt).first()
     if review is None or review.status != ReviewStatus.REQUESTED:
         return None
@@ -84,7 +91,7 @@ def record_review(
     reason_code: str = "",
     payload: Mapping[str, Any] | None = None,
 ) -> None:
-    """One ledger entry about a review."""
+    """Writes one ledger entry about a review."""
     ledger_append(
         action=action,
         organization_id=review.organization_id,

@@ -1,4 +1,4 @@
-"""A workflow's human-review step in the review queue: a person confirms, overrides, or declines, which requeues it."""
+"""Reviews of workflow steps: opened and canceled by the engine; a person confirms, overrides or declines."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -30,8 +30,9 @@ def human_review_open(
     expires_at: datetime | None = None,
     requester_refs: Iterable[str] = (),
 ) -> Review:
-    """In the caller's transaction; one open review per step. `digest` is what a decision is bound to; `requester_refs`
-    are the commitments of people who may not decide. `context_ref` and `label` have passed the boundary already."""
+    """Opens the review of a step, in the caller's transaction. A step has at most one open review. A vote is bound to
+    `digest`. `requester_refs`: commitments of people who may not decide. The caller has checked `context_ref` and
+    `label` against the metadata boundary."""
     review = Review(
         organization_id=organization_id,
         kind=ReviewKind.HUMAN_REVIEW.value,
@@ -53,8 +54,9 @@ def human_review_open(
 
 
 def human_review_end(*, origin_step: UUID, actor: Actor, at: datetime, reason_code: str) -> Review | None:
-    """When the step ends otherwise, in the caller's transaction. None when it has no open review. Handlers are not
-    called: who ends it knows."""
+    """Cancels the open review of a step that ends otherwise, in the caller's transaction; None if there is none. No
+    handlers are called, because the caller is the engine."""
+    # Locked: a person may be voting on it at this moment.
     rows = Review.objects.select_for_update(no_key=True, of=("self",))
     review = rows.filter(origin_step=origin_step, status=ReviewStatus.REQUESTED).first()
     if review is not None:
@@ -74,14 +76,14 @@ def human_review_decide(
     result_ref: str = "",
     payload_sha256: str = "",
 ) -> Review:
-    """Confirm and override end the review, with `result_ref` and its hash as the place of an overriding judgement;
-    decline names a reason, gives it back to the queue and excludes the decliner from then on."""
+    """Votes on the review of a step. Confirm and override end it; `result_ref` and its hash say where an overriding
+    judgement is kept. Decline needs a reason, and puts the review back into the queue without the person."""
     word = Word(VoteVerdict(verdict), action_digest, reason_code, note, result_ref, payload_sha256)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_REVIEW)
 
 
 def _unfit(held: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
-    return None  # it releases nothing: the digest and the person's standing are all there is to check
+    return None  # it releases nothing, so digest and standing, which are already checked, are enough
 
 
 def _settle(cast: CastVote) -> None:
@@ -102,7 +104,7 @@ def _settle(cast: CastVote) -> None:
 
 
 def _requeue(cast: CastVote) -> None:
-    """It stays open, for the others."""
+    """Keeps the review open for the others, and ends the claim."""
     review = cast.locked.review
     review.requeues += 1
     review.save(update_fields=["requeues"])

@@ -1,4 +1,4 @@
-"""What people do with a review. Only POST; each answer calls one service, and the next item opens."""
+"""Submits of the review pages: votes, claims, delegations. Each calls one service; after a vote the next item opens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from reasoncodes.base.errors import DomainError, NotFound
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
-    """`done`: what the person is told; `decides`: whether the next item opens."""
+    """One kind of submit. `done`: the message for the person. `decides`: it is a vote, so the next item opens."""
 
     service: Callable[..., Any]
     form: type[forms.Form] = WordForm
@@ -93,7 +93,7 @@ class AnswerView(ReviewPage):
         return not recent and needs_fresh_proof(actor=self.actor, review_id=review_id)
 
     def _step_up(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> HttpResponse:
-        """Nothing is decided. They come back to the card, and decide there."""
+        """Sends the person to sign in again. Nothing is decided; afterwards they decide on the card."""
         messages.info(request, StepUpNeeded.summary())
         target = step_up_url(back=_address(review_id, wanted))
         if not is_htmx(request):
@@ -126,7 +126,7 @@ class AnswerView(ReviewPage):
     def _refused(
         self, request: HttpRequest, review_id: UUID, wanted: QueueFilter, refusal: DomainError
     ) -> HttpResponse:
-        """The card as it is now, under the words of the refusal: a stale one shows what became of it."""
+        """Shows the refusal above the card as it is now, so that an outdated card is replaced."""
         if not is_htmx(request):
             return refusal_answer(request, refusal, back=_address(review_id, wanted))
         context = self._card(request, review_id, wanted) | {"refusal": refusal}

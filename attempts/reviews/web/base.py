@@ -1,4 +1,4 @@
-"""What every review page shares: a signed-in person in their organizations, refusals as pages, times in their zone."""
+"""The base of the review pages: sign-in and scope, refusals as pages, time zones, entity tags, and the forms."""
 
 from hashlib import sha256
 from typing import Any
@@ -20,7 +20,7 @@ from reasoncodes.base.tenancy import enter_scope
 
 
 def is_htmx(request: HttpRequest) -> bool:
-    """Asked by htmx or by our own scripts: they want a part of the page."""
+    """Whether htmx or our own script asks, which wants only a part of the page."""
     return request.headers.get("HX-Request") == "true"
 
 
@@ -32,7 +32,7 @@ def _zone_of(user: Any) -> ZoneInfo:
 
 
 class ReviewPage(View):
-    """Who may look at an organization may look at its reviews; whether they may decide is the services' matter."""
+    """Open to everybody who may see the organization. Whether a person may decide is checked by the services."""
 
     actor: Actor
 
@@ -51,20 +51,20 @@ class ReviewPage(View):
                 return self.refused(refusal)
 
     def refused(self, refusal: DomainError) -> HttpResponse:
-        """A part for scripts, a page for everybody else, with what to do next."""
+        """The refusal as a part for scripts, or as a page."""
         return refusal_answer(self.request, refusal)
 
 
 def refusal_answer(request: HttpRequest, refusal: DomainError, **context: Any) -> HttpResponse:
-    """htmx puts only good answers into the page, and browsers print the others as errors: for it the words are the
-    answer. Without it the status says the same."""
+    """The refusal as an answer: status 200 for htmx, the refusal's own status for a plain form."""
+    # htmx shows only successful answers, and browsers print the others as errors, which hides real errors.
     if is_htmx(request):
         return render(request, "review/parts/refused.html", {"refusal": refusal, **context})
     return render(request, "review/refused.html", {"refusal": refusal, **context}, status=refusal.status)
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
-    """A part of a page cannot be a form to sign in: then the whole page goes there."""
+    """Sends the person to sign in. For htmx the whole page must go there, not the part that it asked for."""
     if not is_htmx(request):
         return redirect_to_login(request.get_full_path())
     answer = HttpResponse()
@@ -77,7 +77,7 @@ def etag_of(*parts: object) -> str:
 
 
 def unless_known(request: HttpRequest, etag: str) -> HttpResponseNotModified | None:
-    """304 for whoever has it already."""
+    """304 if the browser already has this version: an open page asks every four seconds."""
     return HttpResponseNotModified() if request.headers.get("If-None-Match") == etag else None
 
 
@@ -104,11 +104,11 @@ class DelegateForm(forms.Form):
 
 
 class NothingForm(forms.Form):
-    """Claim and release say nothing but that."""
+    """Claim and release have no fields."""
 
 
 def read(form: type[forms.Form], posted: QueryDict) -> dict[str, Any]:
-    """What was posted, or a refusal that names the fields."""
+    """The posted values, or a refusal that names the fields."""
     filled = form(posted)
     if filled.is_valid():
         return dict(filled.cleaned_data)

@@ -1,4 +1,4 @@
-"""One card: the page, the card alone, and the part of it that changes while somebody reads."""
+"""The card of a review: the page, the card alone, and the part that is refreshed while a person reads."""
 
 from datetime import datetime
 from typing import Any
@@ -49,8 +49,8 @@ def _card_context(
 def card_opened(
     request: HttpRequest, *, actor: Actor, reader: Reader, review_id: UUID, wanted: QueueFilter, now: datetime
 ) -> dict[str, Any]:
-    """What a person is about to look at: that stands in the read audit before it is shown. Not for what a page that is
-    open already asks for again."""
+    """The context of a card that a person opens. It is recorded in the read audit before it is shown; refreshes of an
+    open page are not recorded."""
     context = _card_context(request, actor=actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
     read_recorded(
         actor=actor,
@@ -65,19 +65,20 @@ def card_opened(
 
 
 def _warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
-    """The card says beforehand what the answer will insist on."""
+    """Whether the card warns that deciding will need a fresh sign-in."""
     high = card.attempt is not None and card.attempt.risk_tier == HIGH
     return high and not signed_in_recently(request, at=at)
 
 
 def answers_key(card: Card) -> str:
-    """Changes when the form must be drawn anew; a colleague's claim or signature alone does not take a note away."""
+    """Changes if the form must be replaced."""
+    # A claim or vote of a colleague alone does not change it: replacing the form would delete a note half written.
     word = card.may_decide
     return etag_of(card.review.status, card.overdue, card.review.action_digest, word, card.release_blocked)
 
 
 def ended_by(card: Card) -> str:
-    """Who decided, in words; empty while it is open."""
+    """Who decided, in words; empty while the review is open."""
     review, votes = card.review, card.votes
     if review.status == ReviewStatus.REQUESTED:
         return "The deadline has passed, so it is denied. Expiry never approves." if card.overdue else ""
@@ -90,7 +91,7 @@ def ended_by(card: Card) -> str:
 
 
 class CardPage(ReviewPage):
-    """GET shows, and never decides."""
+    """Shows a card. GET never decides."""
 
     def get(self, request: HttpRequest, review_id: UUID) -> HttpResponse:
         now = database_now()

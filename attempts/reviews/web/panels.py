@@ -1,4 +1,5 @@
-"""What apps above add to a card: a panel is registered by name in their `apps.py` and gets the review it is about."""
+"""Panels that a higher app adds to the card of a review. It registers them in its `apps.py`, because imports go in one
+direction."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from attempts.reviews.models import Review
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A section of the card: its heading and the template that draws it."""
+    """A section of the card: its title and its template."""
 
     title: str
     template: str
@@ -22,7 +23,7 @@ _makers: list[PanelMaker] = []
 
 
 def register_panel(maker: PanelMaker) -> PanelMaker:
-    """`maker` runs inside the reader's tenant scope, and answers None where it has nothing to say."""
+    """Registers a maker. It runs in the reader's scope and returns None if it has nothing to show."""
     if maker not in _makers:
         _makers.append(maker)
     return maker

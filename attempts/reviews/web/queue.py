@@ -1,4 +1,4 @@
-"""The queue: the page, and its list alone for whoever watches it."""
+"""The page of the review queue, its list alone for refreshes, and the pages of a bulk decision."""
 
 from datetime import datetime
 from typing import Any
@@ -45,14 +45,14 @@ EMPTY_WORDS = {
     QueueView.GROUPS: "Nothing waits for you. New items appear here on their own.",
     QueueView.UNCLAIMED: "Nothing waits for your groups, or everything is claimed.",
     QueueView.EXPIRING: "Nothing of yours expires within the hour.",
-    QueueView.WAITING: "Nothing that you signed waits for somebody else.",
+    QueueView.WAITING: "Nothing that you approved waits for other people.",
     QueueView.ALL: "Nothing is open in your organizations.",
     QueueView.HISTORY: "Nothing has been decided yet.",
 }
 
 
 def wanted_from(query: QueryDict) -> QueueFilter:
-    """An unknown view is the usual one: addresses are typed, mailed and kept for years."""
+    """The filter in a URL. An unknown view becomes the usual one: people keep and mail old URLs."""
     name = query.get("view", "")
     view = QueueView(name) if name in set(QueueView) else QueueView.GROUPS
     plain = {key: query.get(key, "").strip()[:LONGEST] for key in ("tier", "risk", "kind", "contract")}
@@ -60,7 +60,7 @@ def wanted_from(query: QueryDict) -> QueueFilter:
 
 
 def query_of(wanted: QueueFilter, **changes: Any) -> str:
-    """The address's query for this queue; what is not set is left out."""
+    """The query of the URL for this filter, without empty values."""
     values = {
         "view": wanted.view.value,
         "tier": wanted.tier,
@@ -118,12 +118,13 @@ class QueuePageView(ReviewPage):
 
 
 class QueueLiveView(ReviewPage):
-    """The list and the counts. Its entity tag is of what is shown, so a quiet queue costs its readers nothing."""
+    """The list and the counts, for a page that is open."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         now = database_now()
         reader, wanted = reader_of(actor=self.actor, now=now), wanted_from(request.GET)
         context = queue_context(reader=reader, wanted=wanted, now=now, after=_after(request))
+        # The entity tag is a hash of what is shown, so an unchanged queue is answered with 304 and no body.
         text = render_to_string("review/parts/list.html", context, request=request)
         etag = etag_of(text)
         return unless_known(request, etag) or live(HttpResponse(text), etag)
@@ -136,7 +137,7 @@ def _after(request: HttpRequest) -> Cursor | None:
 
 class BulkView(ReviewPage):
     def get(self, request: HttpRequest) -> HttpResponse:
-        """What would happen to each; nothing happens."""
+        """Shows what would happen to each review. Changes nothing."""
         verdict, rows = _verdict(request.GET), bulk_rows(review_ids=_ids(request.GET.getlist("id")))
         organizations = {row.organization_id for row in rows}
         codes = (
@@ -154,7 +155,7 @@ class BulkView(ReviewPage):
         return render(request, "review/bulk.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Each item carries the digest of what the preview showed."""
+        """Votes on all. Each item carries the digest that the preview showed, so a changed action is refused."""
         posted = request.POST
         word = read(WordForm, _without_digest(posted))
         results = review_bulk(
@@ -187,14 +188,14 @@ def _ids(texts: list[str]) -> list[UUID]:
 
 
 def _items(texts: list[str]) -> list[ReviewBulkItem]:
-    """`<id>:<digest>` each."""
+    """Items from texts of the form `<id>:<digest>`."""
     pairs = [text.partition(":") for text in texts[: MOST + 1]]
     ids = _ids([id_ for id_, _, _ in pairs])
     return [ReviewBulkItem(id_, digest[:64]) for id_, (_, _, digest) in zip(ids, pairs, strict=True)]
 
 
 def _without_digest(posted: QueryDict) -> QueryDict:
-    """One word for all; the digests are the items' own."""
+    """The form without its own digest: each item has one."""
     copied = posted.copy()
     copied["action_digest"] = "-"
     return copied

@@ -1,4 +1,4 @@
-"""An attempt that a workflow step opens: the road of every intake, inside the engine's transaction, without HTTP."""
+"""Opens the attempt of a workflow step: the ordinary intake, without HTTP, inside the engine's transaction."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,10 +34,11 @@ REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyM
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`verdict` is allow, needs_approval or deny. `attempt` is None when the request came no further than the door;
-    `problem` then names the refusal as an HTTP caller would see it. `retry_after` (seconds) comes with a denial that
-    may pass later. `existed` says that an earlier call with this key opened it.
-    `intent` comes with one that is sent."""
+    """The answer to the engine. `verdict` is allow, needs_approval or deny.
+
+    `attempt` is None if the request was refused before it was decided; `problem` is then the code that an HTTP caller
+    would get. `retry_after` (seconds): the denial is temporary. `existed`: an earlier call with this key opened it.
+    `intent` is set if the request may be sent now."""
 
     attempt: Attempt | None
     verdict: str
@@ -65,12 +66,11 @@ def attempt_open(
     keeps: bool = True,
     arrival: OwnArrival | None = None,
 ) -> Opened:
-    """Decides like an intake over HTTP, in the name of the organization's engine account, and sends what is allowed:
-    with lease and intent. Its rows are left in `pending`. The caller's transaction has the send lock.
+    """Decides as intake does, for the organization's engine account. An allowed attempt gets its lease and intent at
+    once. All rows are left in `pending`. The caller's transaction must have the send lock.
 
-    `arrival`: what the caller has read under the send lock already. `keeps` false: the caller completes it in the same
-    transaction. A denial is an answer, not an exception; KeyInProgress is raised when another transaction is opening
-    the same key right now."""
+    `arrival`: what the caller read under the send lock. `keeps` false: the caller completes the attempt in the same
+    transaction. A denial is returned, not raised. KeyInProgress is raised if another transaction has the key's lock."""
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("attempt_open belongs into its caller's transaction")
     arrival = arrival or intake_own_arrival(contract_id=contract_id, account_slug=ENGINE)
@@ -100,19 +100,21 @@ def attempt_open(
 
 
 def _credential(arrival: OwnArrival, *, at: datetime) -> Credential:
-    """No key stands behind it: the engine runs inside Holdpoint, and may do this one thing."""
+    """A credential of the engine, without an API key. Its only scope is to create attempts."""
     account = arrival.account or _account(arrival, at=at)
     account.organization = arrival.organization
     scopes = frozenset({ApiScope.ATTEMPTS_CREATE.value})
     actor = Actor(ActorKind.SERVICE, account.id, frozenset({arrival.organization.id}), scopes)
     key = new_row(ApiKey, service_account_id=account.id, scopes=sorted(scopes))
+    # Fills the relation as a query would: otherwise reading it would cost a statement in every advance.
     key._state.fields_cache["service_account"] = account
     return Credential(key=key, actor=actor)
 
 
 def _sent(opened: Opened, pending: Pending, *, actor: Actor, at: datetime) -> Opened:
-    """What nobody holds goes out at once. Contract, shutdowns and action were read and decided on in this transaction,
-    under the send lock: there is nothing that a second look could find changed."""
+    """Adds lease and intent to an attempt that is allowed and has its slots."""
+    # No second check as before other leases: contract, shutdowns and action were read and decided in this transaction,
+    # under the send lock, so nothing can have changed.
     attempt = opened.attempt
     if attempt is None or opened.existed or opened.verdict != "allow" or attempt.queued_until is not None:
         return opened

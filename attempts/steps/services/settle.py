@@ -1,9 +1,10 @@
-"""The governed attempt behind a workflow step: sent with its intent, and settled when the module has answered.
+"""Dispatches and settles the attempt of a workflow step, in the engine's transaction. Opening it is in `open`.
 
-The engine calls these in its own transaction, so none of them tells its handlers (`tell=False`): it would get a signal
-about its own move. The call is a row in the outbox, so intent and call commit together;
-what comes back is an event, which is why such an attempt has a lease without an end: the step's timeout is its end.
+The request is a row in the outbox, which commits together with the intent. The answer is an event of the module.
 """
+
+# Such an attempt has a lease without an end, because nobody reports under it: the timeout of the step ends it. No
+# handlers are called (`tell=False`): the engine would get a signal about its own change.
 
 from datetime import datetime
 from enum import StrEnum
@@ -32,11 +33,13 @@ from reasoncodes.base.errors import NotFound
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import in_scope
 
-# What an attempt's move reads and writes.
+# Only the columns that a state change reads and writes.
 COLUMNS = (
     *("id", "organization_id", "state", "reason_code", "runtime_mode", "connector", "origin_step", "lease_token"),
     *("lease_expires_at", "next_eligible_at", "queued_until", "ended_at"),
 )
+# One statement instead of two (row, then intent). FOR NO KEY UPDATE: nobody else can change the state meanwhile, but
+# inserts of rows with a foreign key to the attempt need not wait.
 HELD = f"""
 SELECT (SELECT i.id FROM attempts_dispatchintent i WHERE i.attempt_id = a.id AND i.fence = a.lease_token LIMIT 1),
     {", ".join(f"a.{name}" for name in COLUMNS)}
@@ -46,7 +49,7 @@ New = tuple[Attempt, DispatchIntent]
 
 
 class Result(StrEnum):
-    """How a try ended that did not succeed; `step_succeed` is for the others."""
+    """How a try ended that did not succeed. A success is recorded by `step_succeed`."""
 
     FAILED = "failed"
     RETRY = "retry"
@@ -55,10 +58,9 @@ class Result(StrEnum):
 
 
 def step_dispatch(*, attempt_id: UUID, actor: Actor, at: datetime, hasten: bool = False) -> Leases:
-    """Lease and intent, under the send lock and after every re-check. Whoever gets it granted writes the outbox row.
-
-    `hasten`: a due time that is still ahead does not count. A person wants the retry now, or the clock that set it runs
-    ahead of the database's."""
+    """Leases the attempt and writes its intent, under the send lock and after the re-checks. If it is granted, the
+    caller writes the outbox row. `hasten`: send it although it is not due yet."""
+    # A person wants the retry now, or the clock that set the time runs ahead of the database's clock.
     if hasten:
         waiting = Attempt.objects.filter(id=attempt_id, state=AttemptState.APPROVED, next_eligible_at__gt=Now())
         waiting.update(next_eligible_at=Now())
@@ -75,7 +77,7 @@ def step_settle(
     reason_code: str = "",
     due_at: datetime | None = None,
 ) -> Attempt:
-    """Ends the attempt, or schedules its next try. One that has ended already stays as it is."""
+    """Ends the attempt, or schedules its next try. An attempt that has already ended is not changed."""
     attempt = tenant_get(Attempt, attempt_id, lock=True)
     if attempt.state not in {AttemptState.APPROVED, AttemptState.REVIEW_REQUIRED}:
         return attempt
@@ -84,7 +86,7 @@ def step_settle(
         transition_apply(attempt, "deny", actor=actor, at=at, tell=False, reason_code="cancelled_by_caller")
     elif result is Result.UNKNOWN:
         _set_apart(attempt, QuarantineCategory.OUTCOME_UNKNOWN, "outcome_unknown", actor=actor, at=at)
-    elif result is Result.WITHDRAWN:  # between two tries: the last one has failed, and there will be no other
+    elif result is Result.WITHDRAWN:  # between two tries: the last one failed, and there will be no other
         _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at)
     else:
         _failed(attempt, result, reason_code, due_at, actor=actor, at=at)
@@ -92,8 +94,8 @@ def step_settle(
 
 
 def step_succeed(*, attempt_id: UUID, pending: Pending, new: New | None, actor: Actor, at: datetime) -> None:
-    """With what the caller writes together. `new` is the attempt and its intent if they are among it.
-    One that has ended already stays as it is."""
+    """Completes the attempt with rows in `pending`. `new`: attempt and intent, if they are pending too and not stored.
+    An attempt that has already ended is not changed."""
     attempt, intent_id = (new[0], new[1].id) if new else _held(attempt_id)
     if attempt.state not in {AttemptState.APPROVED, AttemptState.REVIEW_REQUIRED}:
         return
@@ -112,7 +114,8 @@ def step_succeed(*, attempt_id: UUID, pending: Pending, new: New | None, actor: 
 
 
 def _held(attempt_id: UUID) -> tuple[Attempt, UUID | None]:
-    """Locked, with the intent of its last try."""
+    """Locks the attempt and reads the intent of its last try."""
+    # The statement is not built by the tenant manager, so the scope is checked by hand.
     rows = fetch(HELD, (attempt_id,))
     attempt = stored_row(Attempt, COLUMNS, rows[0][1:]) if rows else None
     if attempt is None or not in_scope(attempt.organization_id):

@@ -186,7 +186,7 @@ def test_a_quorum_of_two_needs_two_people_and_the_card_shows_the_progress(cast: 
         call_back(chat.address, click(chat.card(), APPROVE, user=RITA) | {"trigger_id": expected})
         assert expected in chat.slack.whispers()[-1]
     chat.tell()
-    assert "Signed: 1 of 2" in json.dumps(chat.slack.of("chat.update")[-1])
+    assert "Approvals: 1 of 2" in json.dumps(chat.slack.of("chat.update")[-1])
     chat.press(APPROVE, user=SAM)
     assert status_of(review)[0] == "approved"
     assert violations() == ["second_person_missing"]

@@ -348,6 +348,6 @@ def test_a_reminder_stands_below_the_card_and_is_written_once(chat: Chat) -> Non
     chat.tell()
     card, reminder = chat.slack.of("chat.postMessage")
     assert reminder["thread_ts"] == rows(kind="card")[0].message_ref
-    assert "expiry denies" in reminder["text"]
+    assert "Expiry never approves" in reminder["text"]
     assert card["channel"] == reminder["channel"]
     assert [row.state for row in rows(review=review, kind="reminder", route__isnull=False)] == ["sent"]
