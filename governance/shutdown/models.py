@@ -1,4 +1,4 @@
-"""The kill switch, and short notes that people write beside what they do."""
+"""The table of shutdowns. Who may engage or release one is in `services.py`; what it covers, in `enforcement/sql.py`."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -67,4 +67,4 @@ class Shutdown(StateMachineModel):
 
     @transition(field=state, source=ShutdownState.ENGAGED.value, target=ShutdownState.RELEASED.value)
     def release(self) -> None:
-        """By a second person; see shutdown_release."""
+        """Called by `shutdown_release`, which checks that it is a second person."""
