@@ -1,4 +1,5 @@
-"""The table of shutdowns. Who may engage or release one is in `services.py`; what it covers, in `enforcement/sql.py`."""
+"""The table of shutdowns. Who may engage or release one is in `services.py`, what it covers in
+`governance/enforcement/sql.py`."""
 
 from django.db import models
 from django.db.models import F, Q

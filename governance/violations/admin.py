@@ -15,7 +15,7 @@ from governance.violations.states import ViolationKind
 
 @admin.register(GovernanceViolation)
 class GovernanceViolationAdmin(ConsoleAdmin):
-    """For auditors only: a person whose violation was recorded does not see the record."""
+    """For operators and auditors. Other people do not see that their violations were recorded."""
 
     view_permission = AUDIT
     list_display = ["at", "kind", "detail", "actor_kind", "subject_type", "organization"]
