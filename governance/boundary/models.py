@@ -1,4 +1,4 @@
-"""The kill switch, and short notes that people write beside what they do."""
+"""The table of notes: short texts that people write when they do something."""
 
 from django.db import models
 
@@ -8,7 +8,8 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class Note(models.Model):
-    """At most 280 characters, past the boundary's detectors. The ledger holds its salted hash; the text is erasable."""
+    """At most 280 characters that the boundary's detectors have checked. The ledger has only the salted hash, so that
+    the text can be erased."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, null=True, on_delete=models.PROTECT, related_name="+")

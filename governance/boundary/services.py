@@ -1,7 +1,5 @@
-"""Short notes: past the boundary's detectors, outside the ledger, erasable. The ledger gets the salted hash.
-
-What people write into contracts and policies is not a note but passes the same detectors on its way in.
-"""
+"""Checks what people write with the boundary's detectors, and stores notes. Requests of callers are checked by
+enforcement, with the contract's own boundary document."""
 
 import re
 from collections.abc import Iterator
@@ -17,24 +15,27 @@ from reasoncodes.base.errors import FieldError
 
 
 def text_check(*, text: str, pointer: str) -> None:
-    """Refuses text that looks like a person, a secret or a patient's record. Names the rule, never the text."""
+    """Refuses text that looks like a person's name or data, a secret or a patient's record. The refusal names the rule,
+    never the text."""
     _refuse(list(inspect_note(text, pointer=pointer)))
 
 
 def reference_check(*, reference: str, pointer: str) -> None:
-    """Stricter than a text: an identifier of something elsewhere, of one or two words."""
+    """Refuses what does not look like a reference. Stricter than `text_check`: an identifier is one or two words."""
     _refuse(list(inspect_reference(reference, pointer=pointer)) if reference else [])
 
 
 def content_check(*, content: Any, pointer: str) -> None:
-    """Every string in what an operator wrote, names of fields too. Longer than a note is looked at piece by piece.
-    The pointer names the whole: a path inside it could be the very thing."""
+    """Checks every string of a document that an operator wrote, including the names of its fields."""
+    # The pointer names the whole document: a path inside it is made of its keys, and a key may be the refused text.
     _refuse([finding for text in _strings(content) for finding in _findings(text, pointer)])
 
 
+# The detectors are made for notes, so a longer text is checked in pieces of a note's length. The pieces overlap by more
+# than any detector has to see at once; otherwise a number could be cut in two and not be recognized.
 PIECE = 280
-OVERLAP = 100  # longer than anything that a detector has to see in one piece
-# A dozen plain words in a row are a sentence; conditions and patterns have signs between theirs.
+OVERLAP = 100
+# Twelve plain words in a row are a sentence. Conditions and patterns are long too, but have operators between words.
 PROSE = re.compile(r"(?:[^\W\d_']+[ ,.;:!?]+){12}")
 
 
@@ -64,10 +65,11 @@ def _refuse(findings: list[BoundaryFinding]) -> None:
 
 
 def note_create(*, organization_id: UUID | None, text: str, pointer: str = "/note") -> Note | None:
-    """None for an empty text."""
+    """Checks and stores a note. None for an empty text."""
     if not text.strip():
         return None
     text_check(text=text, pointer=pointer)
+    # The ledger keeps the hash after the text was erased. Without a salt, short texts could be guessed from it.
     salt = token_bytes(16)
     return Note.objects.create(
         organization_id=organization_id, text=text, salt=salt, sha256=sha256(salt + text.encode()).hexdigest()

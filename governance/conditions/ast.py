@@ -1,4 +1,4 @@
-"""The tree a condition is parsed into. Nodes are values: where they were written is not compared."""
+"""The tree of a parsed condition. Nodes are values; their position in the source is not compared."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Helper: TypeAlias = Literal["sample", "now", "len", "coalesce"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Where a node stands in the source is for messages only, so it takes no part in equality."""
+    """The base of all nodes. The position in the source is only for messages, so it is not part of equality."""
 
     position: Position | None = field(default=None, compare=False, repr=False)
 
@@ -77,7 +77,7 @@ SCALAR_LITERALS = (NumberLiteral, StringLiteral, BooleanLiteral)
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
-    """Give the direct operands of a node, left to right."""
+    """The direct operands of a node, left to right."""
     if isinstance(node, Comparison):
         return (node.left, node.right)
     if isinstance(node, Logical):
@@ -92,7 +92,8 @@ def children(node: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
-    """Yield every node with its depth (the root has 1), without recursion: it may not be checked yet."""
+    """Every node with its depth; the root has depth 1."""
+    # Without recursion: the depth is not checked yet, and a deep tree would exhaust the call stack.
     pending = [(expression, 1)]
     while pending:
         node, depth = pending.pop()

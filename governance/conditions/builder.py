@@ -1,4 +1,4 @@
-"""Builds the tree while the parser runs, bottom up, and refuses what the grammar alone cannot say well."""
+"""Builds the tree while the parser runs, and refuses what the grammar cannot refuse with a good message."""
 
 import math
 import re
@@ -32,7 +32,7 @@ def _position(token: Token) -> Position:
 
 
 class TreeBuilder(Transformer[Token, Any]):
-    """One method per rule of the grammar; each gets the finished children of its rule."""
+    """One method per rule of the grammar. Each gets the finished children of its rule."""
 
     def disjunction(self, operands: list[Expression]) -> Expression:
         return Logical("||", tuple(operands), position=operands[0].position)
@@ -89,7 +89,9 @@ class TreeBuilder(Transformer[Token, Any]):
 
 
 def _number(token: Token) -> int | float:
-    """Read a number literal; one that a double cannot hold is refused, not made infinity or zero."""
+    """The value of a number literal."""
+    # A number outside the range of a double would silently become infinity or zero, and the rule would mean something
+    # else than its author wrote.
     if len(token) > MAX_NUMBER_CHARACTERS:
         message = f"a number may have at most {MAX_NUMBER_CHARACTERS} characters"
         raise ConditionLimitError(message, position=_position(token))
@@ -123,7 +125,7 @@ def _unescape(token: Token) -> str:
 
 
 def _character(number: int, *, position: Position) -> str:
-    # Half a surrogate pair is no character: it could be neither stored nor hashed.
+    # Half a surrogate pair is not a character: it can be neither stored nor hashed.
     if 0xD800 <= number <= 0xDFFF:
         raise ConditionSyntaxError(
             "\\u cannot name half of a surrogate pair; write the character itself", position=position

@@ -1,4 +1,4 @@
-"""Tree to closures. The tree is walked once here, so that an evaluation is a handful of plain calls."""
+"""Compiles the tree into closures. The tree is walked once, so that an evaluation is only a few function calls."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -23,7 +23,8 @@ from governance.conditions.values import MISSING, kind_of
 
 
 def compile_expression(node: Expression, *, required: bool = True) -> Run:
-    """Compile one node. `required=False` only under coalesce: there an absence is handed on, not raised."""
+    """Compiles one node. `required=False` is only for arguments of coalesce: a missing value is passed on to it and
+    not raised."""
     if isinstance(node, Path):
         return _path(node, required=required)
     if isinstance(node, HelperCall):
@@ -86,12 +87,12 @@ def _path(node: Path, *, required: bool) -> Run:
 
 
 def _step(value: Any, segment: str, node: Path) -> Any:
-    """Take one step of a path through something that is not a plain dict."""
+    """One step of a path through something that is not a plain dict."""
     if value is MISSING or value is None:
         return MISSING
     if isinstance(value, Mapping):
         return value.get(segment, MISSING)
-    # Not a missing value but a shape nobody agreed to; coalesce must not hide that.
+    # This is not a missing value but an unexpected shape. coalesce must not hide it.
     raise ConditionTypeError(
         f"'{'.'.join(node.segments)}' passes through {kind_of(value)}, which has no fields",
         position=node.position,

@@ -1,4 +1,4 @@
-"""A condition ready to run, and the bounded cache that keeps it so."""
+"""A compiled condition, and the cache of compiled conditions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from governance.conditions.scope import EvaluationScope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A compiled condition. It holds no state: one object serves any number of threads."""
+    """A compiled condition. It has no state, so threads can share it."""
 
     source: str
     expression: Expression = field(repr=False)
@@ -29,7 +29,7 @@ class Condition:
     _steps: int = field(repr=False, compare=False)
 
     def evaluate(self, context: Mapping[str, Any], *, scope: EvaluationScope) -> bool:
-        """Answer true or false, or raise a ConditionError. There is no third answer and no default."""
+        """True or false, or raises a ConditionError. There is no default for a condition that fails."""
         try:
             result = self._run(Frame(context, scope, self._steps))
             if result is True or result is False:
@@ -38,12 +38,12 @@ class Condition:
         except ConditionError as error:
             error.source = self.source
             raise
-        except RecursionError:
+        except RecursionError:  # depends on how deep the caller's own stack is: the limits alone cannot exclude it
             raise ConditionLimitError("the call stack is exhausted") from None
 
 
 def compile_condition(source: str) -> Condition:
-    """Parse and compile a condition, or give the one compiled before from the same text."""
+    """Parses and compiles a condition. The same text gives the cached one."""
     if not isinstance(source, str):
         raise ConditionSyntaxError("a condition is text")
     return _compile(source)
@@ -61,6 +61,6 @@ def _compile(source: str) -> Condition:
         uses_sample=static.uses_helper(expression, "sample"),
         uses_now=static.uses_helper(expression, "now"),
         _run=compile_expression(expression),
-        # Every node runs at most once, so its step is paid here and costs nothing later.
+        # Every node runs at most once, so its step is counted here and not during the evaluation.
         _steps=MAX_STEPS - nodes,
     )

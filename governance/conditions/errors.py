@@ -1,7 +1,5 @@
-"""What can go wrong with a condition: one class per cause, each with a stable code.
-
-Messages name paths, kinds and positions. They never hold a value from the context, which may be sensitive.
-"""
+"""Errors of conditions: one class per cause, each with a stable code. Messages name paths, kinds and positions, never a
+value from the context, which may be sensitive."""
 
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +16,7 @@ class ConditionError(Exception):
 
     code: ClassVar[str] = "condition_error"
 
-    # The message stays the only positional argument: that lets these errors cross a process by pickle.
+    # The message is the only positional argument: otherwise these errors could not be pickled between processes.
     def __init__(self, message: str, *, position: Position | None = None, source: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -39,12 +37,12 @@ class ConditionError(Exception):
         return f"{self.message} (line {self.position.line}, column {self.position.column})"
 
     def render(self) -> str:
-        """Give the message, the source line it is about and a caret under the column."""
+        """The message, the source line it is about, and a caret under the column."""
         if self.position is None or self.source is None:
             return str(self)
         lines = self.source.split("\n")
         text = lines[self.position.line - 1].rstrip("\r") if self.position.line <= len(lines) else ""
-        # Tabs are kept, or the caret would stand elsewhere than the eye expects.
+        # Tabs are kept; otherwise the caret would be under another column.
         margin = "".join("\t" if char == "\t" else " " for char in text[: self.position.column - 1])
         margin = margin.ljust(self.position.column - 1)
         return f"{self}\n{text}\n{margin}^"

@@ -1,4 +1,4 @@
-"""What a compiled node is, and what it is handed when it runs."""
+"""The type of a compiled node, and the frame it gets when it runs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -10,7 +10,7 @@ from governance.conditions.values import kind_of
 
 
 class Frame:
-    """One evaluation: what it reads and how many steps it has left."""
+    """One evaluation: what it can read, and how many steps it has left."""
 
     __slots__ = ("context", "scope", "steps_left")
 

@@ -1,4 +1,4 @@
-"""Closures for the four helpers, made from arguments that are compiled already."""
+"""Closures for the four helpers (`now`, `coalesce`, `len`, `sample`), made from compiled arguments."""
 
 from typing import Any, Final
 

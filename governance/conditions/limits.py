@@ -1,8 +1,4 @@
-"""How large a condition, and the work it asks for, may be. Over a limit is an error, never a shorter answer.
-
-Together these bound parsing and evaluation: a source gives at most MAX_NODES operations, and everything whose
-cost grows with the context (scanning arrays) is paid from MAX_STEPS.
-"""
+"""Limits on the size of a condition and on the work of one evaluation. Exceeding one is an error."""
 
 import re
 from typing import Final
@@ -10,27 +6,29 @@ from typing import Final
 from governance.conditions.ast import ArrayLiteral, Expression, HelperCall, NumberLiteral, Path, StringLiteral, walk
 from governance.conditions.errors import ConditionLimitError, Position
 
+# Together these bound parsing and evaluation: a source gives at most MAX_NODES operations, and all work that grows with
+# the context (scanning arrays) counts against MAX_STEPS. Without them a rule could occupy a web thread.
 MAX_SOURCE_CHARACTERS: Final = 2_000
 MAX_DEPTH: Final = 32
 MAX_NODES: Final = 256
 MAX_ARRAY_ITEMS: Final = 100
 MAX_PATH_SEGMENTS: Final = 16
 MAX_NUMBER_CHARACTERS: Final = 32
-# Beyond this, programs that read JSON numbers as doubles no longer agree on what an integer is.
+# Programs that read JSON numbers as doubles cannot represent all larger integers exactly.
 MAX_INTEGER: Final = 2**53 - 1
 MAX_LIST_ITEMS: Final = 10_000
 MAX_STRING_CHARACTERS: Final = 1_024
 MAX_STEPS: Final = 50_000
-# Comparing strings this long costs about as much as looking at one more item.
+# Comparing strings of this length takes about as long as one more item of an array.
 CHARACTERS_PER_STEP: Final = 256
 MAX_CACHED_CONDITIONS: Final = 512
 
 _LARGE: Final = f"a condition may have at most {MAX_NODES} parts, and as many brackets"
 _DEEP: Final = f"a condition may be nested at most {MAX_DEPTH} deep"
 
-# Strings are matched whole: nothing inside them counts. Their closing quote is optional: otherwise each
-# quote of an unclosed string would be tried up to the end, which is quadratic. Every part becomes exactly one
-# node, so counting parts here refuses nothing that the tree's own limit would accept.
+# A string is matched as a whole, so that brackets inside it do not count. Its closing quote is optional: otherwise each
+# quote of an unclosed string would be tried up to the end, which takes quadratic time. Every part becomes exactly one
+# node, so counting parts refuses nothing that the limit of the tree would accept.
 _MARKS = re.compile(
     r"""
     (?P<open>[(\[]) | (?P<close>[)\]])
@@ -41,12 +39,13 @@ _MARKS = re.compile(
 
 
 def position_at(source: str, index: int) -> Position:
-    """Turn an index into the source into a line and a column."""
+    """The line and column of an index into the source."""
     return Position(source.count("\n", 0, index) + 1, index - source.rfind("\n", 0, index))
 
 
 def check_source(source: str) -> None:
-    """Refuse text that is too long, too deep or has too many parts, before any parser sees it."""
+    """Refuses text that is too long, too deep or has too many parts."""
+    # Before the parser: its time and its call stack grow with the text.
     if len(source) > MAX_SOURCE_CHARACTERS:
         raise ConditionLimitError(f"a condition may have at most {MAX_SOURCE_CHARACTERS} characters")
     depth = opened = parts = 0
@@ -65,7 +64,7 @@ def check_source(source: str) -> None:
 
 
 def check_expression(expression: Expression) -> int:
-    """Refuse a tree that is too large or too deep; give its number of nodes."""
+    """Refuses a tree that is too large or too deep. Returns its number of nodes."""
     nodes = 0
     for node, depth in walk(expression):
         nodes += 1
@@ -94,5 +93,6 @@ def _check_node(node: Expression) -> None:
 
 
 def _is_impossible_share(node: Expression) -> bool:
-    """A share written out in the source is checked at once: its author is still there to correct it."""
+    """Whether a share that is written in the source is outside 0 to 1. Found now, while its author can correct it, and
+    not when a request reaches the rule."""
     return isinstance(node, NumberLiteral) and not 0 <= node.value <= 1

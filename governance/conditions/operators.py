@@ -1,4 +1,4 @@
-"""Closures for comparisons, `in`, and the boolean operators, made from operands that are compiled already."""
+"""Closures for comparisons, `in` and the boolean operators, made from compiled operands."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def comparison(symbol: Operator, left: Run, right: Run, *, position: Position | 
     def run(frame: Frame) -> Any:
         one, two = left(frame), right(frame)
         kind = kind_get(type(one))
-        # The two common pairs are settled here; everything else, and every refusal, is settled in comparable.
+        # The two common cases, numbers and short strings, without a call. `comparable` handles the others and refuses.
         if kind is kind_get(type(two)) and (
             kind is NUMBER
             or (kind is STRING and len(one) <= MAX_STRING_CHARACTERS and len(two) <= MAX_STRING_CHARACTERS)
@@ -63,7 +63,7 @@ def membership(left: Run, right: Run, *, position: Position | None) -> Run:
 
 
 def constant_set(node: Expression) -> tuple[str, frozenset[Any]] | None:
-    """An array of literals of one kind can be looked up instead of scanned: give that kind and the values."""
+    """The kind and the values of an array of literals of one kind, which can be looked up instead of scanned."""
     if not isinstance(node, ArrayLiteral):
         return None
     values = [item.value for item in node.items if isinstance(item, SCALAR_LITERALS)]
@@ -77,7 +77,7 @@ def constant_membership(left: Run, *, kind: str, values: frozenset[Any], positio
     def run(frame: Frame) -> Any:
         value = left(frame)
         found = check_needle(value, position=position)
-        # Checked before the lookup, because Python finds true in a set that holds 1.
+        # Checked before the lookup, because in Python `True in {1}` is true.
         if found != kind:
             raise ConditionTypeError(f"'in' cannot look for {found} in an array that holds {kind}", position=position)
         return value in values
@@ -86,7 +86,7 @@ def constant_membership(left: Run, *, kind: str, values: frozenset[Any], positio
 
 
 def logical(symbol: str, operands: Sequence[tuple[Run, Position | None]]) -> Run:
-    # The value that settles the answer, so that what stands to the right is not evaluated.
+    # The value that decides at once: operands to its right are not evaluated, so `has_x && x.y` can guard a path.
     settles = symbol == "||"
     what = f"each side of '{symbol}'"
 

@@ -1,4 +1,5 @@
-"""Text to tree. Limits first, then the grammar; every failure is a ConditionError that knows its place."""
+"""Parses text into a tree: limits first, then the grammar. Every failure is a ConditionError, where possible with a
+position."""
 
 import re
 
@@ -11,7 +12,8 @@ from governance.conditions.errors import ConditionError, ConditionLimitError, Co
 from governance.conditions.limits import check_expression, check_source, position_at
 from governance.conditions.vocabulary import CHARACTER_HINTS, WORD_HINTS
 
-# Controls, invisible and direction-changing characters: a rule must read on the screen as it runs.
+# Control, invisible and direction-changing characters. With them a rule could look different on the screen from what
+# it does.
 HIDDEN_CHARACTERS = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
@@ -42,7 +44,7 @@ _TOKEN_NAMES = {
 
 
 def condition_parse(source: str) -> Expression:
-    """Parse a condition; raise ConditionSyntaxError or ConditionLimitError with a position."""
+    """Parses a condition. Raises ConditionSyntaxError or ConditionLimitError."""
     if not isinstance(source, str):
         raise ConditionSyntaxError("a condition is text")
     try:
@@ -51,7 +53,7 @@ def condition_parse(source: str) -> Expression:
         expression: Expression = _LARK.parse(source)  # type: ignore[assignment]  # the builder replaces lark's trees
         check_expression(expression)
     except ConditionError as error:
-        # An over-long source is not kept: errors travel into logs and answers.
+        # A source that is too long (an error without a position) is not kept: errors appear in logs and answers.
         error.source = source if error.position else None
         raise
     except UnexpectedInput as error:
@@ -73,7 +75,7 @@ def _check_characters(source: str) -> None:
 
 
 def _explain(error: UnexpectedInput, source: str) -> ConditionSyntaxError:
-    """Turn the parser's complaint into a sentence. String contents are never repeated."""
+    """The parser's error as a sentence. It never repeats the content of a string."""
     if isinstance(error, UnexpectedToken):
         token = error.token
         at_end = token.type == "$END"
@@ -97,7 +99,7 @@ def _name(token: Token) -> str:
 
 
 def _token_hint(token: Token, *, before: str) -> str | None:
-    """Guess the habit behind an unexpected token: the word itself, the word before it, or a stray minus."""
+    """A hint for a habit from another language: by the unexpected token, the word before it, or a minus sign."""
     if token.type == "NUMBER" and token.startswith("-"):
         return CHARACTER_HINTS["-"]
     if token.type == "LSQB":

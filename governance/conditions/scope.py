@@ -1,4 +1,5 @@
-"""What an evaluation may know besides the context. It has no clock and no randomness of its own."""
+"""What an evaluation may use besides the context: the moment and two identifiers for `sample`. Both are passed in,
+because a replay must get the same result."""
 
 import hashlib
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ class EvaluationScope:
 
 
 def sample_number(*, definition_id: str, case_id: str) -> int:
-    """The case's place under this definition: an unsigned 64-bit number, evenly spread, always the same."""
+    """A number for this case under this definition: unsigned, 64 bits, evenly distributed, and always the same."""
+    # A hash and not a random number: a replay, and a caller who asks again, must get the same result.
     text = f"{SAMPLE_PREFIX}{definition_id}\n{case_id}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
@@ -41,7 +43,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def _check_identifier(value: str, *, name: str) -> None:
-    # A line break would let two different pairs of identifiers hash alike.
+    # A line break separates the identifiers in the hashed text. Inside one, two different pairs could hash alike.
     usable = isinstance(value, str) and 0 < len(value) <= MAX_IDENTIFIER_CHARACTERS and value.isprintable()
     if not usable:
         raise ConditionScopeError(f"{name} must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable characters on one line")

@@ -1,4 +1,4 @@
-"""What can be known about a condition without running it: the paths it reads and the helpers it calls."""
+"""Static analysis of a condition: the paths that it can read and the helpers that it calls."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,12 @@ from governance.conditions.ast import Expression, Helper, HelperCall, Path, chil
 
 
 def paths(expression: Expression) -> frozenset[tuple[str, ...]]:
-    """Every path the expression could read, on whichever branch."""
+    """Every path that the expression could read, on any branch."""
     return frozenset(node.segments for node, _ in walk(expression) if isinstance(node, Path))
 
 
 def required_paths(expression: Expression) -> frozenset[tuple[str, ...]]:
-    """The paths with at least one use that does not survive their absence."""
+    """The paths that must have a value: at least one use is not inside coalesce."""
     return frozenset(_required(expression, received=False))
 
 
@@ -20,7 +20,7 @@ def uses_helper(expression: Expression, helper: Helper) -> bool:
 
 
 def _required(node: Expression, *, received: bool) -> Iterator[tuple[str, ...]]:
-    """`received` says whether a coalesce stands ready to take this node's absence."""
+    """`received`: a coalesce around this node handles a missing value."""
     if isinstance(node, Path):
         if not received:
             yield node.segments

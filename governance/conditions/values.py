@@ -1,4 +1,4 @@
-"""The kinds of value a condition meets, and the operations on them that need more than one line."""
+"""The kinds of values in conditions, and how values are checked, compared and searched."""
 
 import re
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ INSTANT: Final = "instant"
 
 
 class Instant:
-    """What `now()` gives. A class of its own, so that nothing in a context can pass for one."""
+    """The value of `now()`. A class of its own, so that no value of a context can be mistaken for one."""
 
     __slots__ = ("at",)
 
@@ -32,14 +32,14 @@ class Instant:
 
 
 class Missing:
-    """The absence of a value at a path; only coalesce ever holds one."""
+    """There is no value at a path. Only coalesce gets to see this."""
 
     __slots__ = ()
 
 
 MISSING: Final = Missing()
 
-# Exact types: a subclass may compare in its own way, and `bool` must not pass for `int`.
+# Exact types: a subclass could define its own comparison, and `bool` is a subclass of `int`.
 KIND_OF: Final[dict[type, str]] = {
     int: NUMBER,
     float: NUMBER,
@@ -66,7 +66,7 @@ def kind_of(value: Any) -> str:
 
 
 def _parse_timestamp(text: str, *, position: Position | None) -> datetime:
-    """Read an ISO 8601 timestamp with seconds and an offset; anything less is not a moment."""
+    """The moment of an ISO 8601 timestamp. Seconds and offset are required; without an offset it is not a moment."""
     if len(text) <= _MAX_TIMESTAMP_CHARACTERS and _TIMESTAMP.fullmatch(text):
         try:
             return datetime.fromisoformat(text).astimezone(UTC)
@@ -86,7 +86,7 @@ def _check_string(value: str, *, position: Position | None) -> None:
 
 
 def comparable(left: Any, right: Any, *, kinds: frozenset[str], operator: str, position: Position | None) -> Any:
-    """Give both sides in a form Python compares as the language means it, or refuse the pair."""
+    """Both sides in a form that Python compares as the language defines it. Refuses pairs of different kinds."""
     kind, other = kind_of(left), kind_of(right)
     if {kind, other} == {INSTANT, STRING} or kind == other == INSTANT:
         return _moment(left, position=position), _moment(right, position=position)
@@ -100,7 +100,7 @@ def comparable(left: Any, right: Any, *, kinds: frozenset[str], operator: str, p
 
 
 def check_array(value: Any, *, what: str, position: Position | None) -> int:
-    """Give the size of an array that may be read, or refuse it."""
+    """The size of an array. Refuses other values and arrays that are too large."""
     if KIND_OF.get(type(value)) != ARRAY:
         raise ConditionTypeError(f"{what}, not {kind_of(value)}", position=position)
     if len(value) > MAX_LIST_ITEMS:
@@ -109,7 +109,9 @@ def check_array(value: Any, *, what: str, position: Position | None) -> int:
 
 
 def contains(value: Any, items: list[Any] | tuple[Any, ...], *, position: Position | None) -> bool:
-    """Look for a value among items of its own kind. All items are looked at: order decides nothing."""
+    """Whether the value is among the items, which must all be of its kind."""
+    # All items are checked, also after a match: otherwise the order of the array would decide whether a wrong item is
+    # an error.
     kind = check_needle(value, position=position)
     found = False
     for item in items:
@@ -127,7 +129,7 @@ def contains(value: Any, items: list[Any] | tuple[Any, ...], *, position: Positi
 
 
 def scan_steps(value: Any) -> int:
-    """What comparing the value with one item of an array costs."""
+    """The steps for comparing the value with one item of an array."""
     return 1 + len(value) // CHARACTERS_PER_STEP if type(value) is str else 1
 
 

@@ -1,4 +1,4 @@
-"""The words of the language: its four helpers, what is reserved, and hints for other languages' habits."""
+"""The words of the language: the four helpers, reserved words, and hints for habits from other languages."""
 
 import difflib
 import re
@@ -13,8 +13,8 @@ HELPERS: Final[dict[str, tuple[Helper, int]]] = {
     "coalesce": ("coalesce", 2),
 }
 
-# `null`, `and`, `or` and `not` mean nothing here; they are reserved so that using them is an error with a
-# sentence, not a path that is always missing.
+# `null`, `and`, `or` and `not` have no meaning here. They are reserved, so that using one is an error with a hint and
+# not a path that is always missing.
 RESERVED: Final = frozenset({"true", "false", "in", "null", "and", "or", "not", *HELPERS})
 
 PATH_SEGMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,7 +41,7 @@ CHARACTER_HINTS: Final = {
 
 
 def unknown_helper(name: str) -> str:
-    """Say that a helper does not exist and which one was probably meant."""
+    """The message for an unknown helper, with the one that was probably meant."""
     shown = name if len(name) <= 40 else f"{name[:40]}…"
     near = difflib.get_close_matches(shown.lower(), HELPERS, n=1, cutoff=0.5)
     advice = f"did you mean '{near[0]}'?" if near else "the helpers are sample, now, len and coalesce"

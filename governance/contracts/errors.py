@@ -1,4 +1,4 @@
-"""Refusals of this app. Those that break a rule of the record are violations and are recorded as such."""
+"""Refusals about contracts and their readiness."""
 
 from governance.violations.errors import RuleBroken
 from governance.violations.states import ViolationKind

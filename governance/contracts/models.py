@@ -1,4 +1,4 @@
-"""A contract: one governed execution route, its ten policy documents, and the decisions of their owners."""
+"""Tables of contracts: the contract, its ten policy documents, and the decisions of their owners."""
 
 from django.conf import settings
 from django.db import models
@@ -89,7 +89,7 @@ class ContractGroupObjectPermission(GroupObjectPermissionBase):
 
 
 class ContractDocument(models.Model):
-    """One of the ten documents. Changeable while the contract is a draft; the database refuses it afterwards."""
+    """One of the ten documents. It can change while the contract is a draft; after that a database trigger refuses."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     contract = models.ForeignKey(Contract, on_delete=models.CASCADE, related_name="documents")

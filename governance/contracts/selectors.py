@@ -1,4 +1,4 @@
-"""Reading contracts and their readiness boards."""
+"""Reads contracts, their readiness boards, and how far an organization's first set-up has come."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,9 @@ def contract_get(*, contract_id: UUID) -> Contract:
 
 
 def contract_lock(*, actor: Actor, contract_id: UUID) -> Contract:
-    """The row, locked, if the actor may act in its organization."""
+    """The locked row. NotFound if the actor may not act in its organization."""
+    # FOR NO KEY UPDATE (see `tenant_get`): FOR UPDATE would block every insert of an attempt, decision or document
+    # that refers to the contract.
     contract = tenant_get(Contract, contract_id, lock=True)
     if not actor.may_act_in(contract.organization_id):
         raise NotFound
@@ -44,10 +46,11 @@ def contract_documents(*, contract: Contract) -> dict[str, Any]:
 
 
 def readiness_board(*, contract: Contract) -> list[AreaStatus]:
-    """The ten areas, each with its document, its latest decision and what that amounts to."""
+    """The ten areas, each with its document, its latest decision and its status."""
     documents = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
     latest = {
         row.area: row
+        # The contract of a carried-over decision is compared for every area: without select_related ten more queries.
         for row in ReadinessDecision.objects.filter(contract=contract)
         .select_related("carried_from__contract")
         .order_by("area", "-id")
@@ -57,12 +60,14 @@ def readiness_board(*, contract: Contract) -> list[AreaStatus]:
 
 
 TEN = 10
+# Which contract *Getting started* shows: an open one, then the draft that could be opened next.
 NEARNESS = {ContractState.OPEN: 0, ContractState.DRAFT: 1, ContractState.SUSPENDED: 2, ContractState.RETIRED: 3}
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """`owners_missing` are groups that nobody active is in; `contract` is the one nearest to taking attempts."""
+    """How far the set-up is. `owners_missing` are groups without an active member; `contract` is the one that is
+    nearest to taking attempts."""
 
     organization: Organization | None
     owners_missing: list[str]
@@ -102,7 +107,7 @@ def set_up(*, organization: Organization | None) -> SetUp:
 
 
 def _roles_held(*, organization_id: UUID) -> dict[str, int]:
-    """Role: how many active people have it."""
+    """How many active people have each role."""
     rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__is_active=True)
     found: dict[str, int] = {}
     for role in rows.values_list("role", flat=True):
@@ -111,7 +116,8 @@ def _roles_held(*, organization_id: UUID) -> dict[str, int]:
 
 
 def _nearest_contract(*, organization_id: UUID) -> Contract | None:
-    """An open one, else the newest draft."""
+    """An open contract, otherwise the newest draft."""
+    # Limited: the page needs one of them, and an organization may have thousands of versions.
     rows = Contract.objects.filter(organization_id=organization_id).order_by("-id")[:200]
     return min(rows, key=lambda row: NEARNESS[ContractState(row.state)], default=None)
 

@@ -1,4 +1,5 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""Contract states and their legal moves, effects, risk tiers, adapters and readiness verdicts. Models, database
+triggers and tests read these tables."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Decisions, violations and regional profiles in the console: to read, and to check."""
+"""Decisions in the console: read them, and evaluate one again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Read-only records: decisions in words, violations, regional profiles."""
+"""`/decisions`: the decisions with every evaluator's verdict in words, read-only."""
 
 from typing import Any
 from uuid import UUID

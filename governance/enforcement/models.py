@@ -1,4 +1,4 @@
-"""What enforcement decided, with everything it was computed from."""
+"""Tables of decisions and of the snapshots that they were computed from."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,11 +18,12 @@ from reasoncodes.base.tenancy import TenantManager
 
 
 class SnapshotBroken(RuntimeError):
-    """A snapshot is missing or is not what its address says: nothing can be decided from it."""
+    """A snapshot is missing, or its content does not have its hash. Nothing can be decided from it."""
 
 
 class Snapshot(AppendOnlyModel):
-    """Content-addressed: the contract, policy, regional profile or frame, stored once however often it decides."""
+    """A contract, policy, regional profile, workflow definition or frame, stored once under the hash of its content,
+    for all decisions that use it."""
 
     sha256 = models.CharField(primary_key=True, max_length=64)
     kind = models.CharField(max_length=12)
@@ -38,7 +39,9 @@ class Snapshot(AppendOnlyModel):
 
 @lru_cache(maxsize=1024)
 def snapshot_load(sha256: str) -> Any:
-    """The document, checked against its address. Cached: content under an address cannot change."""
+    """The document with this hash."""
+    # Cached per process without an end: content under a hash cannot change. The hash is checked when the row is read,
+    # so a row that was altered in the database decides nothing.
     document = Snapshot.objects.filter(sha256=sha256).values_list("document", flat=True).first()
     if document is None or canonical_sha256(document) != sha256:
         raise SnapshotBroken(sha256)
@@ -46,12 +49,15 @@ def snapshot_load(sha256: str) -> Any:
 
 
 def moment_text(at: datetime) -> str:
-    """As it stands in the environment."""
+    """A moment as the environment has it."""
+    # Always UTC and microseconds: the text is hashed, and a shorter form of the same moment would change the hash.
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 class FramedAttribute(DeferredAttribute):
-    """Reads whole what is stored as the difference from a frame. The instance's dictionary holds what is stored."""
+    """Gives the whole value of a field that may be stored as a difference from a frame."""
+
+    # The instance's dictionary keeps what is stored: what is saved must be the difference, not the whole value.
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         stored = super().__get__(instance, cls)
@@ -62,7 +68,7 @@ class FramedAttribute(DeferredAttribute):
 
 
 class FramedField(models.JSONField):
-    """To the database, and to migrations, a JSONField like any other."""
+    """A JSONField whose attribute gives the whole value. Migrations see an ordinary JSONField."""
 
     descriptor_class = FramedAttribute
 
@@ -72,8 +78,9 @@ class FramedField(models.JSONField):
 
 
 class EnforcementDecision(AppendOnlyModel):
-    """`request`, `environment` and `results` read whole, however they are stored: in the row, or (`frame_sha256`) what
-    differs in the row and the rest in a frame that many decisions share. Reading them may raise SnapshotBroken."""
+    """One decision. With `frame_sha256`, the row has only what differs from a frame that many decisions share; the
+    attributes `request`, `environment` and `results` still give the whole documents. Reading them may raise
+    SnapshotBroken."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -112,7 +119,7 @@ class EnforcementDecision(AppendOnlyModel):
         return f"{self.verdict} {self.reason_code}".strip()
 
     def whole(self, name: str, stored: Any) -> Any:
-        """What is stored under this name, put together with the frame if it stands in one."""
+        """The stored value of this field, completed from the frame if the decision has one."""
         if self.frame_sha256 is None or (name != "request" and stored != AS_FRAMED):
             return stored
         frame = snapshot_load(bytes(self.frame_sha256).hex())

@@ -1,4 +1,5 @@
-"""Decisions: gather the environment, let the pure package evaluate, write down everything it was computed from."""
+"""Computes decisions, builds their rows and evaluates stored decisions again. Collects the environment and stores the
+snapshots; the rules themselves are in `rules/`."""
 
 import marshal
 import time
@@ -26,39 +27,49 @@ from reasoncodes.base.ids import uuid7
 
 
 def snapshot_store(*, kind: str, document: dict[str, Any], at: datetime) -> str:
-    """The document's hash; the row is inserted when it is new. Safe when two processes do it at once."""
+    """Inserts the document if it is new, and returns its hash."""
     digest = canonical_sha256(document)
+    # Two processes may store the same document at the same time. Under its own hash it is the same row, so the second
+    # insert is dropped instead of failing the transaction.
     Snapshot.objects.bulk_create([Snapshot(sha256=digest, kind=kind, document=document, at=at)], ignore_conflicts=True)
     return digest
 
 
+# Hashes of snapshots that this process knows to be committed. Without it every decision would try to insert its frame
+# and its region again.
 _known_here: set[str] = set()
 
 
 def _snapshot_ensure(*, sha256: str, kind: str, document: dict[str, Any], at: datetime) -> None:
-    """Stored once; remembered per process, and only after the commit that stored it."""
+    """Inserts the snapshot unless this process knows that it is stored."""
     if sha256 not in _known_here:
         row = Snapshot(sha256=sha256, kind=kind, document=document, at=at)
         Snapshot.objects.bulk_create([row], ignore_conflicts=True)
+        # Only after the commit: if this transaction is rolled back, the row is gone, and a later decision that
+        # skipped the insert would name a snapshot that does not exist.
         transaction.on_commit(lambda: _known_here.add(sha256))
 
 
 def frame_sha256(frame: dict[str, Any]) -> str:
-    """Remembered: canonical JSON takes ten times as long as comparing the frame with those of earlier decisions."""
+    """The hash of a frame's canonical JSON, from a cache when the same frame was hashed before."""
+    # Almost all decisions share a few frames. Looking one up by its marshalled bytes takes a tenth of the time that
+    # canonical JSON takes.
     try:
         return _sha256_of(marshal.dumps(frame, 2))
-    except ValueError:  # something that only looks like plain text
+    except ValueError:  # marshal knows exact types only: a subclass of str, for example, is refused
         return canonical_sha256(frame)
 
 
 @lru_cache(maxsize=1024)
 def _sha256_of(marshalled: bytes) -> str:
-    """Equal bytes are equal content; version 2 writes the same content the same way."""
+    # Marshal version 2, because later versions write back references that depend on object identity: equal frames
+    # would have different bytes, and the cache would miss.
     return canonical_sha256(marshal.loads(marshalled))  # noqa: S302  # our own, from one line above
 
 
 def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
-    """Everything of a contract that a decision may depend on."""
+    """Everything of a contract that a decision may depend on. Its hash is stored: a changed key or value changes what
+    every later decision names."""
     documents = ContractDocument.objects.filter(contract=contract).order_by("area")
     return {
         "format": "holdpoint-contract-v1",
@@ -80,7 +91,9 @@ COUNT_DEFAULT = {"approvals_required": 1}
 
 
 def _normalized_rule(rule: dict[str, Any]) -> dict[str, Any]:
-    """A rule that holds says how many must release it and until when; unsaid, one person (of each tier) in a day."""
+    """The rule with its defaults filled in: a rule that holds needs one approval (of each tier) within a day, unless
+    it says otherwise."""
+    # In the snapshot and not in the evaluator: a later change of the defaults must not change stored decisions.
     if rule.get("verdict") != "needs_approval":
         return rule
     if "buckets" in rule:
@@ -100,7 +113,8 @@ def policy_snapshot(*, policy: Policy) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A decision that is not on record yet. `request` is what may be stored: offending values are withheld."""
+    """A decision that is not stored yet. `request` is the form that may be stored: values that the boundary refused
+    are left out."""
 
     decision: Decision
     request: dict[str, Any]
@@ -109,12 +123,14 @@ class Computed:
     region: dict[str, Any] | None
 
     def retention_until(self, at: datetime) -> datetime | None:
-        """The stamp of what is admitted now. None without a region in force: unknown, so kept."""
+        """Until when a record of this moment is kept. None if no region is in force: the time is unknown, so the
+        record is kept."""
         return years_later(at, years=self.region["terms"]["retention_years"]) if self.region else None
 
 
 def retention_stamp(*, regions: list[str], contract_sha256: str, at: datetime) -> datetime | None:
-    """As it would be for an attempt under this contract; before it was opened, as the profiles alone say."""
+    """Until when a record under this contract is kept. Before the contract was first opened it has no snapshot, and
+    the regional profiles alone decide."""
     if contract_sha256:
         region, _ = _region(tuple(regions), contract_sha256)
         return years_later(at, years=region["terms"]["retention_years"]) if region else None
@@ -134,7 +150,7 @@ def decision_compute(
     throttle: Mapping[str, Any],
     concurrency: Mapping[str, Any],
 ) -> Computed:
-    """Reads nothing but cached snapshots; writes nothing."""
+    """Evaluates the request. Reads only snapshots, normally from the cache, and writes nothing."""
     contract = _load(intake.contract.snapshot_sha256)
     region, region_sha256 = (
         _region(tuple(credential.organization.regions), intake.contract.snapshot_sha256) if contract else (None, None)
@@ -164,18 +180,22 @@ def decision_compute(
         "failures": {},
     }
     environment = Environment(facts=facts, contract=contract, policy=_load(intake.policy_sha256), region=region)
-    # Processor time, not the wall clock: a busy machine is not a slow evaluator.
+    # Processor time of this thread: with the wall clock, a busy machine turned ordinary requests into denials with
+    # `enforcement_exception`.
     decision = evaluate(request, environment, stopwatch=time.thread_time)
+    # A replay has no stopwatch. It takes timeouts and exceptions from here, or it would reach another decision.
     facts["failures"] = dict(decision.failures)
     return Computed(decision, storable_request(request, decision), facts, intake, region)
 
 
 def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
-    """Unsaved: the caller inserts it with what it decides about, and names it in that ledger entry."""
+    """The unsaved row. The caller inserts it together with the rows it decides about, and names it in their ledger
+    entry."""
     decision, contract = computed.decision, computed.intake.contract
     if computed.region is not None:
         _snapshot_ensure(sha256=computed.facts["region_sha256"], kind="region", document=computed.region, at=at)
     document = decision_document(decision)
+    # `new_row` skips Model.__init__ and the values are column names: this runs for every request.
     return new_row(
         EnforcementDecision,
         id=uuid7(),
@@ -194,7 +214,7 @@ def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
 
 
 def _stored(computed: Computed, results: list[Any], *, at: datetime) -> dict[str, Any]:
-    """Request, environment and results: what differs, in a frame that is stored once, or all of it."""
+    """The columns for request, environment and results: only the difference from a shared frame, or all of it."""
     framed = frame(computed.decision, request=computed.request, facts=computed.facts, results=results)
     if framed is None:
         whole = {"request": computed.request, "environment": computed.facts}
@@ -211,11 +231,11 @@ def _stored(computed: Computed, results: list[Any], *, at: datetime) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What re-evaluation found: no differences means that the record and the rules still agree."""
+    """The result of evaluating a stored decision again. No differences: the record and the rules still agree."""
 
     differences: tuple[str, ...]
     erased_by: UUID | None = None
-    """The order that erased its request: there is nothing to re-evaluate."""
+    """The erasure order that removed its request, in which case nothing can be evaluated."""
 
     @property
     def agrees(self) -> bool:
@@ -223,7 +243,7 @@ class Replay:
 
 
 def decision_replay(*, row: EnforcementDecision) -> Replay:
-    """Re-evaluate from the stored request, environment and snapshots alone."""
+    """Evaluates the decision again, only from the stored request, environment and snapshots."""
     try:
         environment, request, results = stored_environment(row), row.request, row.results
         facts = row.environment
@@ -241,6 +261,8 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
     }
     differences = [name for name, value in stored.items() if again[name] != value]
     differences += _misplaced(row, environment)
+    # The hashes are in the ledger. Without this comparison, request and environment could be replaced together by
+    # others that lead to the same decision.
     if canonical_sha256(request) != row.request_sha256:
         differences.append("request_sha256")
     if canonical_sha256(facts) != row.environment_sha256:
@@ -249,7 +271,8 @@ def decision_replay(*, row: EnforcementDecision) -> Replay:
 
 
 def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
-    """Columns that repeat what the environment says, for searching: they must not tell another story."""
+    """Columns that differ from the environment. They repeat parts of it for searching; an altered one would
+    otherwise go unnoticed."""
     facts, contract, policy = environment.facts, environment.contract, environment.policy
     organization = facts.get("organization")
     said = {
@@ -262,9 +285,9 @@ def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
 
 
 def stored_environment(row: EnforcementDecision) -> Environment:
-    """As it was. Raises SnapshotBroken when something that it names is gone or altered."""
+    """The environment of a stored decision. Raises SnapshotBroken if a snapshot that it names is missing or altered."""
     facts = row.environment
-    facts = facts if isinstance(facts, dict) else {}  # altered rows are read too, by a replay
+    facts = facts if isinstance(facts, dict) else {}  # a replay must report an altered row, not fail on it
     return Environment(
         facts=facts,
         contract=_load(facts.get("contract_sha256")),
@@ -274,8 +297,9 @@ def stored_environment(row: EnforcementDecision) -> Environment:
 
 
 def redecide(*, row: EnforcementDecision, policy: Mapping[str, Any], policy_sha256: str) -> Decision:
-    """As if this policy had been the active one (simulation). A failure of the old policy says nothing about it."""
+    """Evaluates a stored request as if this policy had been the active one (simulation)."""
     facts = row.environment
+    # Timeouts and exceptions of the old policy say nothing about this one; those of other evaluators still apply.
     failures = {name: failure for name, failure in facts.get("failures", {}).items() if name != "policy"}
     environment = Environment(
         facts=facts | {"policy_sha256": policy_sha256, "failures": failures},
@@ -292,8 +316,9 @@ def _load(sha256: str | None) -> Any:
 
 @lru_cache(maxsize=512)
 def _region(regions: tuple[str, ...], contract_sha256: str) -> tuple[dict[str, Any] | None, str | None]:
-    """The profile in force for an organization under a contract, and its address; None when it has none (which
-    denies)."""
+    """The merged regional profile for an organization under a contract, and its hash. None and None if no profile
+    allows it, in which case every attempt is denied."""
+    # This cache cannot become stale: profiles ship with the program, and a contract's hash names fixed content.
     stance = snapshot_load(contract_sha256)["documents"]["regional_compliance"]
     try:
         document = tighten(merge(load_profiles().select(regions)), stance=stance).document()

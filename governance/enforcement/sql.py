@@ -1,9 +1,6 @@
-"""Rules that the fast paths say in SQL, each once. Beside each stands its other spelling, if it needs one: a condition
-for the ORM, or a function over rows that are read already. tests/governance/test_rule_parity.py runs all of them on the
-same random rows, so a spelling that is changed alone fails there.
-
-The SQL is a fragment over table aliases. Statements are put together from these fragments and spell no rule themselves.
-"""
+"""Rules that the fast paths need in SQL. Each rule is written once, as a fragment over table aliases; statements are
+composed of these fragments. Next to a fragment is the same rule as a condition for the ORM or as a function over rows
+in memory, where one is needed."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,13 +17,19 @@ from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.states import ShutdownScope, ShutdownState
 from governance.tenancy.models import Organization
 
+# tests/governance/test_rule_parity.py runs all forms of a rule on the same random rows. A form that is changed alone
+# fails there; without that test intake and the console could give different answers about the same key or contract.
+
+# Without the limit on length, a target could be a number that does not fit PostgreSQL's integer: an error instead of
+# "covers nothing".
 VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 # --- a key has ended -------------------------------------------------------------------------------------------------
 
 
 def key_not_ended_sql(key: str, at: str) -> str:
-    """`key` is an alias of governance_apikey, `at` a timestamp. A key ends at its moment, not after it."""
+    """`key` is an alias of governance_apikey, `at` a timestamp."""
+    # `>`: a key has already ended at the exact moment of its expiry. `key_has_ended` has the opposite, `<=`.
     return f"({key}.revoked_at IS NULL AND ({key}.expires_at IS NULL OR {key}.expires_at > {at}))"
 
 
@@ -61,7 +64,8 @@ def key_live(at: datetime) -> Q:
 
 
 class Closed(StrEnum):
-    """What keeps a contract from taking work. Several may hold at once; which one a caller is told, the door says."""
+    """What keeps a contract from taking work. Several may be true at once; the entry point chooses which one a caller
+    is told."""
 
     STATE = "state"
     ORGANIZATION = "organization"
@@ -77,8 +81,9 @@ def policy_active_sql(policy: str) -> str:
 
 
 def shutdown_in_reach_sql(shutdown: str, organization: str) -> str:
-    """Engaged, and everybody's or this organization's. Which contracts of it are covered, `shutdown_covers` says: the
-    rows are few, and a target has a meaning of its own in each scope."""
+    """Engaged, and for the whole installation or for this organization. Whether it covers a given contract is decided
+    by `shutdown_covers`."""
+    # The target is not compared here: it means something else in each scope, and few shutdowns are engaged at a time.
     return (
         f"({shutdown}.state = '{ShutdownState.ENGAGED.value}'"
         f" AND ({shutdown}.organization_id IS NULL OR {shutdown}.organization_id = {organization}.id))"
@@ -86,7 +91,7 @@ def shutdown_in_reach_sql(shutdown: str, organization: str) -> str:
 
 
 def shutdown_covers(shutdown: Mapping[str, Any], contract: Contract, organization: Organization) -> bool:
-    """Of a shutdown that is in reach. The ORM's spelling, from a shutdown to its contracts, is `contracts_covered`."""
+    """Whether a shutdown that is in reach covers this contract. `contracts_covered` is the same rule for the ORM."""
     match shutdown["scope"]:
         case ShutdownScope.CONTRACT:
             return shutdown["target"] in {contract.slug, f"{contract.slug}/{contract.version}"}
@@ -94,7 +99,7 @@ def shutdown_covers(shutdown: Mapping[str, Any], contract: Contract, organizatio
             return bool(shutdown["target"] == contract.adapter)
         case ShutdownScope.REGION:
             return shutdown["target"] in organization.regions
-        case _:
+        case _:  # global, organization, and any scope that this version does not know: stopping is the safe answer
             return True
 
 
@@ -105,7 +110,8 @@ def contracts_covered(*, scope: str, target: str) -> Q:
             slug, slash, version = target.partition("/")
             if not slash:
                 return Q(slug=slug)
-            # As it is written, `slug/1`: `slug/01` is no contract's name, so it covers none.
+            # Exactly as callers write it, `slug/1`. `int()` alone would also accept `slug/01`, which
+            # `shutdown_covers` does not match: the preview would count a contract that the shutdown does not stop.
             return Q(slug=slug, version=int(version)) if VERSION.fullmatch(version) else Q(pk__in=[])
         case ShutdownScope.CONNECTOR:
             return Q(adapter=target)
@@ -116,8 +122,9 @@ def contracts_covered(*, scope: str, target: str) -> Q:
 
 
 def stopping_reason(covering: Iterable[Mapping[str, Any]]) -> str | None:
-    """The reason code of the shutdowns that cover a contract; a drill stops nothing. Deny mode is named before all."""
+    """The reason code of the shutdowns that cover a contract, or None. A drill stops nothing."""
     engaged = [shutdown for shutdown in covering if not shutdown["drill"]]
+    # Deny mode first: it is not ended by releasing a shutdown, so the caller must see this reason and no other.
     if any(row["scope"] == ShutdownScope.GLOBAL and row["target"] == LEDGER_INCONSISTENT for row in engaged):
         return LEDGER_INCONSISTENT
     return "shutdown_engaged" if engaged else None
@@ -126,7 +133,7 @@ def stopping_reason(covering: Iterable[Mapping[str, Any]]) -> str | None:
 def closed_by(
     *, contract: Contract, organization: Organization, covering: Iterable[Mapping[str, Any]]
 ) -> frozenset[Closed]:
-    """Everything that keeps the contract from taking work now. Empty: it takes work."""
+    """Everything that keeps the contract from taking work now. Empty means that it takes work."""
     found = {
         Closed.STATE: contract.state != ContractState.OPEN,
         Closed.ORGANIZATION: organization.status != Organization.Status.ACTIVE,

@@ -1,4 +1,5 @@
-"""A policy version: ordered rules, decided by the first that matches. Its active version decides for its contracts."""
+"""The table of policy versions. A policy is an ordered list of rules, and the first one that matches decides. The
+active version of a slug decides for the contracts that name it."""
 
 from django.conf import settings
 from django.db import models
@@ -61,4 +62,4 @@ class Policy(StateMachineModel):
         field=state, source=[PolicyState.DRAFT.value, PolicyState.ACTIVE.value], target=PolicyState.ARCHIVED.value
     )
     def archive(self) -> None:
-        """Its decisions stay re-computable: the snapshot is kept."""
+        """The snapshot is kept, so that decisions of this version can be computed again."""

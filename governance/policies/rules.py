@@ -1,4 +1,4 @@
-"""What is wrong with a policy's rules. Every finding has a pointer; conditions show line, column and a caret."""
+"""Validates the rules of a policy. Every problem has a pointer; for conditions it shows line, column and a caret."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ import jsonschema_rs
 
 from governance.conditions import ConditionError, compile_condition
 
+# Rules are evaluated one after the other for every request: the limit bounds the time of the policy evaluator.
 MAX_RULES = 200
+# What a rule can read, as `_context` of the policy evaluator fills it. None: the names depend on the contract. A path
+# that is not here would be missing in every request, and its rule would deny all of them.
 CONTEXT: dict[str, frozenset[str] | None] = {
     "action": frozenset(
         {"connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields"}
@@ -58,7 +61,7 @@ class PolicyProblem:
 
 
 def rules_problems(rules: Any, *, reason_codes: Collection[str], tiers: Collection[str]) -> tuple[PolicyProblem, ...]:
-    """`reason_codes` and `tiers` are those that exist for the organization."""
+    """All problems of the rules. `reason_codes` and `tiers` are those of the organization."""
     if not isinstance(rules, list) or not rules:
         return (PolicyProblem("/rules", "type", "must be a list of at least one rule"),)
     if len(rules) > MAX_RULES:
@@ -121,7 +124,7 @@ def _meaning(
 
 
 def _approval(rule: dict[str, Any], pointer: str, tiers: Collection[str]) -> list[PolicyProblem]:
-    """One tier and a number, or buckets of different tiers."""
+    """Who approves: either one tier and a number, or buckets of different tiers."""
     if "buckets" not in rule:
         return _tier(rule.get("tier", ""), f"{pointer}/tier", tiers)
     found = []

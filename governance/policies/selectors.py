@@ -1,4 +1,4 @@
-"""Reading policies."""
+"""Reads policies, and the reviewer tiers that their rules may name."""
 
 from uuid import UUID
 
@@ -27,6 +27,7 @@ def policy_get(*, policy_id: UUID) -> Policy:
 
 
 def policy_lock(*, actor: Actor, policy_id: UUID) -> Policy:
+    """The locked row (FOR NO KEY UPDATE). NotFound if the actor may not act in its organization."""
     policy = tenant_get(Policy, policy_id, lock=True)
     if not actor.may_act_in(policy.organization_id):
         raise NotFound

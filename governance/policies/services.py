@@ -1,4 +1,5 @@
-"""Policies: draft, change, publish, new version. A published version never changes."""
+"""What people do with a policy: draft, change, publish, archive, simulate. A published version does not change; the
+next draft of its slug is the next version."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ from reasoncodes.selectors import reason_code_list
 
 
 def policy_problems(*, organization_id: UUID, rules: Any) -> tuple[PolicyProblem, ...]:
-    """For live validation and before every write."""
+    """What is wrong with these rules: asked while somebody edits, before a simulation and before publishing."""
     codes = reason_code_list(organization_ids=[organization_id], scope=Scope.DENIAL, active=True)
     return rules_problems(
         rules,
@@ -46,12 +47,14 @@ def policy_problems(*, organization_id: UUID, rules: Any) -> tuple[PolicyProblem
 def policy_create(
     *, actor: Actor, at: datetime, organization: Organization, slug: str, title: str, rules: list[dict[str, Any]]
 ) -> Policy:
-    """A draft, the next version of its slug. A draft may have faults; publishing finds them."""
+    """Creates a draft, as the next version of its slug. A draft may have problems; publishing refuses them."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     _check_words({"slug": slug, "title": title, "rules": rules})
     try:
         with transaction.atomic():
+            # Two drafts of one slug must not compute the same next version. FOR NO KEY UPDATE: FOR UPDATE would block
+            # every insert that refers to the organization, and so all intake.
             Organization.objects.select_for_update(no_key=True).get(id=organization.id)
             siblings = Policy.objects.filter(organization=organization, slug=slug)
             latest = siblings.aggregate(latest=Max("version"))["latest"] or 0
@@ -91,9 +94,11 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
 
 
 def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
-    """Validates, archives the active version and takes its place, in one transaction."""
+    """Validates the draft, archives the active version and makes the draft the active one. One transaction, so that no
+    request finds the slug without an active version and is denied."""
     with transaction.atomic():
-        # Two drafts published at once lock different rows: the organization's keeps them in line.
+        # Two drafts that are published at once lock different policy rows, and both would archive the same version.
+        # The organization's lock makes the second one wait and see the first. Lock order: organization, then policy.
         organization_id = policy_get(policy_id=policy_id).organization_id
         Organization.objects.select_for_update(no_key=True).get(id=organization_id)
         policy = policy_lock(actor=actor, policy_id=policy_id)
@@ -119,7 +124,7 @@ def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
 
 
 def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
-    """Without an active version every attempt under it is denied."""
+    """Archives a policy. While a slug has no active version, every attempt under it is denied."""
     with transaction.atomic():
         policy = policy_lock(actor=actor, policy_id=policy_id)
         try:
@@ -130,7 +135,8 @@ def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
 
 
 def _check_words(written: Mapping[str, Any]) -> None:
-    """Also for a draft, which is stored: a rule about one patient would carry the name into every decision."""
+    """Refuses names of people, secrets and patient data, in drafts too: a rule that names a patient would carry the
+    name into the snapshot of every decision."""
     if "title" in written:
         text_check(text=written["title"], pointer="/title")
     reference_check(reference=written.get("slug", ""), pointer="/slug")
@@ -156,12 +162,14 @@ def _record(policy: Policy, action: str, *, actor: Actor, at: datetime, **facts:
     )
 
 
+# A simulation of many decisions takes minutes. Without a tally now and then, a reader of the stream sees nothing when
+# nothing changes.
 PROGRESS_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionChange:
-    """One decision that would come out differently."""
+    """One stored decision that this policy would decide differently."""
 
     decision_id: UUID
     before: str
@@ -173,8 +181,8 @@ class DecisionChange:
 
 @dataclass(slots=True)
 class DecisionTally:
-    """Counts only: memory does not grow with the number of decisions. `unreadable`: a snapshot is gone or altered, or
-    the request was erased by order."""
+    """Numbers only, so that memory does not grow with the number of decisions. `unreadable` counts decisions whose
+    snapshot is missing or altered, or whose request was erased."""
 
     decided: int = 0
     changed: int = 0
@@ -193,7 +201,9 @@ class DecisionTally:
 
 
 def policy_simulate(*, policy: Policy, limit: int) -> Iterator[DecisionChange | DecisionTally]:
-    """Changes as they are found, the running tally now and then, and the final tally last."""
+    """Decides stored requests again with this policy. Yields each change, the tally so far now and then, and the final
+    tally last."""
+    # Not part of the generator: a problem must be raised now, while the caller can still answer with an error status.
     problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
     if problems:
         raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])

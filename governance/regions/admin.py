@@ -1,4 +1,4 @@
-"""Decisions, violations and regional profiles in the console: to read, and to check."""
+"""Regional profiles in the console, read-only."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A regional profile as it was at a time. New content is a new row; decisions name the one they used by its hash."""
+"""The table of regional profiles. New content is a new row; decisions name the profile they used by its hash."""
 
 from django.db import models
 

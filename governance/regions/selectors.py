@@ -1,4 +1,4 @@
-"""Reading violations and regional profiles."""
+"""Reads the stored regional profiles."""
 
 from django.db.models import QuerySet
 

@@ -1,4 +1,4 @@
-"""Regional profiles: the shipped ones are adopted as versioned, hashed records after every migrate."""
+"""Stores the regional profiles that ship with the program, after every migrate."""
 
 from datetime import datetime
 
@@ -11,7 +11,8 @@ from reasoncodes.base.actors import SYSTEM
 
 
 def region_profiles_adopt(*, at: datetime) -> list[RegionProfile]:
-    """Insert profiles whose content is new; old rows stay, decisions name them by hash. Safe to repeat."""
+    """Inserts the profiles whose content is new. Safe to repeat."""
+    # Old rows stay: decisions and records name the profile they used by its hash.
     shipped = load_profiles()
     known = set(RegionProfile.objects.values_list("sha256", flat=True))
     adopted = []

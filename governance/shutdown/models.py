@@ -1,4 +1,5 @@
-"""The kill switch, and short notes that people write beside what they do."""
+"""The table of shutdowns. Who may engage or release one is in `services.py`, what it covers in
+`governance/enforcement/sql.py`."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -67,4 +68,4 @@ class Shutdown(StateMachineModel):
 
     @transition(field=state, source=ShutdownState.ENGAGED.value, target=ShutdownState.RELEASED.value)
     def release(self) -> None:
-        """By a second person; see shutdown_release."""
+        """Called by `shutdown_release`, which checks that it is a second person."""

@@ -1,4 +1,4 @@
-"""Reading shutdowns, and what one would stop."""
+"""Reads shutdowns, and which open contracts a shutdown would stop."""
 
 from typing import Any
 from uuid import UUID
@@ -29,11 +29,10 @@ def shutdowns_engaged() -> QuerySet[Shutdown]:
 
 
 def shutdown_preview(*, scope: ShutdownScope, organization_id: UUID | None, target: str) -> dict[str, Any]:
-    """The open contracts that it would close, counted, with the first twenty named.
-
-    Without an organization it is counted over all of them, and none is named: whoever may look at the shutdown later
-    does not learn what other organizations run.
-    """
+    """How many open contracts it would stop, and the names of the first twenty. Without an organization it counts over
+    all organizations."""
+    # The preview is stored with the shutdown, and every organization may read a global one. No names then: they would
+    # show what other organizations run.
     if organization_id is None:
         with every_tenant():
             return _preview(scope, None, target) | {"named": []}

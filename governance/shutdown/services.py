@@ -1,4 +1,5 @@
-"""The kill switch: engage with a reason, rehearse, release by a second person. Effective for the next request."""
+"""Shutdowns: engage with a reason, rehearse, release by a second person. A shutdown takes effect with the next request.
+Deny mode is also a shutdown; it is engaged and ended by `governance/sealing`."""
 
 from datetime import datetime
 from typing import Any
@@ -41,9 +42,12 @@ def shutdown_engage(
     drill: bool = False,
     installation: bool = False,
 ) -> Shutdown:
-    """`installation`: the door found that the actor administers the installation, which wide scopes need."""
+    """Stops everything in the scope. `installation`: the entry point has checked that the actor administers the
+    installation, which global and regional shutdowns need."""
     organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
     with transaction.atomic():
+        # First, and exclusively: waits for intents that are being written. Without it an intent that read "nothing
+        # engaged" could commit after the person has been told that everything is stopped.
         send_lock_exclude()
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         stored = note_create(organization_id=organization_id, text=note)
@@ -68,8 +72,10 @@ def shutdown_engage(
 def shutdown_release(
     *, actor: Actor, at: datetime, shutdown_id: UUID, note: str = "", installation: bool = False
 ) -> Shutdown:
-    """By somebody else than whoever engaged it. A drill, which stopped nothing, may be ended by the same person."""
+    """Releases a shutdown. Not by the person who engaged it, unless it was a drill."""
     with transaction.atomic():
+        # Locked, then checked: of two releases at once, the second one finds it released. The send lock is not needed,
+        # because an intent that still sees the shutdown is refused, which does no harm.
         shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
         if not (installation or actor.may_act_in(shutdown.organization_id)):
             raise NotFound
@@ -83,6 +89,7 @@ def shutdown_release(
             shutdown.release()
         except TransitionNotAllowed as error:
             raise WrongState("This shutdown is released already.") from error
+        # The database refuses a release by the same person, drill or not, so an own drill names nobody.
         own_drill = shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor)
         shutdown.released_by_ref = "" if own_drill else actor_reference(actor)
         shutdown.released_at = at
@@ -95,7 +102,7 @@ def shutdown_release(
 def shutdown_rehearse(
     *, actor: Actor, scope: ShutdownScope, organization_id: UUID | None, target: str = "", installation: bool = False
 ) -> dict[str, Any]:
-    """What it would stop, for whoever could engage it: the same checks, nothing written."""
+    """What a shutdown would stop. Checks the same as engaging it, and writes nothing."""
     organization_id, target = _resolve(actor, scope, organization_id, target, installation=installation)
     return shutdown_preview(scope=scope, organization_id=organization_id, target=target)
 
@@ -103,7 +110,8 @@ def shutdown_rehearse(
 def _resolve(
     actor: Actor, scope: ShutdownScope, organization_id: UUID | None, target: str, *, installation: bool
 ) -> tuple[UUID | None, str]:
-    """Who may stop what: wide scopes need an administrator of the installation, the others their organization."""
+    """The organization and target to store, after checking that the actor may stop them: global and regional scopes
+    need an administrator of the installation, the others a right in their organization."""
     if scope in INSTALLATION_WIDE:
         if not installation:
             raise InvalidInput(errors=[FieldError("/scope", "global and region need an installation administrator")])
@@ -124,7 +132,9 @@ def _resolve(
 
 
 def _has_contract(organization_id: UUID, target: str) -> bool:
-    """By the rule that stops them: a target that is accepted and covers nothing would be a switch without a wire."""
+    """Whether the target covers a contract of this organization."""
+    # With the rule that enforcement uses: a target that is accepted here but covers nothing would be a shutdown that
+    # stops nothing, and nobody would notice.
     organization = Organization.objects.filter(id=organization_id).first()
     covered = contracts_covered(scope=ShutdownScope.CONTRACT, target=target)
     return organization is not None and organization.contracts.filter(covered).exists()

@@ -1,4 +1,4 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""Shutdown states, their legal moves, and scopes. Models, database triggers and tests read these tables."""
 
 from enum import StrEnum
 

@@ -1,8 +1,5 @@
-"""Throttle counters and strikes in Valkey. All limits of a request are checked and taken in one atomic script.
-
-The algorithm is GCRA: per limit one number (the theoretical arrival time), a burst up to the limit, then a steady
-refill. Subjects enter as hashes, so that no reference of a caller is readable in Valkey.
-"""
+"""Throttle counters and misuse strikes in Valkey. The algorithm is GCRA: one number per limit (the theoretical arrival
+time), a burst up to the limit, then a steady refill. Which limits apply is in the contract's documents, not here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +16,19 @@ PREFIX = "holdpoint:throttle:"
 STRIKES = "holdpoint:strikes:"
 CLAIMS = "holdpoint:claim:"
 CLAIMED_MS = "5000"
+# Seconds. Callers without Valkey are denied; without this they would all ask again at once.
 UNAVAILABLE_RETRY_AFTER = 5
 
-# ARGV: limit and window (seconds) per key, then, with one key more than limits, how many ms that key is claimed for.
-# Answers {index of the limit that refuses or 0, wait in ms, remaining…}, or {-1} when somebody claimed the key before.
+# One script, because all limits must be taken or none: a request that one limit refuses must not use up the others, and
+# between a check and a later take another request could take the last one.
+#
+# ARGV: limit and window (seconds) per key. With one key more than limits, the last argument is the time in ms for which
+# that key is claimed. Returns {index of the limit that refuses or 0, wait in ms, remaining…}, or {-1} if the key was
+# claimed before.
+#
+# TIME is Valkey's clock: the clocks of several web servers differ, and a counter must not.
+# PX: an arrival time is at most one window ahead, so an older counter counts nothing. Without an end, the counter of
+# every patient reference would stay in memory.
 SCRIPT = """
 local limits = math.floor(#ARGV / 2)
 if #KEYS > limits and not redis.call('SET', KEYS[#KEYS], '1', 'NX', 'PX', ARGV[#ARGV]) then return {-1} end
@@ -65,13 +71,15 @@ class Limit:
 
     @property
     def key(self) -> str:
+        # Hashed, so that no reference of a caller can be read in Valkey. Limit and window are part of the key: after
+        # they change, the old arrival time would be read against another interval.
         hashed = sha256(f"{self.per}\0{self.subject}".encode()).hexdigest()[:32]
         return f"{PREFIX}{self.per}:{self.limit}:{self.window_seconds}:{hashed}"
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleAnswer:
-    """`facts` go into the decision's environment; `headers` to the caller."""
+    """The answer about all limits of a request: `facts` for the decision's environment, `headers` for the caller."""
 
     status: str
     exceeded: str | None
@@ -93,7 +101,7 @@ class ThrottleAnswer:
 
 
 def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str, str]) -> tuple[Limit, ...]:
-    """The document's limits that have a subject in this request. `scope` keeps two contracts' counters apart."""
+    """The document's limits that have a subject in this request. `scope` separates the counters of two contracts."""
     return tuple(
         Limit(row["per"], f"{scope}\0{subjects[row['per']]}", row["limit"], row["window_seconds"])
         for row in document["limits"]
@@ -102,13 +110,13 @@ def limits_for(document: Mapping[str, Any], *, scope: str, subjects: Mapping[str
 
 
 def throttle_take(*, limits: Sequence[Limit]) -> ThrottleAnswer:
-    """Take one from every limit, or none when any refuses. Without Valkey the answer is no."""
+    """Takes one from every limit, or from none if one refuses. Without Valkey the request is refused."""
     return (limits and _take(limits, None)) or ThrottleAnswer("ok", None, 0)
 
 
 def throttle_take_once(*, limits: Sequence[Limit], claim: str) -> ThrottleAnswer | None:
-    """The same, unless somebody claimed this in the last seconds: then None, and nothing is taken. That is a hint to be
-    careful, which may come too often or be lost; nothing else depends on it."""
+    """The same, but None, with nothing taken, if another request made the same claim in the last seconds. Only a hint
+    that a repetition may be on its way: it may come too often or be lost, and nothing else depends on it."""
     return _take(limits, f"{CLAIMS}{sha256(claim.encode()).hexdigest()[:32]}")
 
 
@@ -121,6 +129,7 @@ def _take(limits: Sequence[Limit], claim: str | None) -> ThrottleAnswer | None:
     try:
         refused, *rest = _ask("EVALSHA", SCRIPT_SHA, str(len(keys)), *keys, *arguments)
     except RedisError as error:
+        # Fail closed: allowing what cannot be counted would make an outage of Valkey a way around every limit.
         log.error("throttle_unavailable", exc_info=error)
         return ThrottleAnswer("unavailable", None, UNAVAILABLE_RETRY_AFTER)
     if refused < 0:
@@ -128,25 +137,29 @@ def _take(limits: Sequence[Limit], claim: str | None) -> ThrottleAnswer | None:
     wait_ms, *remaining = rest
     left = tuple(zip(limits, remaining, strict=True))
     if refused:
+        # Rounded up to whole seconds, at least 1: rounded down, a caller that obeys would be refused again.
         return ThrottleAnswer("limited", limits[refused - 1].per, max(1, -(-wait_ms // 1000)), left)
     return ThrottleAnswer("ok", None, 0, left)
 
 
 def strike(*, subject: str, window_seconds: int) -> int | None:
-    """One strike more; the count in the window, or None when Valkey is away (the refusal itself is on record)."""
+    """Adds a strike and returns their number in the window, or None without Valkey."""
     key = STRIKES + subject
     try:
+        # One transaction: a counter that lost its expiry between two commands would never be forgotten.
         pipeline = valkey().pipeline(transaction=True)
         pipeline.incr(key)
+        # nx: the window begins with the first strike. Otherwise each strike would extend it.
         pipeline.expire(key, window_seconds, nx=True)
         return int(pipeline.execute()[0])
     except RedisError as error:
+        # Not raised: the refusal that caused the strike is already committed, and its answer must reach the caller.
         log.error("strike_unavailable", exc_info=error)
         return None
 
 
 def strikes_forget(*, subject: str) -> None:
-    """After an operator reinstated the account."""
+    """Called after an operator has reinstated the account: otherwise its next strike would suspend it again."""
     try:
         valkey().delete(STRIKES + subject)
     except RedisError as error:
@@ -154,9 +167,9 @@ def strikes_forget(*, subject: str) -> None:
 
 
 def _ask(*words: str) -> Any:
-    """A server that was started anew does not know the script."""
+    """Sends EVALSHA. The script's text is sent only when the server does not know it."""
     try:
         return valkey_command(*words)
-    except NoScriptError:
+    except NoScriptError:  # Valkey was restarted: it does not keep scripts
         valkey().script_load(SCRIPT)
         return valkey_command(*words)

@@ -1,4 +1,4 @@
-"""Decisions, violations and regional profiles in the console: to read, and to check."""
+"""Violations in the console, read-only."""
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -15,7 +15,7 @@ from governance.violations.states import ViolationKind
 
 @admin.register(GovernanceViolation)
 class GovernanceViolationAdmin(ConsoleAdmin):
-    """For operators and auditors: whoever tried is not shown that it was counted."""
+    """For operators and auditors. Other people do not see that their violations were recorded."""
 
     view_permission = AUDIT
     list_display = ["at", "kind", "detail", "actor_kind", "subject_type", "organization"]

@@ -1,4 +1,4 @@
-"""Read-only records: decisions in words, violations, regional profiles."""
+"""`/violations`: the recorded violations, read-only."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers

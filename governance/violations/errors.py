@@ -1,4 +1,4 @@
-"""Refusals of this app. Those that break a rule of the record are violations and are recorded as such."""
+"""Refusals that are recorded as violations, because they break a rule of the record."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Refused attempts to break a rule of the record: counted towards misuse, never shown to whoever tried."""
+"""The table of violations: refused attempts to break a rule of the record. They count towards misuse."""
 
 from django.db import models
 from django.db.models import Q

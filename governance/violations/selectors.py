@@ -1,4 +1,4 @@
-"""Reading violations and regional profiles."""
+"""Reads violations."""
 
 from django.db.models import QuerySet
 

@@ -1,4 +1,5 @@
-"""Violations: refused, and on record in a transaction of their own, because the refused one is rolled back."""
+"""Records violations and counts misuse. A violation is written in a transaction of its own, because the refused one is
+rolled back."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -23,11 +24,13 @@ DEFAULT = area("throttles_and_misuse").default["misuse"]
 
 
 def misuse_strike(*, actor: Actor, at: datetime, rule: Mapping[str, Any] | None = None) -> None:
-    """One more refusal that only a mistaken or hostile caller causes. People are not suspended by a counter."""
+    """Counts a refusal that only a faulty or hostile caller causes, and suspends the service account after too many.
+    People are not suspended by a counter."""
     if actor.kind is not ActorKind.SERVICE or actor.id is None:
         return
     limit = dict(rule or DEFAULT)
     count = strike(subject=str(actor.id), window_seconds=limit["window_seconds"])
+    # None: Valkey does not answer. Nobody is suspended on a guess; throttles deny the requests meanwhile.
     if count is None or count < limit["strikes"]:
         return
     with tenant_scope(actor.organization_ids):
@@ -40,7 +43,7 @@ R = TypeVar("R")
 
 
 def violations_recorded(service: Callable[P, R]) -> Callable[P, R]:
-    """For services that take `actor` and `at`: what they refuse as a violation is written after their own rollback."""
+    """For services that take `actor` and `at`: records what they refuse as a violation, after their own rollback."""
 
     @wraps(service)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -54,11 +57,13 @@ def violations_recorded(service: Callable[P, R]) -> Callable[P, R]:
 
 
 def violation_record(*, actor: Actor, at: datetime, broken: RuleBroken) -> None:
-    """Once per refusal, in the organization of whoever tried."""
+    """Records a refusal, once."""
+    # A service records its own refusal, and the API's error handler sees the same error again.
     if broken.recorded:
         return
     broken.recorded = True
-    # Where it was tried, if the actor belongs there; a stranger's try is filed in the stranger's own organization.
+    # In the organization where it was tried, if the actor belongs there. Otherwise in the actor's own: a stranger must
+    # not be able to write into another organization's record.
     tried_in = {broken.organization_id} & actor.organization_ids
     organization_id = next(iter(tried_in), None) or min(actor.organization_ids, default=None)
     with transaction.atomic():

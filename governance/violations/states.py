@@ -1,4 +1,4 @@
-"""States and moves of this app's machines, as data: models, database triggers and tests read the same tables."""
+"""The kinds of violations. The model, its check constraint and the API read this list."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The metadata boundary (law 6): finds what must not enter a record and names where, never what.
+"""The metadata boundary (law 6): finds what must not enter a record. A finding says where it is, never what it is.
 Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document

@@ -1,5 +1,5 @@
-"""Is a JSON Schema an allow-list? Every object closed, every string bounded, nothing that accepts anything.
-Keywords of a schema only ever narrow each other, so one bounding keyword at each place is enough."""
+"""Checks that a JSON Schema is an allow-list: every object closed, every string bounded, nothing that accepts
+everything."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -8,17 +8,18 @@ from governance.boundary.rules.keys import key_facts
 
 MAX_STRING_LENGTH: Final = 512
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-# Formats the validator really checks; it ignores unknown ones, which would bound nothing.
+# Formats that the validator really checks. It ignores others, and a string with such a format would be unbounded.
 FORMATS: Final = frozenset(
     ["date", "date-time", "time", "duration", "uuid", "uri", "uri-reference", "ipv4", "ipv6", "hostname"]
 )
-# These move or hide where a reference points, so this check could read another schema than the validator.
+# These change what a reference points to. With them, this check could read another schema than the validator uses.
 _REFUSED = ("$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary")
 _SCALARS = frozenset(["integer", "number", "boolean", "null"])
 
 
 def allow_list_problems(schema: Mapping[str, Any], *, keys_checked: bool = True) -> list[str]:
-    """`keys_checked` is false where the contract switched the built-in forbidden keys off."""
+    """What keeps the schema from being an allow-list. `keys_checked` is false if the contract has switched off the
+    built-in forbidden keys."""
     if schema.get("$schema", DIALECT) != DIALECT:
         return ["schema: only JSON Schema 2020-12 is supported"]
     if schema.get("type") != "object":
@@ -32,7 +33,8 @@ class _Walk:
         self.keys_checked = keys_checked
 
     def problems(self, schema: Any, at: str, seen: frozenset[str]) -> Iterator[str]:
-        """Nothing, when whatever this schema accepts is bounded."""
+        """Empty if everything that this schema accepts is bounded."""
+        # Keywords of a schema only narrow each other, so one bounding keyword at each place is enough.
         where = f"schema{at}"
         if schema is False:
             return
@@ -52,7 +54,7 @@ class _Walk:
     def _reference(self, target: str, where: str, seen: frozenset[str]) -> Iterator[str]:
         if not target.startswith("#/$defs/") or target.count("/") != 2:
             yield f"{where}: $ref must point to #/$defs/<name>"
-        elif target not in seen:
+        elif target not in seen:  # a schema may refer to itself; without `seen` this would not end
             name = target.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
             yield from self.problems(self.root.get("$defs", {}).get(name), f"/$defs/{name}", seen | {target})
 

@@ -1,4 +1,5 @@
-"""Check-digit arithmetic of cards, national and insurance numbers. Input is digits (or a checked shape)."""
+"""Check digits of payment cards, national numbers and insurance numbers. The input is digits, or text of a shape that
+was checked before."""
 
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 _ITALIAN_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)

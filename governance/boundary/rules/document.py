@@ -1,5 +1,5 @@
-"""Checks a contract's `metadata_boundary` document before anybody can approve it: limits in range, nothing
-essential switched off, and a schema that is an allow-list with bounded values."""
+"""Checks a contract's `metadata_boundary` document: limits in range, no essential detector switched off, and a schema
+that is an allow-list with bounded values."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from governance.boundary.rules.allowlist import allow_list_problems
 from governance.boundary.rules.detectors import ALWAYS_ON, DETECTOR_NAMES
 from governance.boundary.rules.schema import compiled
 
-# The safe choice: no metadata at all until the privacy owner approves a list.
+# The safe choice: no metadata at all, until the privacy owner approves a list of fields.
 DEFAULT_DOCUMENT: Final[dict[str, Any]] = {
     "schema": {"type": "object", "properties": {}, "additionalProperties": False},
     "max_bytes": 4096,
@@ -22,7 +22,7 @@ MAX_DEPTH_LIMIT: Final = 7  # a request is at most eight deep, and metadata is i
 
 
 def validate_boundary_document(document: Any) -> list[str]:
-    """Problems in words, empty when the document can be used. Never raises."""
+    """Problems as text; empty if the document can be used. Never raises."""
     if not isinstance(document, Mapping):
         return ["the document must be an object"]
     problems = [f"unknown field {name!r}" for name in document if name not in DEFAULT_DOCUMENT]
@@ -65,5 +65,5 @@ def _schema(schema: Any, *, keys_checked: bool) -> list[str]:
         compiled(json.dumps(schema, sort_keys=True))
         return allow_list_problems(schema, keys_checked=keys_checked)
     except (TypeError, ValueError, RecursionError):
-        # The validator's own message may quote the schema at length; the rule is enough.
+        # The validator's own message is not repeated: it may quote the schema at length.
         return ["schema: not a usable JSON Schema 2020-12 (or it refers outside itself)"]

@@ -1,8 +1,9 @@
-"""What an inspection returns: a place and a rule. The submitted value is nowhere in it."""
+"""Findings of the boundary: a pointer and a rule. They never contain the submitted value."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# A hostile request can break thousands of rules. Findings are stored with the decision, so their number is limited.
 MAX_FINDINGS = 50
 
 MESSAGES = {

@@ -1,4 +1,4 @@
-"""Walks a value once and collects findings. Limits come first, so that all later work is bounded by them."""
+"""Inspects metadata, references and notes, and collects findings."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,9 +13,11 @@ from governance.boundary.rules.schema import schema_errors
 from governance.boundary.rules.text import has_broken_characters, normalise
 
 ROOT: Final = "/metadata"
+# A detector's time grows with the length of the text. Longer texts are refused without being searched.
 MAX_STRING: Final = 4096
 MAX_REFERENCE: Final = 1024
 MAX_NOTE: Final = 280
+# Larger integers lose digits in programs that read JSON numbers as doubles: the stored value would be another one.
 _SAFE_INTEGER: Final = 2**53 - 1
 _SMALLEST_CHECKED: Final = 10**8
 _LARGEST_CHECKED: Final = 10**20
@@ -26,14 +28,16 @@ _CONTAINERS: Final = (dict, list, tuple)
 
 
 def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[BoundaryFinding, ...]:
-    """Everything wrong with a metadata object, sorted; empty means it may be recorded."""
+    """Everything that is wrong with a metadata object, sorted. Empty: it may be recorded."""
     if not isinstance(metadata, Mapping):
         return (BoundaryFinding(ROOT, "schema_type"),)
     root = metadata if type(metadata) is dict else dict(metadata)
+    # Limits first: they bound the work of everything that follows.
     limit = broken_limit(root, max_bytes=policy.max_bytes, max_depth=policy.max_depth)
     if limit is not None:
         return (BoundaryFinding(ROOT, limit),)
     found = _Walk(policy).run(root)
+    # The validator takes JSON only; it would raise on a value that is not.
     if policy.validator is not None and not any(rule == "not_json" for _, rule in found):
         found.extend(schema_errors(policy.validator, root))
     if not found:
@@ -45,12 +49,12 @@ def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> 
 
 
 def inspect_reference(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
-    """An opaque identifier: one or two words at most, and nothing personal or secret inside."""
+    """Inspects an opaque identifier: at most two words, and nothing personal or secret in it."""
     return _inspect_text(value, pointer=pointer, form=TextForm.REFERENCE, longest=MAX_REFERENCE)
 
 
 def inspect_note(text: str, *, pointer: str = "/note") -> tuple[BoundaryFinding, ...]:
-    """A person's short note: prose is fine up to 280 characters, everything else is looked for."""
+    """Inspects a person's short note: sentences are allowed, up to 280 characters; all other rules apply."""
     return _inspect_text(text, pointer=pointer, form=TextForm.NOTE, longest=MAX_NOTE)
 
 
@@ -66,7 +70,7 @@ def _inspect_text(text: str, *, pointer: str, form: TextForm, longest: int) -> t
 
 
 class _Walk:
-    """Collects (path, rule); paths become pointers only if something was found."""
+    """Collects (path, rule). Paths become pointers later, because most requests have no findings."""
 
     def __init__(self, policy: BoundaryPolicy) -> None:
         self.active = policy.active
@@ -76,6 +80,7 @@ class _Walk:
         self.waiting: list[tuple[Any, Path, frozenset[str]]] = []
 
     def run(self, root: dict[str, Any]) -> list[tuple[Path, str]]:
+        # A list of what is left instead of recursion: the depth comes from the caller.
         self.waiting.append((root, (), _NO_HINTS))
         while self.waiting:
             container, path, hints = self.waiting.pop()
@@ -127,7 +132,7 @@ class _Walk:
             self.found.append(((*path, step), rule))
 
     def _number(self, value: float, path: Path, step: str | int, hints: frozenset[str]) -> None:
-        """A number is looked at in decimal form if it is long enough for an identifier, or its key hints."""
+        """Inspects a number as decimal text if it is long enough for an identifier, or if its key hints at one."""
         if value != value or value in (float("inf"), float("-inf")):
             self.found.append(((*path, step), "not_json"))
             return
@@ -140,7 +145,7 @@ class _Walk:
                 self.found.append(((*path, step), rule))
 
 
-# What a bare number can be. It is never prose, a name or a token.
+# The rules that a bare number can break. It is never a sentence, a name or a token.
 _NUMERIC: Final = frozenset(
     ["card_number", "national_id", "insurance_id", "medical_record_number", "phone", "date_of_birth"]
 )

@@ -1,5 +1,5 @@
-"""What a key says about its value: whether it may exist at all, what it hints at, and whether it may
-be shown. Only keys with the shape of an identifier are remembered between requests."""
+"""What a key says about its value: whether the key is forbidden, what kind of value it hints at, and whether the key
+itself may be shown."""
 
 import re
 from functools import lru_cache
@@ -29,8 +29,8 @@ _SHOWN_DIGITS = 4
 
 
 class KeyFacts(NamedTuple):
-    """`words` are lower-case; `hints` are kinds of value; `showable` keys look like identifiers;
-    `rules` are the detectors the key itself trips; `broken` keys hold control characters."""
+    """`words` are lower-case, `hints` are kinds of value, `rules` are the rules that the key itself breaks. A
+    `showable` key looks like an identifier. A `broken` key contains control characters."""
 
     words: tuple[str, ...]
     forbidden: bool
@@ -41,17 +41,19 @@ class KeyFacts(NamedTuple):
 
 
 def key_facts(key: str) -> KeyFacts:
+    # Only keys that look like identifiers are cached: any other text of a request must not stay in memory after it.
     return _remembered(key) if len(key) <= 64 and _PLAIN.fullmatch(key) else _facts(key)
 
 
 def ends_with(words: tuple[str, ...], ending: tuple[str, ...]) -> bool:
-    """Extra forbidden keys also cover `patient_<key>` and the like; separators and case do not matter."""
+    """Whether a key ends with these words: a forbidden key also covers `patient_<key>`. Separators and case do not
+    matter."""
     return "".join(words) == "".join(ending) or words[-len(ending) :] == ending
 
 
 @lru_cache(maxsize=4096)
 def key_words(key: str) -> tuple[str, ...]:
-    """For words of a contract document; the keys of a request go through `key_facts`."""
+    """The words of a key in a contract document. For the keys of a request use `key_facts`."""
     return _split(key)
 
 
@@ -103,7 +105,7 @@ def _hints(words: tuple[str, ...]) -> frozenset[str]:
     found.update(HINT_ENDINGS[ending] for ending in endings if ending in HINT_ENDINGS)
     if NOT_A_PERSONS_AGE.intersection(words):
         found.discard("age")
-    # A reference to a secret, or its hash, is not the secret; a name in a reference is still a name.
+    # A reference to a secret, or its hash, is not the secret. But a name in a reference is still a name.
     if words[-1] in ABOUT_ENDINGS:
         return frozenset(found & _STAYS_NEXT_TO_REF)
     return frozenset(found - {"secret"}) if words[-1] == "id" else frozenset(found)
@@ -113,7 +115,8 @@ _STAYS_NEXT_TO_REF = frozenset(["person", "role", "quantity"])
 
 
 def _showable(key: str, words: tuple[str, ...]) -> bool:
-    """An identifier of a few words, none of them a given name, hardly any digits, not random letters."""
+    """Whether a key may be repeated to the caller: an identifier of a few words, without given names, with few digits,
+    and not random letters."""
     if len(key) > _SHOWN_LENGTH or not _PLAIN.fullmatch(key) or not words:
         return False
     if sum(char.isdigit() for char in key) > _SHOWN_DIGITS or GIVEN_NAMES.intersection(words):

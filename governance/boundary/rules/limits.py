@@ -1,4 +1,4 @@
-"""Size and depth. Checked before anything else looks at the value, so all other work is bounded by them."""
+"""Limits of size and depth. They are checked before anything else, so that they bound the work of all other checks."""
 
 import json
 from typing import Any
@@ -7,11 +7,13 @@ _ENCODE = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), check_circular=False, skipkeys=True, default=lambda _: None
 ).encode
 _CONTAINERS = (dict, list, tuple)
-_LARGEST_INTEGER_BITS = 512  # far over any JSON number; Python refuses to print really long ones
+# Far beyond any JSON number. Without the limit, encoding a very long integer raises ValueError in Python.
+_LARGEST_INTEGER_BITS = 512
 
 
 def broken_limit(value: dict[str, Any], *, max_bytes: int, max_depth: int) -> str | None:
-    """`too_deep`, `too_large` or nothing. The object itself is level one; cyclic values are too deep."""
+    """`too_deep`, `too_large` or None. The object itself is level one."""
+    # Level by level and not recursively: a value that contains itself ends as too deep.
     level: list[Any] = [value]
     nodes = depth = 0
     while level:
@@ -19,7 +21,7 @@ def broken_limit(value: dict[str, Any], *, max_bytes: int, max_depth: int) -> st
         if depth > max_depth:
             return "too_deep"
         nodes += sum(map(len, level))
-        # Every node takes a byte at least, so counting stops long before a hostile value has been walked.
+        # Every node takes at least one byte, so a huge value is refused long before all of it was walked.
         if nodes > max_bytes:
             return "too_large"
         inner: list[Any] = []
@@ -34,6 +36,6 @@ def broken_limit(value: dict[str, Any], *, max_bytes: int, max_depth: int) -> st
 
 
 def _size(value: dict[str, Any]) -> int:
-    """Bytes of compact UTF-8 JSON; key order does not change it."""
+    """Bytes of compact UTF-8 JSON. The order of keys does not change it."""
     text = _ENCODE(value)
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,5 +1,5 @@
-"""Where something was found, without repeating what was submitted: a key appears in a pointer only if the
-contract's schema names it or it is a harmless identifier. Else it is `#n`, its place in sorted order."""
+"""Pointers that do not repeat what was submitted. A key appears in one only if the contract's schema names it or it is
+a harmless identifier; otherwise it is `#n`, its position among the sorted keys."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def _may_be_shown(key: str) -> bool:
 
 
 def _canonical_order(key: Any) -> bytes:
-    """As in RFC 8785, so that a stored and re-read request gives the same pointer."""
+    """The order of RFC 8785, so that a request that was stored and read again gives the same pointer."""
     return str(key).encode("utf-16-be", "surrogatepass")
 
 

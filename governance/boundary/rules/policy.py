@@ -1,4 +1,4 @@
-"""The boundary as one contract sets it: schema, limits, extra forbidden keys, detectors switched off."""
+"""The boundary of one contract, compiled: schema, limits, additional forbidden keys, and active detectors."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _DEEPEST: Final = 32
 
 
 class BoundaryDocumentError(ValueError):
-    """The contract's `metadata_boundary` document cannot be used; carries the problems."""
+    """The contract's `metadata_boundary` document cannot be used; `problems` says why."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("invalid metadata_boundary document: " + "; ".join(problems))
@@ -28,7 +28,7 @@ class BoundaryDocumentError(ValueError):
 
 @dataclass(frozen=True)
 class BoundaryPolicy:
-    """`schema=None` means no allow-list is checked; limits, keys and detectors still are."""
+    """The compiled boundary. With `schema=None` no allow-list is checked; limits, keys and detectors still are."""
 
     schema: Mapping[str, Any] | None
     max_bytes: int = DEFAULT_MAX_BYTES
@@ -46,7 +46,7 @@ class BoundaryPolicy:
             raise BoundaryDocumentError([f"unknown detector {name!r}" for name in unknown])
         if not 1 <= self.max_depth <= _DEEPEST:
             raise BoundaryDocumentError([f"max_depth must be from 1 to {_DEEPEST}"])
-        # A frozen dataclass has no other way to keep what it derives once.
+        # Computed once per contract and not per request. A frozen dataclass has no other way to set a field.
         object.__setattr__(self, "active", frozenset(self.detectors) | ALWAYS_ON)
         object.__setattr__(self, "validator", _validator(self.schema))
         object.__setattr__(self, "forbidden_endings", tuple(map(key_words, self.forbidden_keys)))
@@ -54,7 +54,7 @@ class BoundaryPolicy:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "BoundaryPolicy":
-        """Raises BoundaryDocumentError: a document that cannot be trusted denies, it is not repaired."""
+        """Raises BoundaryDocumentError if the document cannot be used. It is not repaired: attempts are denied then."""
         try:
             text = json.dumps(document, sort_keys=True)
         except (TypeError, ValueError, RecursionError):
@@ -71,6 +71,7 @@ def _validator(schema: Mapping[str, Any] | None) -> Draft202012Validator | None:
         raise BoundaryDocumentError(["schema: not a usable JSON Schema 2020-12"]) from None
 
 
+# Cached by text, because a dictionary cannot be a key: schema and limits are compiled once and not for every request.
 @lru_cache(maxsize=256)
 def _from_text(text: str) -> BoundaryPolicy:
     document = json.loads(text)

@@ -1,5 +1,4 @@
-"""The allow-list: JSON Schema 2020-12, compiled once per schema, nothing fetched. Error texts of the
-validator quote values, so only its keyword and path are used."""
+"""The contract's metadata schema (JSON Schema 2020-12): compiling it, and its errors as paths and rules."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,11 +31,13 @@ def _refuse_remote(uri: str) -> Any:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """Raises ValueError (jsonschema_rs.ValidationError is one) when it is not a usable schema."""
+    """Raises ValueError (jsonschema_rs.ValidationError is one) if the schema cannot be used."""
     return jsonschema_rs.Draft202012Validator(
         dict(schema),
+        # Nothing is fetched: a schema of a contract must not make the server call an address.
         retriever=_refuse_remote,
         validate_formats=True,
+        # Error texts would otherwise quote submitted values.
         mask="…",
         # The engine without backtracking: a pattern in a contract cannot stall intake.
         pattern_options=jsonschema_rs.RegexOptions(),
@@ -45,12 +46,12 @@ def compile_schema(schema: Mapping[str, Any]) -> jsonschema_rs.Draft202012Valida
 
 @lru_cache(maxsize=256)
 def compiled(text: str) -> jsonschema_rs.Draft202012Validator:
-    """Cached by the schema's canonical text; a contract version keeps its schema, so few are ever alive."""
+    """The validator of a schema given as text. Cached: a contract version keeps its schema, so there are few."""
     return compile_schema(json.loads(text))
 
 
 def property_names(schema: Any) -> Iterator[str]:
-    """Names the contract itself publishes; they may be repeated to the caller."""
+    """Names that the contract itself publishes. They may be repeated to the caller."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -64,7 +65,8 @@ def property_names(schema: Any) -> Iterator[str]:
 
 
 def schema_errors(validator: jsonschema_rs.Draft202012Validator, instance: Any) -> Iterator[tuple[Path, str]]:
-    """Path and rule of every disagreement; paths end in the key that is not listed or is missing."""
+    """Path and rule of every error. A path ends with the key that is not listed or is missing."""
+    # `is_valid` is much faster than collecting errors, and nearly every request is valid.
     if validator.is_valid(instance):
         return
     for error in validator.iter_errors(instance):

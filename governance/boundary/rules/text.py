@@ -1,10 +1,10 @@
-"""Brings text into the one form the detectors match on, so that look-alike digits, full-width signs
-and invisible characters do not hide anything. Confusable letters of other scripts are out of scope."""
+"""Normalizes text for the detectors, so that look-alike digits, full-width characters and invisible characters do not
+hide anything. Similar letters of other scripts are not handled."""
 
 import re
 import unicodedata
 
-# Invisible in print: they would split a number or an address in two without anybody seeing it.
+# Characters that do not show. They would split a number or an address in two, and no detector would find it.
 _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
@@ -18,7 +18,8 @@ _BROKEN = re.compile("[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ud800-\udfff
 
 
 def normalise(text: str) -> str:
-    """NFKC, ASCII digits and dashes, no invisible characters. Printable ASCII passes unchanged."""
+    """The text in NFKC, with ASCII digits and dashes and without invisible characters."""
+    # Printable ASCII would not change, and nearly all texts are that.
     if text.isascii() and text.isprintable():
         return text
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION)
@@ -26,11 +27,11 @@ def normalise(text: str) -> str:
 
 
 def has_broken_characters(text: str) -> bool:
-    """Control characters and lone surrogates: neither canonical JSON nor the database stores them."""
+    """Whether the text has control characters or lone surrogates, which canonical JSON or the database cannot store."""
     return not (text.isascii() and text.isprintable()) and _BROKEN.search(text) is not None
 
 
 def fold(text: str) -> str:
-    """Normalised, without accents: for comparing words."""
+    """The normalized text without accents, for comparing words."""
     decomposed = unicodedata.normalize("NFKD", normalise(text))
     return "".join(char for char in decomposed if not unicodedata.combining(char))

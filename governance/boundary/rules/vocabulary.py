@@ -6,7 +6,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _table(text: str) -> dict[str, str]:
-    """Lines of `hint: words`, turned round."""
+    """Word to hint, from lines of `hint: words`."""
     lines = (line.split(":") for line in text.strip().splitlines())
     return {word: hint.strip() for hint, words in lines for word in words.split()}
 
@@ -83,7 +83,7 @@ HINT_ENDINGS = _table(
 # `age` is a person's unless it measures one of these: `max_age`, `cache_age`.
 NOT_A_PERSONS_AGE = _words("max min cache message queue lease key oldest token session entry stale")
 
-# `secret_ref` and `passport_hash` speak about the thing; they do not hold it.
+# `secret_ref` and `passport_hash` refer to the thing; they do not contain it.
 ABOUT_ENDINGS = _words("ref hash sha digest count version uri arn type status code")
 
 # Given names common in the regions served, without those that are also places, months, virtues or products.

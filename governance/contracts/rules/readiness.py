@@ -1,4 +1,4 @@
-"""The readiness board as a pure function: what counts for each area, from documents and the owners' decisions."""
+"""The readiness board as a pure function: the status of each area, from its document and its latest decision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ REVOKED = "revoked"
 STALE = "stale"
 STATUS_OF = {"approve": APPROVED, "reject": REJECTED, "revoke": REVOKED}
 
-# What a contract says besides its documents. An approval carried over from another version holds only while these are
-# what they were there: a change of effect must not slip past the owners because no document changed.
+# What a contract says besides its documents. A carried-over approval counts only while these fields are the same in
+# both versions. Otherwise "no document changed" would carry an approval from a read to an irreversible write.
 CORE_FIELDS = ("effect", "risk_tier", "adapter", "review_owner", "policy_slug")
 
 
@@ -30,7 +30,7 @@ class AreaStatus:
 
 
 def _area_status(*, verdict: str | None, decided_sha256: str, current_sha256: str, carried_core_differs: bool) -> str:
-    """`stale`: approved once, but not this content."""
+    """The status of one area. `stale`: it was approved, but for other content or another core."""
     if verdict is None:
         return PENDING
     status = STATUS_OF[verdict]
@@ -40,7 +40,7 @@ def _area_status(*, verdict: str | None, decided_sha256: str, current_sha256: st
 
 
 def board(*, documents: Mapping[str, Any], latest: Mapping[str, Any], core: Mapping[str, Any]) -> list[AreaStatus]:
-    """One row per area, in the fixed order. `latest` holds each area's latest decision."""
+    """One row per area, in the fixed order. `latest` has each area's latest decision."""
     rows = []
     for area in AREAS:
         row, decision = documents[area.name], latest.get(area.name)

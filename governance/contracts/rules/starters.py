@@ -1,4 +1,4 @@
-"""Contracts to begin with: rules and ten filled-in documents, so that nobody has to type JSON for a first one. Pure."""
+"""Starters: rules and ten filled-in documents for a first contract, and an example request for it. Pure."""
 
 import json
 import shlex
@@ -68,12 +68,14 @@ STARTERS: tuple[Starter, ...] = (
 
 
 def starter(name: str) -> Starter:
-    """Raises KeyError for a name that is none of them."""
+    """The starter with this name. Raises KeyError for an unknown name."""
     return {one.name: one for one in STARTERS}[name]
 
 
 def starter_documents(one: Starter) -> dict[str, Any]:
-    """All ten: the safe defaults, with a few metadata fields and room for several actions about one context."""
+    """All ten documents: the safe defaults with a few metadata fields and higher limits."""
+    # The defaults admit one attempt per patient context at a time: a first trial would be refused at its second
+    # request while the first one waits for a reviewer.
     documents = default_documents()
     documents["metadata_boundary"]["schema"]["properties"] = dict(METADATA)
     documents["concurrency_and_locks"]["limits"] |= {"per_context": 10, "per_workflow": 50}
@@ -84,7 +86,7 @@ def starter_documents(one: Starter) -> dict[str, Any]:
 
 
 def attempt_example() -> dict[str, Any]:
-    """The smallest body that starters and demo contracts take; the connector is the contract's own unless named."""
+    """The smallest body that starters and demo contracts accept. Without a connector it is the contract's own."""
     return {
         "patient_context_ref": "ctx-0001",
         "action": {
@@ -100,7 +102,8 @@ def attempt_example() -> dict[str, Any]:
 
 
 def curl_line(*, base_url: str, slug: str, version: int, secret: str, key: str, body: Mapping[str, Any]) -> str:
-    """One command that works as it stands, for a POSIX shell."""
+    """One complete command for a POSIX shell."""
+    # Quoted: a value with an apostrophe would otherwise end the argument and run as shell text.
     words = [
         f"curl -sS -X POST {base_url}/api/v1/execution/{slug}/{version}/attempts",
         f"-H {shlex.quote(f'Authorization: Bearer {secret}')}",

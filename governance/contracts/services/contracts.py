@@ -1,4 +1,5 @@
-"""Contracts: draft, change, open, suspend, retire, new version. Immutable once open; a change is a new version."""
+"""What people do with a contract: draft, change, open, suspend, retire, discard, make a new version. A contract that
+has left its draft does not change. The owners' approvals are in `readiness.py`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,7 +42,7 @@ def contract_create(
     documents: Mapping[str, Any] | None = None,
     **core: Any,
 ) -> Contract:
-    """A draft whose documents are the safe defaults unless given."""
+    """Creates a draft. Documents that are not given are the safe defaults."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     contract = Contract(
@@ -59,6 +60,7 @@ def contract_create(
             )
             record_contract(contract, "contract.created", actor=actor, at=at)
     except IntegrityError as error:
+        # The unique constraint decides: a check before the insert would let two requests pass it together.
         raise AlreadyExists("This organization has a contract with this slug; make a new version of it.") from error
     return contract
 
@@ -72,8 +74,9 @@ def contract_change(
     core: Mapping[str, Any] | None = None,
     documents: Mapping[str, Any] | None = None,
 ) -> Contract:
-    """Drafts only. Whoever changes a document is its author and cannot approve it."""
+    """Changes a draft. A person who changes a document becomes its author and cannot approve it."""
     with transaction.atomic():
+        # Locked, so that the contract is not opened or approved while it changes.
         contract = contract_lock(actor=actor, contract_id=contract_id)
         if contract.state != ContractState.DRAFT:
             raise RecordImmutable(
@@ -97,10 +100,12 @@ def contract_change(
 
 
 def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
-    """An owner approved a document as part of this contract: effect, risk or policy must not change behind them."""
+    """Refuses to change effect, risk tier, adapter, review owner or policy after an owner has approved: they approved
+    the document for these values."""
     if not any(name in CORE_FIELDS and getattr(contract, name) != value for name, value in changes.items()):
         return
     rows = readiness_board(contract=contract)
+    # Carried-over approvals do not block the change: the board makes them stale when these fields differ.
     approved = [row.area for row in rows if row.status == APPROVED and row.decision.carried_from_id is None]
     if approved:
         raise WrongState(
@@ -110,8 +115,9 @@ def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
 
 
 def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
-    """Only when the owners of all ten areas have approved exactly these documents."""
+    """Opens a contract for attempts. The owners of all ten areas must have approved exactly these documents."""
     with transaction.atomic():
+        # Locked before the board is read: a revocation waits, and then finds an open contract that it suspends.
         contract = contract_lock(actor=actor, contract_id=contract_id)
         missing = [row for row in readiness_board(contract=contract) if row.status != APPROVED]
         if missing:
@@ -121,6 +127,8 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
                     for row in missing
                 ]
             )
+        # Only the first opening takes the snapshot: after it the documents cannot change, and attempts that already
+        # ran name this one.
         if contract.state == ContractState.DRAFT:
             contract.snapshot_sha256 = snapshot_store(
                 kind="contract", document=contract_snapshot(contract=contract), at=at
@@ -133,14 +141,14 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
 
 
 def contract_suspend(*, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str = "") -> Contract:
-    """Closed for new attempts from the next request on, on every process."""
+    """Closes the contract for new attempts, from the next request on and in every process. It can be opened again."""
     return _close(
         "suspend", "contract.suspended", actor=actor, at=at, contract_id=contract_id, reason_code=reason_code, note=note
     )
 
 
 def contract_retire(*, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str = "") -> Contract:
-    """For ever."""
+    """Closes the contract for good."""
     return _close(
         "retire", "contract.retired", actor=actor, at=at, contract_id=contract_id, reason_code=reason_code, note=note
     )
@@ -148,7 +156,7 @@ def contract_retire(*, actor: Actor, at: datetime, contract_id: UUID, reason_cod
 
 @violations_recorded
 def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
-    """A draft that nobody decided on may go; a decision keeps it, because decisions stay."""
+    """Deletes a draft without readiness decisions. Decisions are append-only, so a contract that has one stays."""
     with transaction.atomic():
         contract = contract_lock(actor=actor, contract_id=contract_id)
         if contract.state != ContractState.DRAFT:
@@ -157,12 +165,14 @@ def contract_discard(*, actor: Actor, at: datetime, contract_id: UUID) -> None:
             )
         if ReadinessDecision.objects.filter(contract=contract).exists():
             raise WrongState("Only a draft without readiness decisions can be discarded. Retire it instead.")
+        # The entry first: deleting the row clears its id.
         record_contract(contract, "contract.discarded", actor=actor, at=at)
         contract.delete()
 
 
 def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
-    """A draft with the same content. Approvals carry over, and count only while the document keeps its hash."""
+    """Creates a draft with the same content and the next version. Approvals carry over; each counts only while its
+    document keeps its hash and the core fields stay the same."""
     try:
         with transaction.atomic():
             old = contract_lock(actor=actor, contract_id=contract_id)
@@ -173,7 +183,9 @@ def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Co
             new = _copy(old, version=latest + 1)
             record_contract(new, "contract.version_created", actor=actor, at=at, from_version=old.version)
             _carry_over(old, new, actor=actor, at=at)
-    except IntegrityError as error:  # from two old versions at once: they lock different rows
+    except IntegrityError as error:
+        # Two people started from two different old versions. They lock different rows, so both computed the same
+        # next number, and only the unique constraint stops the second one.
         raise WrongState("Somebody else made a new version just now; change or discard that one.") from error
     return new
 
@@ -197,7 +209,7 @@ def _copy(old: Contract, *, version: int) -> Contract:
 def record_contract(
     contract: Contract, action: str, *, actor: Actor, at: datetime, reason_code: str = "", **facts: Any
 ) -> None:
-    """One ledger entry about a contract."""
+    """Appends one ledger entry about a contract."""
     ledger_append(
         action=action,
         organization_id=contract.organization_id,
@@ -214,6 +226,8 @@ def _close(
     verb: str, action: str, *, actor: Actor, at: datetime, contract_id: UUID, reason_code: str, note: str
 ) -> Contract:
     with transaction.atomic():
+        # The send lock first, before anything is read. Without it an intent that read "open" could commit a moment
+        # after this transaction, when the person has already been told that the contract is closed.
         send_lock_exclude()
         contract = contract_lock(actor=actor, contract_id=contract_id)
         reason_code_require(
@@ -235,7 +249,8 @@ def _move(contract: Contract, verb: str, **kwargs: Any) -> None:
 
 
 def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
-    """A contract is read by many and kept for years: no person, secret or record of a patient in its words."""
+    """Refuses names of people, secrets and patient data in what was written: many people read a contract, and it is
+    kept for years."""
     if "title" in core:
         text_check(text=core["title"], pointer="/title")
     for name in ("slug", "review_owner", "policy_slug"):
@@ -245,10 +260,11 @@ def _check_words(core: Mapping[str, Any], documents: Mapping[str, Any]) -> None:
 
 
 def _validate(documents: Mapping[str, Any], contract: Contract) -> None:
-    """Documents by their schemas and together; and no effect milder than what the adapter can prove."""
+    """Checks each document, all of them together, and the effect: it must not be milder than the adapter can prove."""
     problems = [
         FieldError(p.pointer, p.message, rule=p.rule) for p in validate_documents(documents, effect=contract.effect)
     ]
+    # An unknown adapter proves nothing. `once` is the strictest effect: nothing is repeated automatically.
     proven = ADAPTER_EFFECT.get(contract.adapter, Effect.ONCE)
     if STRICTNESS[contract.effect] < STRICTNESS[proven]:
         text = f"the adapter {contract.adapter} can only prove {proven.value}; declare that or something stricter"
@@ -271,6 +287,8 @@ def _save_documents(stored: Mapping[str, ContractDocument], documents: Mapping[s
     changed = []
     for area, document in documents.items():
         row, digest = stored[area], document_sha256(document)
+        # Unchanged content keeps its author. Otherwise a person who saves a form without a change would become the
+        # author of all ten documents and could approve none of them.
         if digest != row.sha256:
             row.document, row.sha256, row.written_by_id = document, digest, author_of(actor=actor)
             row.save(update_fields=["document", "sha256", "written_by", "updated_at"])
@@ -279,6 +297,8 @@ def _save_documents(stored: Mapping[str, ContractDocument], documents: Mapping[s
 
 
 def _carry_over(old: Contract, new: Contract, *, actor: Actor, at: datetime) -> None:
+    """Copies the approvals of the old version. They name the decision they come from: the board compares the core
+    fields of both contracts."""
     for row in readiness_board(contract=old):
         if row.status != APPROVED or row.decision is None:
             continue

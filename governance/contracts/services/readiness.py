@@ -1,4 +1,5 @@
-"""The owners' decisions on the ten areas: approve, reject, revoke. Append-only; the latest one counts."""
+"""The owners' decisions on the ten areas: approve, reject, revoke. Decisions are append-only, and the latest one of an
+area counts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -43,16 +44,20 @@ def readiness_decide(
     evidence_ref: str = "",
     seen_sha256: str = "",
 ) -> ReadinessDecision:
-    """By a member of the owning group, on the document as it is now, and only if that is what they saw (when they say
-    what they saw). Permission is checked inside the transaction."""
+    """Records the decision of a member of the owning group on the document as it is now. With `seen_sha256` it is
+    refused if the document is not the one that the person saw."""
     text_check(text=rationale, pointer="/rationale")
     reference_check(reference=evidence_ref, pointer="/evidence_ref")
     with transaction.atomic():
+        # Rejecting or revoking may close the contract. Without the send lock, taken before anything is read, an intent
+        # that read "open" could commit a moment later.
         if verdict is not ReadinessVerdict.APPROVE:
             send_lock_exclude()
         contract = contract_lock(actor=actor, contract_id=contract_id)
+        # Both rows are locked: the approval stores the document's hash, and it must not change before the commit.
         document = ContractDocument.objects.select_for_update(no_key=True).get(contract=contract, area=area)
         owner_group = area_of(area).owner_group
+        # Inside the transaction, and not in the view: a role that was revoked before this moment does not count.
         _check(actor, contract, document, owner_group, verdict)
         if seen_sha256 and seen_sha256 != document.sha256:
             raise WrongState("The document has changed since you looked at it. Look again.")
@@ -111,7 +116,7 @@ def _check(
 
 
 def _close_intake(contract: Contract, *, actor: Actor, at: datetime) -> None:
-    """One approval less, and the contract takes no attempt any more: from the next request on, on every process."""
+    """Suspends the contract, because an approval is missing now. It takes no attempt from the next request on."""
     contract.suspend(reason_code="readiness_revoked")
     contract.save(update_fields=["state", "closed_reason_code"])
     record_contract(contract, "contract.suspended", actor=actor, at=at, reason_code="readiness_revoked")
@@ -120,8 +125,8 @@ def _close_intake(contract: Contract, *, actor: Actor, at: datetime) -> None:
 def readiness_approve_seen(
     *, actor: Actor, at: datetime, contract_id: UUID, seen: Mapping[str, str], rationale: str
 ) -> dict[str, str]:
-    """Each of these areas by itself, as if one after the other; area: what kept it from being approved, if anything.
-    `seen` holds the hash of every document as it was shown."""
+    """Approves several areas, each in its own transaction: one that is refused does not undo the others. `seen` has the
+    hash of each document as it was shown. Returns the refusal per area, empty if it was approved."""
     found: dict[str, str] = {}
     for area, sha256 in seen.items():
         try:
@@ -135,7 +140,7 @@ def readiness_approve_seen(
                 seen_sha256=sha256,
             )
             found[area] = ""
-        except MetadataBoundary:
+        except MetadataBoundary:  # about the rationale, which is the same for all areas: the form shows it once
             raise
         except DomainError as refusal:
             found[area] = refusal.detail

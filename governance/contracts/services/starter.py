@@ -1,4 +1,4 @@
-"""A first contract, and the people around it, each in one transaction through the ordinary services."""
+"""A first contract from a starter, and a person with roles. Each is one transaction around the ordinary services."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,8 @@ from reasoncodes.base.errors import NotFound
 def contract_from_starter(
     *, actor: Actor, at: datetime, organization: Organization, starter: Starter, slug: str, title: str = ""
 ) -> Contract:
-    """A draft with the starter's documents; its policy is published unless the organization has it already."""
+    """Creates a draft with the starter's documents, and publishes the starter's policy unless the organization already
+    has an active one with this name."""
     if not actor.may_act_in(organization.id):
         raise NotFound
     with transaction.atomic():
@@ -53,9 +54,10 @@ def contract_from_starter(
 def person_with_roles(
     *, actor: Actor, at: datetime, organization: Organization, username: str, password: str, roles: Sequence[str]
 ) -> User:
-    """Somebody who can sign in to the console and has these roles at once."""
+    """Creates a person who can sign in to the console and has these roles."""
     if not actor.may_act_in(organization.id):
         raise NotFound
+    # One transaction: an error half-way would otherwise leave an account that can sign in without its roles.
     with transaction.atomic():
         user = person_create(actor=actor, at=at, username=username, password=password, is_staff=True)
         for role in roles:

@@ -1,4 +1,4 @@
-"""Enforcement (law 3): a request and its recorded environment in, one decision out, today and years later.
+"""Enforcement (law 3): one decision from a request and its recorded environment, the same today and years later.
 Pure: no database, no clock and no randomness of its own. Described in docs/enforcement.md."""
 
 from governance.enforcement.rules.deciding import SLOWEST_SECONDS, evaluate

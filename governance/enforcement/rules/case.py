@@ -16,7 +16,7 @@ _POLICIES: Final = SnapshotCache(compile_policy)
 _REGIONS: Final = SnapshotCache(compile_region)
 
 
-# Neither class is frozen: they live for one decision, and freezing would cost more than they do.
+# Neither class is frozen: they exist for one decision, and setting the fields of a frozen one takes longer.
 @dataclass(slots=True)
 class Snapshots:
     contract: Loaded[ContractTerms]
@@ -26,7 +26,8 @@ class Snapshots:
 
 @dataclass(slots=True)
 class Case:
-    """Evaluators read it and change nothing. Taking a snapshot that cannot be used raises SnapshotError."""
+    """The input of the evaluators, which they must not change. Reading a snapshot that cannot be used raises
+    SnapshotError."""
 
     request: Mapping[str, Any]
     metadata: Mapping[str, Any]
@@ -47,14 +48,17 @@ class Case:
         return self.snapshots.region.get()
 
     def reference(self, part: str, name: str) -> Any:
-        """A value that the caller wrote, or nothing if it is absent or must not be looked at."""
+        """A reference that the caller wrote, or None if it is absent or may not be judged."""
+        # A value that the boundary refused is not stored. An evaluator that used it could not be replayed.
         if self.inspection.clean or self.inspection.may_judge(f"/{part}/{name}"):
             return self.request[part].get(name)
         return None
 
 
 def load_snapshots(environment: Environment) -> Snapshots:
-    """Never raises. Compiling happens here, outside the time that an evaluator is given."""
+    """Compiles the snapshots. Never raises: an evaluator that needs a broken one fails when it reads it."""
+    # Here and not in an evaluator: the time to compile a new policy must not count as an evaluator's timeout, or its
+    # first request could be denied.
     facts = environment.facts
     return Snapshots(
         contract=_CONTRACTS.load(environment.contract, sha256=facts.get("contract_sha256")),

@@ -1,4 +1,4 @@
-"""What enforcement reads in a contract's snapshot, ready to use."""
+"""The parts of a contract's snapshot that the evaluators read, compiled."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from governance.enforcement.rules.snapshots import SnapshotMalformed
 
 
 def _object(properties: dict[str, Schema]) -> Schema:
-    """Open on purpose: only what is read here is checked, so a snapshot of any year keeps its meaning."""
+    """An object schema that allows other fields: only what is read here is checked, so that snapshots with older or
+    newer fields can still be replayed."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -81,7 +82,7 @@ class ContractTerms:
 
 
 def version_text(version: Any) -> str:
-    """Versions are compared as text; JSON does not keep 2 and 2.0 apart."""
+    """A version as text for comparing: JSON does not distinguish 2 and 2.0."""
     return str(int(version)) if isinstance(version, int | float) else str(version)
 
 

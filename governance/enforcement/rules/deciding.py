@@ -1,4 +1,5 @@
-"""The decision: all evaluators in their fixed order, none of which can make it raise."""
+"""Computes the decision: runs all evaluators in their fixed order and guards each of them, so that `evaluate` never
+raises."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -15,21 +16,24 @@ from governance.enforcement.rules.verdict import Approval, Decision, EvaluatorRe
 Stopwatch = Callable[[], float]
 T = TypeVar("T")
 
+# A check that takes longer is a denial. Without a limit, a pattern or rule that computes too much would keep a web
+# thread busy and still be obeyed.
 SLOWEST_SECONDS: Final = 0.25
 _BOUNDARY: Final = "metadata_boundary"
 
 
 def evaluate(request: Mapping[str, Any], environment: Environment, *, stopwatch: Stopwatch | None = None) -> Decision:
-    """Decides. Never raises: whatever cannot be read or judged is a denial with a reason code.
+    """Decides about a request. Never raises: what cannot be read or judged is a denial with a reason code.
 
-    `stopwatch` gives seconds of a monotonic clock. Without it, as in a replay, only the failures that the facts
-    record count.
+    `stopwatch` gives seconds of a monotonic clock. Without it, as in a replay, only the failures that are recorded in
+    the facts count.
     """
     malformed = _malformed(request, environment)
     if malformed:
         return _decision(malformed, failures={})
     run = _Run(failures=dict(environment.facts.get("failures", {})), stopwatch=stopwatch)
     case, boundary = _boundary(run, request, environment)
+    # All of them, also after a denial: the record shows everything that was wrong, not only the first reason.
     results = [boundary if name == _BOUNDARY else run.result(name, judge, case) for name, judge in EVALUATE]
     return _decision(results, failures=run.failures)
 
@@ -44,15 +48,16 @@ def _malformed(request: Any, environment: Environment) -> list[EvaluatorResult]:
 
 
 class _Run:
-    """Guards each piece of work: an evaluator that failed once has failed, and is not asked again."""
+    """Runs evaluators, and records those that raise or take too long. One that has a recorded failure is not run."""
 
     def __init__(self, *, failures: dict[str, str], stopwatch: Stopwatch | None) -> None:
         self.failures = failures
         self._stopwatch = stopwatch
 
     def guarded(self, name: str, work: Callable[[Case], T], case: Case) -> T | None:
-        """The outcome of the work, or nothing and a failure on record. The name of the error's class is kept, its
-        message is not: it could quote a value."""
+        """The result of the work, or None and a recorded failure."""
+        # In a replay this is a failure of the original decision. Running the evaluator now could succeed, and the
+        # replay would differ.
         if name in self.failures:
             return None
         stopwatch = self._stopwatch
@@ -63,6 +68,8 @@ class _Run:
                 self.failures[name] = "timeout"
                 return None
         except Exception as error:
+            # Any error of an evaluator must be a denial: raised further it would be a 500 without a record. Only the
+            # name of its class is kept, because the message could quote a submitted value.
             self.failures[name] = f"raised:{type(error).__name__}"
             return None
         return outcome
@@ -72,8 +79,10 @@ class _Run:
 
 
 def _boundary(run: _Run, request: Mapping[str, Any], environment: Environment) -> tuple[Case, EvaluatorResult]:
-    """Looks at the request before the first evaluator does and reports in its place: `envelope` and `policy` must
-    not judge a value that will not be stored, and must know if nobody could say."""
+    """Inspects the request and gives the boundary's result. Runs before the first evaluator; the result takes its
+    place in the order later."""
+    # First, because `envelope` and `policy` must not judge a value that will not be stored, and must know if the
+    # inspection failed.
     unseen = Case(
         request=request,
         metadata=as_stored(dict(request.get("metadata", ()))),

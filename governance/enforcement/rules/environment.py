@@ -1,4 +1,4 @@
-"""Everything a decision may depend on besides the request, put together by the shell."""
+"""Everything that a decision may depend on besides the request. Filled by `governance/enforcement/services.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`facts` is stored with each decision; the snapshots are stored once, and facts names them by SHA-256."""
+    """`facts` is stored with each decision. The snapshots are stored once; `facts` names them by SHA-256."""
 
     facts: Mapping[str, Any]
     contract: Mapping[str, Any] | None

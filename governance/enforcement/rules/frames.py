@@ -1,5 +1,5 @@
-"""What many decisions have in common, stored once: the frame. A decision that stands in one keeps only what differs,
-and is put together again from both, bit by bit. Pure, so that a verifier with only files can do it too."""
+"""Frames: the part that many decisions have in common, stored once. A decision with a frame stores only what differs,
+and both together give the whole documents again, byte for byte. Pure: a verifier without a database can do it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from typing import Any, Final
 from governance.enforcement.rules.verdict import Decision, Verdict
 
 FRAME_FORMAT: Final = "holdpoint-frame-v1"
-# In the place of results and environment: they are as the frame says.
+# Stored instead of results and environment: they are in the frame.
 AS_FRAMED: Final = 1
-# What a caller writes differently with every request. The rest follows from contract, caller, policy and a few words
-# that the schemas list, so there are few frames however many decisions.
+# Fields that differ with every request. The others have few different values per contract, caller and policy, so there
+# are few frames for any number of decisions. A field that varies and is not listed here would make a frame per request.
+# The list may change: each frame stores its own holes.
 _HOLES: Final = (
     ("envelope", "request_trace_id"),
     ("envelope", "idempotency_key"),
@@ -27,7 +28,7 @@ _HOLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """`values` fill the frame's holes, in their order."""
+    """`values` are the values of the frame's holes, in their order, then the metadata."""
 
     frame: dict[str, Any]
     values: list[Any]
@@ -36,7 +37,8 @@ class Framed:
 def frame(
     decision: Decision, *, request: Mapping[str, Any], facts: Mapping[str, Any], results: Sequence[Any]
 ) -> Framed | None:
-    """None for a denial: what it found can be different every time, so it is stored as it is."""
+    """The frame of a decision and what differs from it. None for a decision that is stored whole."""
+    # Denials are stored whole: their results list findings, which may be different every time.
     if decision.verdict is Verdict.DENY or facts["failures"] or "metadata" not in request:
         return None
     parts = {part: dict(request[part]) for part in ("envelope", "action")}
@@ -53,7 +55,8 @@ def frame(
 
 
 def framed_request(common: Mapping[str, Any], values: Any) -> Any:
-    """The request again. Values that do not fit the frame (altered rows are read too) are given back as they are."""
+    """The whole request. Values that do not fit the frame are returned as they are: a replay must be able to read an
+    altered row and report it."""
     holes = common["holes"]
     if not isinstance(values, list) or len(values) != len(holes) + 1:
         return values
@@ -65,5 +68,5 @@ def framed_request(common: Mapping[str, Any], values: Any) -> Any:
 
 
 def framed_environment(common: Mapping[str, Any], *, at: str) -> dict[str, Any]:
-    """The facts again; the moment is the decision's own."""
+    """The whole facts. Only the moment differs between decisions of a frame; it is a column of the decision."""
     return {**common["environment"], "at": at}

@@ -1,4 +1,4 @@
-"""What the metadata boundary says about a request, found out once and used by several evaluators."""
+"""What the metadata boundary says about a request. Found once per decision and used by several evaluators."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from governance.enforcement.rules.names import FIELDS_POINTER, REPEATED_REFERENC
 MAX_FIELD_FINDINGS: Final = 20
 _DEEPEST: Final = 32
 _EXPONENT_FROM: Final = 1e21
-# The trace id of W3C traceparent: no detector trips on that shape, and nearly every request has one.
+# The trace id of W3C traceparent. No detector finds anything in this shape, and nearly every request has one.
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _NO_HINTS: Final[frozenset[str]] = frozenset()
 _CONTAINERS: Final = (dict, list, tuple)
@@ -30,7 +30,7 @@ _REFERENCES: Final = frozenset(pointer for _, _, pointer in (*_REPEATED, *_UNIQU
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The findings, or the fact that there are none to be had because the inspection failed."""
+    """The findings of an inspection, or `failed` if it raised or took too long."""
 
     findings: tuple[BoundaryFinding, ...] = ()
     failed: bool = False
@@ -42,7 +42,7 @@ class Inspection:
         object.__setattr__(self, "clean", not self.failed and not self.findings)
 
     def may_judge(self, pointer: str) -> bool:
-        """Whether an evaluator may look at this value. A refused one is not stored, so a replay could not."""
+        """Whether an evaluator may use this value. A refused value is not stored, so a replay could not use it."""
         return pointer not in self.refused and not (self.failed and pointer in _REFERENCES)
 
 
@@ -53,7 +53,9 @@ NOT_INSPECTED: Final = Inspection(failed=True)
 def inspect_request(
     request: Mapping[str, Any], *, metadata: Mapping[str, Any], policy: BoundaryPolicy | None
 ) -> tuple[BoundaryFinding, ...]:
-    """Everything the boundary refuses, sorted. Without a contract, metadata has no allow-list to be on."""
+    """Everything that the boundary refuses, sorted. Without a contract there is no allow-list, so no metadata is
+    accepted."""
+    # A stored request: the refused values are gone, and the findings listed with it are the result of back then.
     withheld = request.get("withheld")
     if withheld:
         return tuple(sorted({BoundaryFinding(place["pointer"], place["rule"]) for place in withheld}))
@@ -79,10 +81,12 @@ def _field_findings(names: Sequence[str]) -> tuple[BoundaryFinding, ...]:
 
 
 def _plainly_harmless(value: str) -> bool:
-    """Spares most references the whole inspection, which would find nothing in them either (a test says so)."""
+    """Whether the full inspection would certainly find nothing. Saves it for most references; a test compares both."""
     return is_ordinary(value, _NO_HINTS) or _TRACE_ID.fullmatch(value) is not None
 
 
+# Only for references that repeat (connector, operation, field names): values that are different in every request would
+# only push each other out.
 @lru_cache(maxsize=4096)
 def _remembered(value: str, pointer: str) -> tuple[BoundaryFinding, ...]:
     return inspect_reference(value, pointer=pointer)
@@ -94,7 +98,10 @@ def _without_contract() -> BoundaryPolicy:
 
 
 def as_stored(value: Any, *, depth: int = 0) -> Any:
-    """The value as it will be read back from canonical JSON, which writes 2.0 as 2 (law 3). A copy only if needed."""
+    """The value as it will be read back from canonical JSON, which writes 2.0 as 2 (law 3). Copied only if something
+    changes."""
+    # Rules must see the stored form. A rule that distinguishes 2.0 from 2 would otherwise decide differently in a
+    # replay.
     kind = type(value)
     if kind is float:
         return int(value) if value.is_integer() and abs(value) < _EXPONENT_FROM else value

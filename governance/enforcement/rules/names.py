@@ -2,7 +2,8 @@
 
 from typing import Final
 
-# Law 3: the order is part of the meaning of every stored decision. Nothing is ever inserted or moved.
+# Law 3: the order is part of the meaning of every stored decision: it chooses the reason code among equal verdicts.
+# Inserting or moving one would make replays of old decisions differ.
 EVALUATORS: Final = (
     "contract_open",
     "shutdown",
@@ -14,7 +15,7 @@ EVALUATORS: Final = (
     "concurrency",
     "policy",
 )
-# Stand in for the evaluators when there is nothing they could judge.
+# Names of results that replace the evaluators' when request or environment cannot be judged at all.
 REQUEST_SHAPE: Final = "request_shape"
 ENVIRONMENT_SHAPE: Final = "environment_shape"
 
@@ -25,8 +26,8 @@ POLICY_FORMAT: Final = "holdpoint-policy-v1"
 DECISION_FORMAT: Final = "holdpoint-decision-v1"
 
 RISK_TIERS: Final = ("low", "medium", "high")
-# What a caller writes freely, so the boundary looks at it before it may be stored. Few different values are ever
-# seen of the first group, so their inspection is remembered.
+# References that a caller writes freely, so the boundary inspects them before they may be stored. The first group has
+# few different values, so their inspection is cached.
 REPEATED_REFERENCES: Final = (("action", "connector"), ("action", "operation"), ("envelope", "review_owner"))
 UNIQUE_REFERENCES: Final = (
     ("action", "payload_ref"),

@@ -1,4 +1,4 @@
-"""A policy's snapshot as ordered rules with compiled conditions."""
+"""Compiles a policy's snapshot into ordered rules with compiled conditions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _RULE: Final[Schema] = {
         "buckets": {"type": ["array", "null"], "minItems": 1, "maxItems": 100, "items": _BUCKET},
         "description": {"type": ["string", "null"]},
     },
-    # A hold that does not say who releases it, or until when, is no hold.
+    # A rule that holds must say who releases it and until when; otherwise the attempt would wait for ever.
     "if": {"properties": {"verdict": {"const": "needs_approval"}}},
     "then": {
         "required": ["expires_in_seconds"],
@@ -74,8 +74,8 @@ class Test(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`test` answers or raises ConditionError. That of a condition that does not compile always raises, so reaching
-    such a rule is a denial."""
+    """One rule. `test` returns true or false, or raises ConditionError. If the condition does not compile, it always
+    raises, and a request that reaches this rule is denied."""
 
     id: str
     test: Test
@@ -92,11 +92,11 @@ class PolicyRules:
     definition_id: str
     rules: tuple[Rule, ...]
     uses_scope: bool
-    """Whether any rule asks for the time or a draw; most policies do not, and the scope costs more than a rule."""
+    """Whether any rule uses `now` or `sample`. Most policies do not, and making the scope takes longer than a rule."""
 
 
 def compile_policy(snapshot: dict[str, Any]) -> PolicyRules:
-    """Raises SnapshotMalformed."""
+    """Raises SnapshotMalformed. A condition that does not compile is not an error here: earlier rules may decide."""
     if not _VALIDATOR.is_valid(snapshot):
         raise SnapshotMalformed
     rules = tuple(map(_rule, snapshot["rules"]))
@@ -133,6 +133,7 @@ def _test(source: str) -> tuple[Test, bool]:
 
 def _always_raising(error: ConditionError) -> Test:
     def test(context: Mapping[str, Any], *, scope: EvaluationScope) -> bool:
+        # The same exception object is raised for every request; each raise would make its traceback longer.
         raise error.with_traceback(None)
 
     return test

@@ -1,4 +1,4 @@
-"""The regional profile in force, rebuilt from its snapshot, so that a replay needs no profile file."""
+"""Rebuilds the merged regional profile from its snapshot, so that a replay does not need the profile file of then."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,8 +45,9 @@ class RegionTerms:
 
 
 def compile_region(snapshot: dict[str, Any]) -> RegionTerms:
-    """Every member gets the merged terms: what all list for failover and what any blocks. That is never looser than
-    the members' own terms, which the snapshot does not hold. Raises SnapshotMalformed."""
+    """The profile of a snapshot. Raises SnapshotMalformed."""
+    # The snapshot does not have the members' own terms, so each member gets the merged ones: failover regions that all
+    # list, and destinations that any of them blocks. That is never looser than its own terms.
     if not _VALIDATOR.is_valid(snapshot):
         raise SnapshotMalformed
     terms = _placement_terms(snapshot["terms"])
@@ -66,7 +67,8 @@ def compile_region(snapshot: dict[str, Any]) -> RegionTerms:
 
 
 def _placement_terms(terms: dict[str, Any]) -> RegionRequirements:
-    """Only the three values that decide on a place are read; the others have their strictest meaning."""
+    """Reads the three values that decide where records may be kept."""
+    # The other values are not used here. They get the strictest meaning, in case somebody uses them one day.
     return RegionRequirements(
         retention_years=100,
         auto_purge=False,

@@ -1,4 +1,4 @@
-"""JSON Schemas of what enforcement takes in. They say types and names; what a value means is an evaluator's matter."""
+"""JSON Schemas of requests and facts. They check types and names; evaluators judge what the values mean."""
 
 from typing import Any, Final
 
@@ -20,7 +20,8 @@ TEXT: Final[Schema] = {"type": "string", "maxLength": _LONGEST}
 _TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"], "maxLength": _LONGEST}
 VERSION: Final[Schema] = {"type": ["string", "integer"], "maxLength": 64, "minimum": 0, "maximum": 2**53 - 1}
 _SECONDS: Final[Schema] = {"type": ["integer", "null"], "minimum": 0, "maximum": _YEAR}
-# Not looked at by the boundary, because Holdpoint itself fills it in: it can hold no space, so no prose either way.
+# The boundary does not inspect these fields, because Holdpoint fills them in. The pattern allows no space, so even a
+# value that a caller got in could not be a sentence.
 _WORD_OR_NULL: Final[Schema] = {"type": ["string", "null"], "pattern": "^[!-~]{0,256}$"}
 _SHA256: Final[Schema] = {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"}
 
@@ -38,7 +39,7 @@ _ENVELOPE: Final = _closed(
         **dict.fromkeys(ENVELOPE_FIELDS, _WORD_OR_NULL),
         **{name: _TEXT_OR_NULL for part, name in (*REPEATED_REFERENCES, *UNIQUE_REFERENCES) if part == "envelope"},
         "contract_version": {**VERSION, **_WORD_OR_NULL, "type": ["string", "integer", "null"]},
-        # Which of these words are allowed, the contract says.
+        # The contract says which of these words are allowed.
         "runtime_mode": {"type": ["string", "null"], "pattern": "^[a-z_]{1,32}$"},
     },
     required=[],

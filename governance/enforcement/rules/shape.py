@@ -1,4 +1,4 @@
-"""Does a request or a set of facts have its shape? Problems are places and rule names, never values or unknown keys."""
+"""Checks the shape of requests and facts. Problems are pointers and rule names, never values or unknown keys."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,7 +33,9 @@ def _refuse_remote(uri: str) -> Any:
 
 
 def validator(schema: Schema) -> jsonschema_rs.Draft202012Validator:
-    """A validator that fetches nothing, quotes nothing and does not backtrack."""
+    """A validator that fetches nothing and quotes nothing."""
+    # `mask`: error texts would otherwise quote submitted values. `RegexOptions`: the engine without backtracking, so
+    # that no value can make a pattern run for seconds.
     return jsonschema_rs.Draft202012Validator(
         schema, retriever=_refuse_remote, mask="…", pattern_options=jsonschema_rs.RegexOptions()
     )
@@ -46,7 +48,8 @@ _FACTS: Final = validator(FACTS_SCHEMA)
 
 
 def request_problems(request: Any) -> list[Problem]:
-    """Empty for a request that evaluators can judge. A stored malformed one gives the problems it was stored with."""
+    """Empty for a request that the evaluators can judge. A malformed request that was stored gives the problems that
+    were stored with it."""
     if not isinstance(request, Mapping):
         return [{"pointer": "", "rule": "type"}]
     if "malformed" in request:
@@ -54,7 +57,7 @@ def request_problems(request: Any) -> list[Problem]:
         return found or _sorted(request["malformed"])
     if request.get("withheld"):
         return _problems(_WITHHELD, dict(request))
-    # The boundary judges what is inside metadata, with its own limits; here only that it is an object.
+    # What is inside metadata is judged by the boundary, with its own limits. Here it only has to be an object.
     inner = request.get("metadata")
     return _problems(_REQUEST, {**request, "metadata": {}} if isinstance(inner, Mapping) else dict(request))
 
@@ -79,12 +82,14 @@ def _problems(check: jsonschema_rs.Draft202012Validator, value: dict[str, Any]) 
             return []
         return _sorted([_problem(error) for error in check.iter_errors(value)])
     except (ValueError, TypeError, RecursionError, OverflowError):
-        # Not what a JSON reader gives: NaN, broken Unicode, keys that are not text, endless nesting.
+        # Values that no JSON reader gives: NaN, broken Unicode, keys that are not text, endless nesting. Without this,
+        # a caller inside the program could make `evaluate` raise.
         return list(_NOT_JSON)
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> Problem:
-    """Paths hold only names of our own schemas and positions in lists: everything is closed but metadata."""
+    """Pointer and rule of an error."""
+    # The path has only names of our own schemas and positions in lists, because every object but metadata is closed.
     path = [*error.instance_path]
     if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
         path.append(error.kind.property)
@@ -95,6 +100,6 @@ def _problem(error: jsonschema_rs.ValidationError) -> Problem:
 
 
 def _sorted(problems: list[Problem]) -> list[Problem]:
-    """Unique and in order of place, so that the order of keys cannot change a decision (law 3)."""
+    """Unique and sorted by pointer, so that the order of keys in a request cannot change a decision (law 3)."""
     pairs = sorted({(problem["pointer"], problem["rule"]) for problem in problems})
     return [{"pointer": pointer, "rule": rule} for pointer, rule in pairs[:MAX_PROBLEMS]]

@@ -1,4 +1,4 @@
-"""Contracts, policies and regional terms, compiled once and found again by the SHA-256 that the facts name."""
+"""A cache of compiled contracts, policies and regional terms, by the SHA-256 that the facts name."""
 
 import json
 from collections import OrderedDict
@@ -10,15 +10,16 @@ from typing import Any, Final, Generic, TypeVar
 from governance.ledger.rules.entry import canonical_bytes, canonical_sha256
 
 T = TypeVar("T")
+# Compiled snapshots per kind. Without a limit, a replay of years of decisions would keep every version in memory.
 MAX_CACHED: Final = 256
 
 
 class SnapshotError(ValueError):
-    """A snapshot that cannot be used. Evaluators that need it fail, which is a denial."""
+    """A snapshot that cannot be used. An evaluator that needs it fails, and the request is denied."""
 
 
 class SnapshotMismatch(SnapshotError):
-    """The content is not what the facts name by SHA-256."""
+    """The content does not have the SHA-256 that the facts name."""
 
 
 class SnapshotMalformed(SnapshotError):
@@ -27,7 +28,7 @@ class SnapshotMalformed(SnapshotError):
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[T]):
-    """A compiled snapshot, nothing, or the kind of error that using it raises."""
+    """A compiled snapshot, or None if there is none, or the error that reading it raises."""
 
     value: T | None = None
     error: type[SnapshotError] | None = None
@@ -46,9 +47,11 @@ class _Entry(Generic[T]):
 
 
 class SnapshotCache(Generic[T]):
-    """Least recently used goes first. An entry is made only from content whose hash was computed here, and used only
-    for that object or one equal to it: a snapshot under a false hash is refused with an empty cache and with a full
-    one. What runs is always the content that the hash names, also if somebody changed the object afterwards."""
+    """Drops the least recently used entry when it is full.
+
+    An entry is made only from content whose hash was computed here, and is used only for that object or an equal one.
+    A snapshot under a wrong hash is refused, whether the cache is empty or full, and what is compiled is always the
+    content that the hash names."""
 
     def __init__(self, compile_snapshot: Callable[[dict[str, Any]], T]) -> None:
         self._compile = compile_snapshot
@@ -63,15 +66,18 @@ class SnapshotCache(Generic[T]):
             return self._known(snapshot, sha256) or self._add(snapshot, sha256)
         except SnapshotError as error:
             return Loaded(error=type(error))
-        except Exception:
+        except Exception:  # whatever compiling raises, the request must be denied with a reason
             return Loaded(error=SnapshotMalformed)
 
     def _known(self, snapshot: Mapping[str, Any], sha256: str) -> Loaded[T] | None:
+        # Threads share the cache. Without the lock, another thread could drop the entry between `get` and
+        # `move_to_end`, which would raise KeyError.
         with self._lock:
             entry = self._entries.get(sha256)
             if entry is None:
                 return None
             self._entries.move_to_end(sha256)
+        # The same object as last time (snapshots are cached by `snapshot_load`): comparing ten documents is saved.
         if entry.source is snapshot:
             return entry.loaded
         if entry.content != snapshot:
@@ -82,7 +88,8 @@ class SnapshotCache(Generic[T]):
     def _add(self, snapshot: Mapping[str, Any], sha256: str) -> Loaded[T]:
         if canonical_sha256(snapshot) != sha256:
             raise SnapshotMismatch
-        # Read back, so that nobody can change an entry later and a stored snapshot compiles to the same.
+        # A copy that is read back from canonical JSON: nobody can change the entry later, and a stored snapshot
+        # compiles to the same.
         content = json.loads(canonical_bytes(snapshot))
         loaded = Loaded(self._compile(content))
         with self._lock:

@@ -1,4 +1,4 @@
-"""Decisions and what they were computed from as plain JSON, and the hashes that bind them."""
+"""Decisions as plain JSON, and the hashes of what they were computed from."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from governance.ledger.rules.entry import canonical_sha256
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:
-    """The whole decision; two decisions agree when the canonical bytes of their documents do."""
+    """The whole decision as JSON. Two decisions agree if their documents have the same canonical bytes."""
     return {
         "format": DECISION_FORMAT,
         "verdict": decision.verdict.value,
@@ -23,7 +23,8 @@ def decision_document(decision: Decision) -> dict[str, Any]:
 
 
 def approval_document(approval: Approval | None) -> dict[str, Any] | None:
-    """`buckets` is there only where a rule asks for several tiers: decisions from before there were any stay equal."""
+    """The approval of a decision as JSON."""
+    # `buckets` is left out when there are none: decisions that were stored before buckets existed must stay equal.
     if approval is None:
         return None
     document: dict[str, Any] = {
@@ -51,12 +52,13 @@ def results_from_document(results: Iterable[Mapping[str, Any]]) -> tuple[Evaluat
 
 
 def request_sha256(request: Mapping[str, Any]) -> str:
-    """Of the request as it is stored. Raises for what is no canonical JSON; `storable_request` gives nothing such."""
+    """The hash of a request as it is stored. Raises for what is not canonical JSON; `storable_request` never returns
+    such a value."""
     return canonical_sha256(request)
 
 
 def environment_sha256(facts: Mapping[str, Any]) -> str:
-    """Of the facts. They name the snapshots by hash, so this binds those too."""
+    """The hash of the facts. It covers the snapshots too, because the facts name them by hash."""
     return canonical_sha256(facts)
 
 

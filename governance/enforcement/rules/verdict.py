@@ -1,4 +1,4 @@
-"""The values that come out of enforcement: verdicts, one result per evaluator, and the decision made of them."""
+"""The results of enforcement: verdicts, one result per evaluator, and the decision made of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorResult:
-    """What one evaluator said. `inputs` holds names, codes and counts, never a value that was submitted."""
+    """The result of one evaluator. `inputs` has names, codes and counts, never a value that was submitted."""
 
     evaluator: str
     verdict: Verdict
@@ -31,7 +31,7 @@ class EvaluatorResult:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalBucket:
-    """So many different people of one tier."""
+    """A number of different people of one tier."""
 
     tier: str
     approvals_required: int
@@ -56,7 +56,7 @@ class Approval:
         approvals_required: int | None = None,
         buckets: Iterable[Mapping[str, Any]] = (),
     ) -> "Approval":
-        """From a rule, an evaluator's inputs or a stored decision: with buckets, or with a tier and a number."""
+        """Built from a rule, an evaluator's inputs or a stored decision: either buckets, or a tier and a number."""
         parts = tuple(ApprovalBucket(part["tier"], part["approvals_required"]) for part in buckets)
         if parts:
             return cls(parts[0].tier, sum(part.approvals_required for part in parts), expires_in_seconds, parts)
@@ -67,7 +67,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The whole answer. `failures` belongs into the stored facts, so that a replay does not run those evaluators."""
+    """The whole decision. `failures` must be stored with the facts, so that a replay does not run those evaluators."""
 
     verdict: Verdict
     reason_code: str | None

@@ -1,4 +1,4 @@
-"""What may be stored of a request: never a value that the boundary refused or that nobody could look at (law 6)."""
+"""What may be stored of a request: no value that the boundary refused or could not inspect (law 6)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -26,8 +26,8 @@ _UNSEEN: Final = tuple(
 
 
 def withhold(request: Mapping[str, Any], findings: Iterable[BoundaryFinding]) -> dict[str, Any]:
-    """A copy without metadata and without the refused references. It is decided like the original, findings and all.
-    Without findings there is nothing to withhold."""
+    """A copy without metadata and without the refused references. Evaluating it gives the same decision with the same
+    findings. Without findings the copy is complete."""
     found = sorted(set(findings))
     if not found:
         return dict(request)
@@ -36,16 +36,17 @@ def withhold(request: Mapping[str, Any], findings: Iterable[BoundaryFinding]) ->
     for part in _PARTS:
         copy[part] = {name: value for name, value in request[part].items() if f"/{part}/{name}" not in pointers}
     if any(pointer.startswith(FIELDS_POINTER) for pointer in pointers):
-        # All names go: only the first findings are listed, so the rest of the list is not known to be clean.
+        # All field names are removed: only the first findings are listed, so the other names may be refused too.
         copy["action"].pop("fields", None)
     return copy | {"withheld": [{"pointer": finding.pointer, "rule": finding.rule} for finding in found]}
 
 
 def storable_request(request: Any, decision: Decision) -> dict[str, Any]:
-    """The request as the decision allows it to be stored. Evaluating that gives the same decision again."""
+    """The form of the request that may be stored. Evaluating it gives the same decision again."""
     for result in decision.results:
         if result.evaluator == REQUEST_SHAPE:
             return {"format": REQUEST_FORMAT, "malformed": result.inputs["problems"]}
+    # The inspection failed: nobody knows what is in the references, so none of them is stored.
     if _BOUNDARY in decision.failures or not any(result.evaluator == _BOUNDARY for result in decision.results):
         return withhold(request, _UNSEEN)
     findings = boundary_findings(decision)
@@ -53,7 +54,7 @@ def storable_request(request: Any, decision: Decision) -> dict[str, Any]:
 
 
 def boundary_findings(decision: Decision) -> tuple[BoundaryFinding, ...]:
-    """Where the boundary refused something and by which rule, for the answer to the caller."""
+    """Pointers and rules of what the boundary refused, for the answer to the caller."""
     return tuple(
         BoundaryFinding(place["pointer"], place["rule"])
         for result in decision.results

@@ -1,4 +1,4 @@
-"""Results in words, for people. Made from reason codes and inputs alone, so no submitted value can appear."""
+"""Results as sentences for people. Made only from reason codes and inputs, so no submitted value can appear."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,7 +28,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "policy_denied": "A rule of the policy denies this action.",
     "review_required": "A person has to decide first.",
 }
-# Input name → how it is said. Inputs that are not listed are for machines only.
+# Input name → sentence. Inputs that are not listed are only for programs.
 _DETAILS: Final[Mapping[str, str]] = {
     "missing": "Missing: {}.",
     "malformed": "Malformed: {}.",

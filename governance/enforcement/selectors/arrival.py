@@ -1,8 +1,5 @@
-"""Everything that is known about a request before its body is read, in one round trip.
-
-Written in SQL and prepared: the ORM would take ten times as long to put the query together as PostgreSQL takes to
-answer it. The rows hold the columns that an intake needs; the others are read when somebody touches them.
-"""
+"""Reads key, account, organization, contract, policy and shutdowns of a request in one round trip, before its body is
+read. Also for requests of Holdpoint itself, which have no key."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +34,8 @@ from reasoncodes.base.actors import Actor, ActorKind
 
 @dataclass(frozen=True, slots=True)
 class IntakeFacts:
-    """The contract and its organization as they are now, the policy that decides, and the shutdowns that cover it."""
+    """The contract and its organization as they are now, the active policy, and the shutdowns that cover the
+    contract."""
 
     contract: Contract
     organization: Organization
@@ -52,14 +50,14 @@ class IntakeFacts:
 
     @property
     def closed_by(self) -> frozenset[Closed]:
-        """Everything that keeps the contract from taking work now. Empty: it takes work."""
+        """Everything that keeps the contract from taking work now. Empty means that it takes work."""
         return closed_by(contract=self.contract, organization=self.organization, covering=self.shutdowns)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Who knocks, and at what door. `facts` is None when the organization has no such contract version. `also` is what
-    the caller asked for besides, one tuple per row."""
+    """The caller and the contract it asks on. `facts` is None if the organization has no such contract version. `also`
+    has the additional columns that the caller of the selector asked for, one tuple per row."""
 
     credential: Credential
     facts: IntakeFacts | None
@@ -68,7 +66,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Also:
-    """More columns of the same query, by a join that may speak of `a` (account), `o`, `c`, and of $5 and on."""
+    """Additional columns and a join for the same query. The join may use the aliases `a` (account), `o` (organization)
+    and `c` (contract), and parameters from $5 on."""
 
     columns: str
     join: str
@@ -76,7 +75,8 @@ class Also:
 
 @dataclass(frozen=True, slots=True)
 class OwnArrival:
-    """Holdpoint itself at a contract's door. `account` is None while the organization has none of this name."""
+    """The same for a request that Holdpoint itself makes. `account` is None while the organization has no account with
+    this name."""
 
     organization: Organization
     account: ServiceAccount | None
@@ -85,7 +85,8 @@ class OwnArrival:
 
 Parts = tuple[tuple[str, type[Model], tuple[str, ...]], ...]
 
-# Alias, model and the columns that are read of it.
+# Alias, model and the columns that are read of it. Other columns are deferred: touching one costs a query of its own,
+# so a column that intake needs belongs here.
 PARTS: Parts = (
     ("k", ApiKey, ("id", "service_account_id", "scopes")),
     ("a", ServiceAccount, ("id", "organization_id", "slug", "status", "responsible_id")),
@@ -99,14 +100,15 @@ PARTS: Parts = (
         ),
     ),
 )
-# What Holdpoint itself needs at a contract's door: no key, and the caps of an organization's runs.
+# For Holdpoint's own requests: no key, and in addition the organization's limits for runs.
 OWN_PARTS: Parts = (
     PARTS[1],
     ("o", Organization, (*PARTS[2][2], "max_runs_per_min", "max_writes_per_run")),
     PARTS[3],
 )
 WIDTH = sum(len(names) for _, _, names in PARTS) + 3
-# Policy and shutdowns; the array is empty in nearly every answer, so it is only read as JSON when it is not.
+# Policy and shutdowns. The shutdowns are a subquery and not a join: several of them must not multiply the row. They are
+# ordered, because the environment's hash depends on their order.
 FACTS = f"""
     p.snapshot_sha256, p.version,
     (SELECT json_agg(
@@ -114,8 +116,8 @@ FACTS = f"""
      FROM governance_shutdown s
      WHERE {shutdown_in_reach_sql("s", "o")})
 """  # noqa: S608
-# Row by row from what is known (`OFFSET 0` keeps the planner from turning it round): while the tables are small it
-# would otherwise begin with all organizations, and keep to that plan when they have grown.
+# `OFFSET 0` makes each lateral subquery one look-up from what is known already. Without it the planner, while the
+# tables are small, begins with all organizations, and a prepared statement keeps that plan when they have grown.
 POLICY = f"""
     LEFT JOIN LATERAL (
         SELECT active.snapshot_sha256, active.version FROM governance_policy active
@@ -128,7 +130,7 @@ CONTRACT = """
         WHERE organization_id = o.id AND slug = {slug} AND version = {version} OFFSET 0
     ) c ON TRUE
 """
-# $1 hash of the key, $2 now. No row unless the key is live.
+# $1 hash of the key, $2 now. No row unless the key is live. Keys are stored and looked up as hashes only.
 BY_KEY = f"""
     FROM (
         SELECT * FROM governance_apikey given WHERE given.sha256 = $1 AND {key_not_ended_sql("given", "$2")} OFFSET 0
@@ -147,11 +149,14 @@ BY_KEY = f"""
 def intake_arrival(
     *, secret: str, slug: str, version: str, at: datetime, also: Also | None = None, parameters: tuple[Any, ...] = ()
 ) -> Arrival | None:
-    """None when the key is unknown, expired, revoked or suspended: the caller learns no difference."""
+    """None if the key is unknown, expired or revoked, or its account or organization is suspended. One answer for all
+    of them: a caller without a live key must not learn which keys exist."""
+    # SQL by hand, prepared: building this query with the ORM takes ten times as long as PostgreSQL takes to answer it.
     rows = fetch(_arrival_sql(also), (key_hash(secret), at, slug, str(_number(version)), *parameters))
     if not rows:
         return None
     key, account, organization, contract, facts = _split(rows[0], PARTS)
+    # As if they had been read with select_related: touching `key.service_account` must not cost a query.
     key._state.fields_cache["service_account"] = account
     account._state.fields_cache["organization"] = organization
     actor = Actor(ActorKind.SERVICE, account.id, frozenset({organization.id}), frozenset(key.scopes))
@@ -159,7 +164,7 @@ def intake_arrival(
 
 
 def intake_facts(*, organization: Organization, slug: str, version: str) -> IntakeFacts | None:
-    """The same facts for an organization that is known already."""
+    """The same facts for an organization that was read before."""
     rows = fetch(_facts_sql(), (organization.id, slug, str(_number(version))))
     if not rows:
         return None
@@ -168,14 +173,15 @@ def intake_facts(*, organization: Organization, slug: str, version: str) -> Inta
 
 
 def intake_own_arrival(*, contract_id: UUID, account_slug: str) -> OwnArrival | None:
-    """What `intake_arrival` finds, for an account that needs no key. None when there is no such contract."""
+    """What `intake_arrival` reads, for an account that needs no key. None if there is no such contract."""
     rows = fetch(_own_arrival_sql(), (contract_id, account_slug))
     return own_side(rows[0]).arrival if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSide:
-    """`own_columns` of a query as rows: each None when there is none; `arrival` needs both."""
+    """The rows made of a query's `own_columns`. Each is None if it does not exist; `arrival` needs organization and
+    contract."""
 
     organization: Organization | None
     contract: Contract | None
@@ -190,12 +196,13 @@ def own_side(columns: Sequence[Any]) -> OwnSide:
 
 @cache
 def own_columns() -> str:
-    """Of the contract `c`, its organization `o` and what `own_joins` joins: for a query that takes an arrival along."""
+    """The columns of the contract `c`, its organization `o` and what `own_joins` adds, for a larger query that reads an
+    own arrival with its own rows."""
     return f"{_columns(OWN_PARTS)}, {FACTS}"
 
 
 def own_joins(account_slug: str) -> str:
-    """`account_slug` as SQL."""
+    """`account_slug` is SQL: a parameter or a quoted constant of the program, never a value from outside."""
     return f"""
     LEFT JOIN LATERAL (
         SELECT * FROM governance_serviceaccount WHERE organization_id = o.id AND slug = {account_slug} OFFSET 0
@@ -206,7 +213,8 @@ def own_joins(account_slug: str) -> str:
 
 @cache
 def _arrival_sql(also: Also | None) -> str:
-    """$1 hash of the key, $2 now, $3 slug, $4 version, then what `also` takes."""
+    """$1 hash of the key, $2 now, $3 slug, $4 version, then the parameters of `also`."""
+    # Cached: prepared statements are found by their text, so it must be the same for every request.
     columns, join = (f", {also.columns}", also.join) if also else ("", "")
     contract = CONTRACT.format(slug="$3", version="$4::int")
     return f"SELECT {_columns(PARTS)}, {FACTS}{columns} {BY_KEY} {contract} {POLICY} {join}"
@@ -234,7 +242,7 @@ def _columns(parts: Parts) -> str:
 
 
 def _split(row: Sequence[Any], parts: Parts) -> list[Any]:
-    """One instance per part, then the three columns of the facts."""
+    """One row object per part, then the three columns of `FACTS`."""
     found: list[Any] = []
     start = 0
     for _, model, names in parts:
@@ -246,7 +254,7 @@ def _split(row: Sequence[Any], parts: Parts) -> list[Any]:
 
 
 def _also(rows: Rows) -> tuple[tuple[Any, ...], ...]:
-    """What is right of the facts, where there is anything."""
+    """The additional columns, of those rows that have them (`also` is an outer join)."""
     return tuple(row[WIDTH:] for row in rows if len(row) > WIDTH and row[WIDTH] is not None)
 
 
@@ -260,5 +268,6 @@ def _facts(contract: Contract | None, organization: Organization, columns: Seque
 
 
 def _number(version: str) -> int:
-    """Versions start at 1; what is no number of that kind matches none."""
+    """The version as a number; 0, which no contract has, if it is not one."""
+    # Ten digits or more may not fit PostgreSQL's integer: the answer must be "no such contract", not an error.
     return int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0

@@ -1,4 +1,4 @@
-"""Reading decisions, and the snapshots that they were computed from."""
+"""Reads decisions: one, a list, all of them in bounded memory, and their numbers per hour for the overview."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +32,9 @@ def decision_list(*, verdict: str | None = None, contract_id: UUID | None = None
 def decisions_newest_first(
     *, limit: int | None = None, policy_slug: str | None = None, organization_id: UUID | None = None
 ) -> Iterator[EnforcementDecision]:
-    """In bounded memory, however many there are: pages by key, so that no cursor is held open."""
+    """All decisions, in bounded memory."""
+    # Pages by id: no cursor stays open while the caller works. With offsets, decisions that arrive meanwhile would
+    # shift the pages and rows would come twice.
     rows = EnforcementDecision.objects.order_by("-id")
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
@@ -54,7 +56,8 @@ HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class IntakeHours:
-    """`hours` are (beginning, {verdict: decisions}), oldest first; `capped` when the newest were too many to count."""
+    """`hours` are (beginning, {verdict: number of decisions}), oldest first. `capped`: more decisions than
+    COUNT_LIMIT are not yet in the minute rows, so the newest hours are too low."""
 
     hours: list[tuple[datetime, dict[str, int]]]
     capped: bool
@@ -65,16 +68,19 @@ class IntakeHours:
 
 
 def intake_by_verdict(*, at: datetime, hours: int = HOURS) -> IntakeHours:
-    """Counted minutes by the hour, and what came after the last of them straight from the decisions."""
+    """Adds up the counted minutes, and counts the decisions after the last counted minute directly."""
     this_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     first = this_hour - timedelta(hours=hours - 1)
     found: Counter[tuple[datetime, str]] = Counter()
     minutes = IntakeMinute.objects.filter(minute__gte=first).order_by()
     for hour, verdict, decisions in minutes.values_list(TruncHour("minute"), "verdict").annotate(sum=Sum("decisions")):
         found[hour, verdict] += decisions
+    # The newest minute of any organization: the scheduled task counts all of them together, and an organization
+    # without decisions has no row. With its own newest row it would read a long tail that is counted as zero.
     newest = IntakeMinute._base_manager.order_by("-minute").values_list("minute", flat=True).first()
     since = max(newest + timedelta(minutes=1), first) if newest else first
     rows = EnforcementDecision.objects.filter(by_organization(), id__gte=id_floor(since)).order_by("-id")
+    # Limited, because a scheduled task that stopped must not make the overview read a day of decisions.
     tail = list(rows.values_list("id", "verdict")[:COUNT_LIMIT])
     found.update((id_moment(id_).replace(minute=0, second=0, microsecond=0), verdict) for id_, verdict in tail)
     shown = [first + timedelta(hours=number) for number in range(hours)]

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with the profile file, found in one go."""
+"""Checks the profile file and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _validators() -> tuple[jsonschema_rs.Draft202012Validator, jsonschema_rs.Dra
 
 
 def file_problems(data: Any) -> list[str]:
-    """All problems of a parsed profile file, each with its place; empty when the file can be used."""
+    """All problems of a parsed profile file, each with its pointer. Empty if the file can be used."""
     whole_file, one_region = _validators()
     problems = [*_shape(whole_file, data, at=""), *_floats(data, at="")]
     regions = data.get("regions") if isinstance(data, dict) else None
@@ -46,7 +46,7 @@ def _shape(validator: jsonschema_rs.Draft202012Validator, value: Any, *, at: str
 
 
 def _floats(value: Any, *, at: str) -> Iterator[str]:
-    """Only whole numbers: 10.0 passes for an integer in JSON Schema, but not in a calendar."""
+    """Numbers with a decimal point. JSON Schema accepts 10.0 as an integer; adding years to a date does not."""
     if isinstance(value, float):
         yield f"{at} must be a whole number without a decimal point"
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -1,5 +1,4 @@
-"""Errors of the regional profiles. A region that cannot be resolved is a denial; a broken file stops the
-start."""
+"""Errors of the regional profiles. A region without a profile is a denial; a broken profile file stops the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The shape of the profile file as JSON Schema. Closed everywhere, so that a misspelt key is found and not
-ignored."""
+"""The JSON Schema of the profile file. All objects are closed, so that a misspelt key is found and not ignored."""
 
 from __future__ import annotations
 
@@ -7,8 +6,8 @@ from typing import Any
 
 from governance.regions.rules.terms import DURING_RETENTION, RESIDENCY_LEVELS
 
-# The file repeats these for its readers; the program's copy decides, so that a file cannot widen what it is
-# held to.
+# The file repeats these lists for its readers. The program's copy decides: a file must not extend the values that it
+# is checked against.
 ENUMS: dict[str, list[str]] = {
     "confidence": ["high", "medium", "low"],
     "residency": list(RESIDENCY_LEVELS),
@@ -115,7 +114,7 @@ _DELETION = _closed(
     basis=_TEXT,
     confidence=_CONFIDENCE,
 )
-# A hold always wins: a file in which it does not is refused.
+# A legal hold always takes precedence. A file that says otherwise is refused.
 _HOLD = _closed(
     blocks_deletion={"const": True},
     blocks_purge={"const": True},

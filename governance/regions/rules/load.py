@@ -1,5 +1,4 @@
-"""Reads the profile file that ships with the package. A broken file stops the program; it is never half
-used."""
+"""Reads the profile file that ships with the program. A file with any problem is refused as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def load_profiles() -> ProfileSet:
 
 
 def parse_profiles(text: str) -> ProfileSet:
-    """A checked profile set, or ProfilesInvalidError with everything that is wrong."""
+    """The checked profiles. Raises ProfilesInvalidError with everything that is wrong."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

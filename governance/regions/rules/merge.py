@@ -1,4 +1,4 @@
-"""What applies to an attempt that touches several regions, and where a contract is stricter still."""
+"""Merges the profiles of several regions, and applies a contract's stricter terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOONER_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class EffectiveProfile:
-    """The profiles in force together and the terms that result. `members` is sorted and without repeats."""
+    """Several profiles and their merged terms. `members` is sorted and without duplicates."""
 
     members: tuple[Profile, ...]
     terms: RegionRequirements
@@ -30,7 +30,7 @@ class EffectiveProfile:
         return tuple(profile.code for profile in self.members)
 
     def document(self) -> dict[str, Any]:
-        """Plain JSON for decisions and evidence: which profiles by hash, and what came out."""
+        """Plain JSON for decisions and evidence: the profiles by hash, and the merged terms."""
         return {
             "profiles": [{"code": p.code, "version": p.version, "sha256": p.sha256} for p in self.members],
             "terms": terms_document(self.terms),
@@ -43,17 +43,17 @@ class EffectiveProfile:
 
 
 def merge(profiles: Sequence[Profile]) -> EffectiveProfile:
-    """The strictest combination of the given profiles; order and repeats do not matter. None:
-    RegionUnsetError."""
+    """The strictest combination of the profiles. Raises RegionUnsetError if there are none."""
     if not profiles:
         raise RegionUnsetError
+    # Sorted and unique: the document is hashed, and the order of an organization's regions must not change the hash.
     members = tuple(sorted(set(profiles), key=lambda profile: (profile.code, profile.version, profile.sha256)))
     return EffectiveProfile(members=members, terms=reduce(combine, (profile.terms for profile in members)))
 
 
 def tighten(effective: EffectiveProfile, *, stance: Mapping[str, Any]) -> EffectiveProfile:
-    """Applies a contract's `regional_compliance` document. Whatever it says, the result is never less
-    strict."""
+    """Applies a contract's `regional_compliance` document. The result is never less strict, whatever the document
+    says."""
     terms, years = effective.terms, stance.get("retention_years")
     sooner = {
         name: min(getattr(terms, name), _SOONER_DAYS)

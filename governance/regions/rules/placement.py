@@ -1,4 +1,4 @@
-"""May records under these profiles be kept in a given region? If in doubt, no."""
+"""Decides whether records under these profiles may be kept in a given region. In doubt, they may not."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ _CODE = re.compile(r"[A-Z]{2}", re.ASCII)
 
 
 def residency_allows(effective: EffectiveProfile, *, deployment_region: str) -> bool:
-    """Whether a deployment in that region may hold the records. It must suit every region at the strictest
-    level.
-
-    An empty, malformed or unknown deployment region suits nobody.
-    """
+    """Whether a deployment in that region may keep the records. Every region of record must allow it, at the strictest
+    level of all. An empty, malformed or unknown deployment region is never allowed."""
     level = effective.terms.residency
     return all(_suits(member, place=deployment_region, level=level) for member in effective.members)
 
@@ -25,11 +22,10 @@ def residency_allows(effective: EffectiveProfile, *, deployment_region: str) -> 
 def _suits(member: Profile, *, place: str, level: str) -> bool:
     if place == member.code:
         return True
-    # `in_country_copy_required` also needs the place to be home: one deployment cannot prove a copy
-    # elsewhere.
+    # `in_country_copy_required` also needs the deployment to be in the country: it cannot prove a copy elsewhere.
     if level in RESIDENCY_LEVELS[:2] or not _CODE.fullmatch(place) or _blocked(member, place=place):
         return False
-    # A transfer mechanism is a contract between people; only regions the profile lists have been signed for.
+    # A transfer needs a legal agreement, which the program cannot check. So only regions that the profile lists count.
     return level == "free" or place in member.terms.failover_regions
 
 

@@ -1,4 +1,4 @@
-"""A regional profile and the set of all of them, as immutable values."""
+"""One regional profile, and the set of all profiles, as immutable values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from governance.regions.rules.terms import RegionRequirements, region_requiremen
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One region's profile. Two profiles are equal when their canonical JSON is."""
+    """The profile of one region. Two profiles are equal if their canonical JSON is."""
 
     code: str
     name: str = field(compare=False)
@@ -28,7 +28,8 @@ class Profile:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The whole entry, a fresh copy each time: what is cached cannot be changed by a reader."""
+        """The whole entry."""
+        # A new copy each time: profiles are cached, and a reader must not be able to change them.
         entry: dict[str, Any] = json.loads(self.canonical)
         return entry
 
@@ -49,7 +50,7 @@ def profile_from(region: dict[str, Any], *, schema_version: str) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSet:
-    """All profiles of one file, with the file's disclaimer and its own hash."""
+    """All profiles of one file, with the disclaimer and the hash of the file."""
 
     version: str
     sha256: str
@@ -61,7 +62,7 @@ class ProfileSet:
         return tuple(profile.code for profile in self.profiles)
 
     def get(self, code: str | None) -> Profile:
-        """The profile of a region; no code is RegionUnsetError, another one UnknownRegionError."""
+        """The profile of a region. Raises RegionUnsetError without a code, UnknownRegionError for an unknown one."""
         if not code:
             raise RegionUnsetError
         for profile in self.profiles:
@@ -70,7 +71,7 @@ class ProfileSet:
         raise UnknownRegionError
 
     def select(self, codes: Iterable[str]) -> tuple[Profile, ...]:
-        """The profiles of several regions of record; none at all is RegionUnsetError."""
+        """The profiles of several regions of record. Raises RegionUnsetError if there are none."""
         chosen = tuple(self.get(code) for code in codes)
         if not chosen:
             raise RegionUnsetError

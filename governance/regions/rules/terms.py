@@ -1,4 +1,4 @@
-"""The values of a profile that the engine acts on, and how two sets of them combine into the stricter one."""
+"""The values of a profile that the program uses, and how two sets of them combine into the stricter one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DURING_RETENTION = ("restrict", "refuse_with_reason")
 
 @dataclass(frozen=True, slots=True)
 class RegionRequirements:
-    """What one region, or several together, ask for. Whole numbers, names and sets of names only."""
+    """What one region requires, or several together. Only whole numbers, names and sets of names."""
 
     retention_years: int
     auto_purge: bool
@@ -49,8 +49,7 @@ def region_requirements_of(region: dict[str, Any]) -> RegionRequirements:
 
 
 def combine(left: RegionRequirements, right: RegionRequirements) -> RegionRequirements:
-    """The merge rule of the profile file, value by value: whichever keeps more, moves less and answers
-    sooner."""
+    """The merge rule of the profile file for each value: the one that keeps more, moves less and answers sooner."""
     return RegionRequirements(
         retention_years=max(left.retention_years, right.retention_years),
         auto_purge=left.auto_purge and right.auto_purge,

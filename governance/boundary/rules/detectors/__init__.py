@@ -1,4 +1,5 @@
-"""One function per rule: does this normalised text trip it? They answer yes or no and never hand text on."""
+"""The detectors: one function per rule, which says whether a normalized text breaks it. They return yes or no, never a
+part of the text."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -30,8 +31,8 @@ DETECTORS: Final[dict[str, Detector]] = {
     "base64_blob": base64_blob,
     "data_url": data_url,
 }
-# Digits and characters a text needs before the detector can trip at all: two counts spare most texts the slow
-# patterns. Too low a number costs time only; too high a number would miss something.
+# The digits and characters that a text needs before a detector can find anything. Two counts save most texts the slow
+# patterns. A number that is too low costs time; one that is too high would miss something.
 _NEEDED = {
     "private_key": (0, 21),
     "bearer_token": (0, 16),
@@ -47,14 +48,14 @@ _NEEDED = {
     "data_url": (0, 6),
 }
 _TABLE = tuple((*_NEEDED.get(name, (0, 0)), name, detector) for name, detector in DETECTORS.items())
-# Leaking these costs money or access at once; no contract may wave them through.
+# A leak of these costs money or gives access at once, so no contract may switch them off.
 ALWAYS_ON: Final = frozenset(["private_key", "bearer_token", "card_number"])
 DETECTOR_NAMES: Final = ("forbidden_key", *DETECTORS)
 
-# Hints that make no detector more suspicious of a text that looks ordinary.
+# Hints that do not matter for a text that looks ordinary.
 _HARMLESS = frozenset(["quantity", "role"])
-# What most metadata looks like. Anything that fits is done; every shape here is too short, too regular or
-# too poor in digits for a detector to trip on.
+# What most metadata looks like. A text that matches is not inspected further: every shape here is too short, too
+# regular or has too few digits for a detector.
 _ORDINARY = re.compile(
     r"(?!(?i:urn:)?(?i:mrn|dob|ssn|nin|bvn|pass|pwd|secret|api|tel))"  # labels: their detectors decide
     r"(?:urn:)?(?:[A-Za-z]{1,16}:){0,2}"
@@ -64,7 +65,7 @@ _ORDINARY = re.compile(
     r"|[12][0-9]{3}-[01][0-9]-[0-3][0-9](?:T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
     r"|[0-9]{1,3}(?:\.[0-9]{1,3}){0,2}"
 )
-# Opaque identifiers inside longer strings: their digit groups are chance, not numbers.
+# Opaque identifiers inside longer strings. Their groups of digits are random and would look like phone or card numbers.
 _OPAQUE = re.compile(
     r"(?<![0-9A-Za-z])(?:[0-9a-f]{2}-)?(?:"
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
@@ -74,12 +75,12 @@ _OPAQUE = re.compile(
 
 
 def is_ordinary(text: str, hints: frozenset[str]) -> bool:
-    """Plain ASCII of a shape that no detector trips on, under a key that raises no suspicion."""
+    """Whether the text has a shape in which no detector finds anything, under a key that hints at nothing."""
     return hints <= _HARMLESS and _ORDINARY.fullmatch(text) is not None
 
 
 def tripped(subject: InspectedText, active: frozenset[str]) -> Sequence[str]:
-    """Names of the active rules that this text trips."""
+    """Names of the active rules that this text breaks."""
     text = subject.text
     if is_ordinary(text, subject.hints):
         return ()

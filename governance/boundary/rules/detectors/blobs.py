@@ -1,4 +1,4 @@
-"""Content in disguise: base64 or long hex, and data: URLs."""
+"""Detectors of encoded content: base64 or long hex, and data: URLs."""
 
 import base64
 import binascii
@@ -10,7 +10,8 @@ from governance.boundary.rules.detectors.subject import InspectedText
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{64,}+={0,2}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _DATA_URL = re.compile(r"(?i:data):[\w/+.;=-]{0,120},")
-_LONGEST_DIGEST = 128  # SHA-512 in hex
+# SHA-512 in hex. Hashes are welcome; longer hex is content.
+_LONGEST_DIGEST = 128
 _RANDOM_BITS = 4.5
 _SAMPLE = 512
 

@@ -1,4 +1,4 @@
-"""E-mail addresses and phone numbers."""
+"""Detectors of e-mail addresses and phone numbers."""
 
 import re
 
@@ -36,7 +36,8 @@ def _ends_local_part(text: str, at: int) -> bool:
 
 
 def phone(subject: InspectedText) -> bool:
-    """Needs a plus sign, separators or a label: bare digits are an order number unless a key says more."""
+    """Whether the text contains a phone number."""
+    # Bare digits alone do not count: order numbers look the same. A plus sign, separators, a label or the key decides.
     text = subject.text
     if "phone" in subject.hints and 7 <= len(_NOT_DIGIT.sub("", text)) <= 15:
         return True

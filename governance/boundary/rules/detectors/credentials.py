@@ -1,5 +1,4 @@
-"""Secrets: private keys, bearer credentials, vendor tokens, and random-looking values under secret-like keys.
-Every pattern starts at a token boundary, so that no text is scanned twice from inside a token."""
+"""Detectors of secrets: private keys, bearer credentials, vendor tokens, and random values under secret-like keys."""
 
 import math
 import re
@@ -7,6 +6,7 @@ from collections import Counter
 
 from governance.boundary.rules.detectors.subject import InspectedText, mentions
 
+# Patterns start at a token boundary. Otherwise a long token would be scanned again from each of its characters.
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-[0-9]")
 _BEARER = re.compile(
     r"(?i:\b(?:bearer|basic))\s{1,4}(?=[A-Za-z._~+/=-]{0,64}[0-9A-Z])[A-Za-z0-9._~+/=-]{16}"
@@ -65,6 +65,6 @@ def secret_token(subject: InspectedText) -> bool:
 
 
 def _random(token: str) -> bool:
-    """Tells `hp_contract_approval_flow` from a key: keys mix letters with digits or cases."""
+    """Whether it looks like a key and not like `hp_contract_approval_flow`: keys mix letters with digits, or cases."""
     body = token[3:]
     return any(char.isdigit() for char in body) or (body != body.lower() and body != body.upper())

@@ -1,5 +1,5 @@
-"""Numbers that identify a person: payment cards, national and tax numbers, insurance and record numbers.
-Where a number has check digits they must hold; where it has none its key or a label must say what it is."""
+"""Detectors of numbers that identify a person: payment cards, national and tax numbers, insurance and record numbers.
+Check digits must be right; a number without them is found only by its shape, its key or a label."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _GROUP = re.compile(r"[0-9]+")
 _GROUP_GAPS = frozenset([" ", "-", ".", "  "])
 _CARD_PREFIX = re.compile(r"4|5[0-8]|3[0-9]|6[0-9]|2(?:2[0-9]|[3-6]|7[01]|720)|81|9792")
 
-# Shapes that are telling by themselves, with their check where one exists.
+# Shapes that are enough by themselves, with their check digits where they have some.
 _SHAPED = re.compile(
     _EDGE + r"(?:"
     r"(?P<ssn>(?!000|666)[0-9]{3}(?P<s>[- ])(?!00)[0-9]{2}(?P=s)(?!0000)[0-9]{4})"
@@ -50,7 +50,8 @@ _BARE_CHECKS: dict[int, tuple[Check, ...]] = {
     16: (checksums.rwanda_id,),
 }
 _SEPARATORS = re.compile(r"[ .+-]")
-# One check digit over few digits: one in ten order numbers would pass, so these must stand alone.
+# With one check digit, one in ten order numbers would be found too. So these count only as a value or word of their
+# own.
 _WEAK_SHAPES = frozenset(["swedish"])
 _WEAK_LENGTHS = frozenset([10, 11])
 _OWNER_BEFORE = re.compile(r"(?i:patient|person|citizen|resident|national(?:[-_]?id)?|nid|iqama|nhs)[-_/:.=]$")
@@ -82,14 +83,16 @@ _DIGITS = re.compile(r"[0-9]")
 
 
 def card_number(subject: InspectedText) -> bool:
-    """13 to 19 digits in one run or in groups, a known issuer prefix, and the Luhn check."""
+    """Whether the text contains 13 to 19 digits, together or in groups, with a known issuer prefix and a right Luhn
+    digit."""
     text = subject.text
     groups = [match.span() for match in _GROUP.finditer(text)]
     return any(_card_from(text, groups, first) for first in range(len(groups)))
 
 
 def _card_from(text: str, groups: list[tuple[int, int]], first: int) -> bool:
-    """Tries the group alone, then with up to four that follow; a date before the card does not hide it."""
+    """Tries this group of digits alone, then with up to four that follow. Starting at each group, so that a date before
+    the card does not hide it."""
     start, end = groups[first]
     size = end - start
     if size > 19 or (start and text[start - 1].isalnum()) or (size < 13 and size not in (4, 6)):
@@ -136,7 +139,8 @@ def _is_national(match: re.Match[str], *, quantity: bool) -> bool:
 
 
 def _stands_alone(match: re.Match[str]) -> bool:
-    """The whole value, a word of its own, or directly after a word for a person: `Patient/1089…`."""
+    """Whether the match is the whole value, a word of its own, or directly after a word for a person:
+    `Patient/1089…`."""
     text, (start, end) = match.string, match.span()
     if text[end : end + 1].strip(" ,;.)\n\t"):
         return False

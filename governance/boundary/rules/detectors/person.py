@@ -1,5 +1,5 @@
-"""Names of people, dates of birth and ages. Names are recognised by precise signs only: a key or title that
-announces one, a common given name followed by another name, or the caret form of HL7 and DICOM."""
+"""Detectors of names, dates of birth and ages. A name is recognized by a key or title before it, by a common given name
+next to another name, or by the caret form of HL7 and DICOM."""
 
 import re
 from itertools import pairwise
@@ -57,7 +57,7 @@ def person_name(subject: InspectedText) -> bool:
 
 
 def _hinted_name(subject: InspectedText) -> bool:
-    """A key that announces a person and a value of letters only: one word is enough for a patient."""
+    """Whether the key hints at a person and the value is made of letters. After `patient` one word is enough."""
     strong = "person" in subject.hints
     if not strong and "role" not in subject.hints:
         return False
@@ -70,7 +70,8 @@ def _hinted_name(subject: InspectedText) -> bool:
 
 
 def _given_name_pair(subject: InspectedText) -> bool:
-    """`Amina Yusuf`, `Yusuf, Amina`, `AMINA YUSUF`, `Fatima al Mansoori`; lower case only as a whole."""
+    """Whether the text has a given name next to another name: `Amina Yusuf`, `Yusuf, Amina`, `Fatima al Mansoori`. In
+    lower case only if the name is the whole text."""
     text = subject.text
     words = list(_NAME_WORD.finditer(text))
     whole = subject.form is not _NOTE and 2 <= len(words) <= 4 and _WHOLE_NAME.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Free text: what belongs in the caller's own system, not in a record."""
+"""The detector of free text, which belongs in the caller's own system and not in a record."""
 
 import re
 
@@ -8,13 +8,13 @@ _NOTE, _REFERENCE = TextForm.NOTE, TextForm.REFERENCE
 _WORDS_IN_A_LABEL = 6
 _WORDS_IN_A_REFERENCE = 2
 _SENTENCE = re.compile(r"\w[.!?;]\s{1,3}[^\W\d_]")
-# Scripts written without spaces; this many characters in a row are a phrase, not a label.
+# Scripts that are written without spaces. This many characters in a row are a phrase, not a label.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{10}")
 _CLOSING = (".", "!", "?", ";")
 
 
 def free_text(subject: InspectedText) -> bool:
-    """More than a label's worth of words, a sentence, or a second line. Notes are prose by definition."""
+    """Whether the text has more words than a label, is a sentence, or has a second line. Notes may be sentences."""
     text = subject.text
     if subject.form is _NOTE:
         return False

@@ -1,11 +1,11 @@
-"""What a detector looks at: normalised text, what its key hints at, and where it was written."""
+"""The input of a detector: normalized text, what its key hints at, and where it was written."""
 
 from enum import Enum
 from typing import NamedTuple
 
 
 class TextForm(Enum):
-    """The same words mean different things in a value, an opaque reference, a note and a key."""
+    """Where a text was written. The same words mean different things in a value, a reference, a note and a key."""
 
     VALUE = "value"
     REFERENCE = "reference"
@@ -20,5 +20,5 @@ class InspectedText(NamedTuple):
 
 
 def mentions(text: str, words: tuple[str, ...]) -> bool:
-    """Does any of these lower-case words occur? Much cheaper than the pattern that then looks closely."""
+    """Whether any of these lower-case words occurs. Much faster than the pattern, which runs only after this."""
     return any(map(text.lower().__contains__, words))

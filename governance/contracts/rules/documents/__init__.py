@@ -1,5 +1,4 @@
-"""The ten policy documents of a contract: owners, schemas, safe defaults, validation and hashes. Pure: no
-database."""
+"""The ten policy documents of a contract: owners, schemas, safe defaults, validation and hashes. Pure: no database."""
 
 from governance.contracts.rules.documents.area import Area, Document, DocumentProblem
 from governance.contracts.rules.documents.areas.attempt_identity_envelope import (

@@ -1,4 +1,4 @@
-"""The two value types of this package: a readiness area with its document, and a finding about a document."""
+"""The two value types of this package: a readiness area, and a problem of a document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """One readiness area: who owns it, what its document looks like, and the safe document to start from."""
+    """One readiness area: its owner group, the schema of its document, and the safe default."""
 
     name: str
     owner_group: str
@@ -22,7 +22,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DocumentProblem:
-    """One finding. The message names fields and allowed values, never a string value of the document."""
+    """One problem of a document. The message names fields and allowed values, never text from the document."""
 
     pointer: str
     rule: str

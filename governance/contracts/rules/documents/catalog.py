@@ -1,5 +1,4 @@
-"""The ten areas in the order of the domain table, their owners, and fresh copies of their default
-documents."""
+"""The ten areas in their fixed order, their owner groups, and copies of their default documents."""
 
 from __future__ import annotations
 
@@ -32,13 +31,13 @@ AREAS: tuple[Area, ...] = (
     metadata_boundary.AREA,
     regional_compliance.AREA,
 )
-# Nine, because platform-architecture owns two areas; in order of first appearance.
+# Nine groups, because platform-architecture owns two areas. In the order of the areas.
 OWNER_GROUPS: tuple[str, ...] = tuple(dict.fromkeys(entry.owner_group for entry in AREAS))
 _BY_NAME = {entry.name: entry for entry in AREAS}
 
 
 def area(name: str) -> Area:
-    """The area of that name, or UnknownAreaError."""
+    """The area with this name. Raises UnknownAreaError."""
     try:
         return _BY_NAME[name]
     except (KeyError, TypeError):
@@ -46,5 +45,5 @@ def area(name: str) -> Area:
 
 
 def default_documents() -> dict[str, Document]:
-    """The ten safe documents, deep copies that the caller may change."""
+    """The ten default documents, as deep copies that the caller may change."""
     return {entry.name: deepcopy(entry.default) for entry in AREAS}

@@ -1,4 +1,4 @@
-"""What must hold between the documents of one contract, and between them and the contract's effect."""
+"""Rules between the documents of one contract, and between them and the contract's effect."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ EFFECTS = ("none", "idempotent", "once")
 Problems = Iterator[DocumentProblem]
 _KEY = "idempotency_key_policy"
 _RETRY = "retry_and_replay"
-# Ends that an attempt reaches only after something may have been sent.
+# Final states that an attempt reaches only after something may have been sent.
 _RAN_STATES = frozenset({"completed", "failed-quarantined"})
 
 
 def cross_problems(documents: Mapping[str, Any], *, effect: str) -> Problems:
-    """All findings that need more than one document, with pointers that begin with the area's name."""
+    """All problems that concern more than one document. Pointers begin with the area's name."""
     if effect not in EFFECTS:
         yield DocumentProblem("", "effect_unknown", f"the contract's effect must be one of: {', '.join(EFFECTS)}")
-    # An effect nobody declared is treated as the strictest one.
+    # An unknown effect is treated as the strictest one.
     strict = effect not in ("none", "idempotent")
     if strict:
         yield from _once_rules(documents)
@@ -31,7 +31,7 @@ def cross_problems(documents: Mapping[str, Any], *, effect: str) -> Problems:
 
 
 def _once_rules(documents: Mapping[str, Any]) -> Problems:
-    """Effect `once` never runs again without a person (constitution, law 4)."""
+    """Effect `once` is never executed again without a person (constitution, law 4)."""
     if dig(documents.get(_RETRY), "automatic_retries") == "when_safe":
         message = "must be never: the contract's effect is once, and nothing proves a second execution safe"
         yield DocumentProblem(f"/{_RETRY}/automatic_retries", "retries_need_safe_effect", message)
@@ -48,7 +48,7 @@ def _dedupe_needs_key(documents: Mapping[str, Any]) -> Problems:
 
 
 def _key_agreement(documents: Mapping[str, Any]) -> Problems:
-    """Two documents speak about the key; they must not say different things."""
+    """Two documents say whether a key is required; they must agree."""
     fields, required = (
         dig(documents.get("attempt_identity_envelope"), "required"),
         dig(documents.get(_KEY), "required"),
@@ -63,7 +63,8 @@ def _key_agreement(documents: Mapping[str, Any]) -> Problems:
 
 
 def _key_outlives_work(documents: Mapping[str, Any]) -> Problems:
-    """A key that expires while its attempt still waits or retries could let a second one start beside it."""
+    """A key must live longer than its attempt can wait or retry. Otherwise the same request could start a second
+    attempt while the first one is under way."""
     ttl = whole(dig(documents.get(_KEY), "ttl_seconds"))
     if ttl is None or dig(documents.get(_KEY), "mode") != "dedupe":
         return

@@ -1,4 +1,4 @@
-"""Errors of the policy-document package. A bad document is not an error but a list of problems."""
+"""Errors of this package. An invalid document is not an error but a list of problems."""
 
 
 class UnknownAreaError(LookupError):

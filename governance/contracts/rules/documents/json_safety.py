@@ -1,4 +1,4 @@
-"""Is a value plain JSON that can be hashed canonically, and are integers written as integers?"""
+"""Checks that a value is JSON with a canonical form, and that integers are written as integers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from governance.contracts.rules.documents.area import DocumentProblem
 
+# Documents are walked and hashed recursively: a deeper one could exhaust the call stack.
 MAX_DEPTH = 32
-# RFC 8785 numbers are IEEE doubles: beyond this two different integers could hash alike.
+# RFC 8785 numbers are IEEE doubles: beyond this, two different integers could have the same hash.
 MAX_INTEGER = 2**53 - 1
 
 
@@ -23,7 +24,7 @@ def _printable(part: str) -> str:
 
 
 def unsafe_values(value: Any, *, path: tuple[str | int, ...] = ()) -> Iterator[DocumentProblem]:
-    """What keeps a value from being canonical JSON. Nothing else can be said about it until then."""
+    """What keeps a value from having a canonical form. Nothing else can be checked before that."""
     message = "is nested too deeply" if len(path) > MAX_DEPTH else _unsafe_scalar(value)
     if message is not None:
         yield DocumentProblem(pointer_to(*path), "not_canonical_json", message)
@@ -39,7 +40,7 @@ def unsafe_values(value: Any, *, path: tuple[str | int, ...] = ()) -> Iterator[D
 
 
 def _unsafe_scalar(value: Any) -> str | None:
-    """Why this value itself is no canonical JSON; containers are judged by their members."""
+    """Why this value has no canonical form, or None. Containers are judged by their members."""
     if value is None or isinstance(value, bool | dict | list):
         return None
     if isinstance(value, str):
@@ -58,8 +59,8 @@ def _unsafe_text(value: str) -> bool:
 def integers_written_as_floats(
     value: Any, *, schema: dict[str, Any], path: tuple[str | int, ...] = ()
 ) -> Iterator[DocumentProblem]:
-    """Fields such as 5.0 where the schema says integer. JSON Schema accepts them, Python's readers would
-    not."""
+    """Fields such as 5.0 where the schema says integer. JSON Schema accepts them; code that reads the document expects
+    an int."""
     if isinstance(value, float) and value.is_integer() and "integer" in schema.get("type", ()):
         yield DocumentProblem(
             pointer_to(*path), "integer_form", "must be written as an integer, without a decimal point"

@@ -1,4 +1,4 @@
-"""Careful reading of documents that may be broken: the rules must find what they can and never raise."""
+"""Reads parts of documents that may be broken. The rules must report what they can and never raise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def dig(value: Any, *path: str) -> Any:
-    """The member at this path, or None when any part of the way is missing or not an object."""
+    """The value at this path, or None if a part of the path is missing or not an object."""
     for part in path:
         if not isinstance(value, dict):
             return None
@@ -15,12 +15,12 @@ def dig(value: Any, *path: str) -> Any:
 
 
 def whole(value: Any) -> int | None:
-    """The value if it is a proper integer; `True` is not."""
+    """The value if it is an integer, otherwise None. In Python `True` is an integer; here it is not."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def texts_in(value: Any) -> frozenset[str]:
-    """The texts in a list; anything else is ignored, because the schema reports it."""
+    """The texts in a list. Anything else is ignored, because the schema reports it."""
     return frozenset(item for item in value if isinstance(item, str)) if isinstance(value, list) else frozenset()
 
 

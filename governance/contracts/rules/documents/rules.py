@@ -1,5 +1,5 @@
-"""What a JSON Schema cannot say about one document. Each rule yields its findings and tolerates broken
-shapes."""
+"""Rules about one document that a JSON Schema cannot express. Each yields its problems and accepts broken shapes,
+which the schema reports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _idempotency_rules(document: Any) -> Problems:
 
 
 def _concurrency_rules(document: Any) -> Problems:
-    """A narrower limit above a wider one would never be reached: its author meant something else."""
+    """A narrower limit above a wider one would never be reached, so it is a mistake."""
     levels = [(name, whole(dig(document, "limits", name))) for name in ("per_context", "per_workflow", "per_tenant")]
     present = [(name, limit) for name, limit in levels if limit is not None]
     for (narrow, low), (wide, high) in pairwise(present):
@@ -67,7 +67,7 @@ def _backoff_rules(document: Any, *, retries: int) -> Problems:
     jitter, window = dig(document, "jitter_fraction"), whole(dig(document, "window_seconds"))
     if window is None or isinstance(jitter, bool) or not isinstance(jitter, int | float):
         return
-    # With all jitter added the last retry must still start inside the window, or it would never run.
+    # The last retry must start inside the window even with the maximum jitter; otherwise it would never run.
     last_start = sum(steps[min(index, len(steps) - 1)] for index in range(retries)) * (1 + jitter)
     if last_start > window:
         message = "must be at least the sum of all waits between max_attempts executions, jitter included"

@@ -1,5 +1,4 @@
-"""Small builders for the areas' JSON Schemas, so that closed objects, bounds and descriptions cannot be
-forgotten."""
+"""Builders for the areas' JSON Schemas. With them, closed objects, bounds and descriptions cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def choice(*, description: str, options: Sequence[str]) -> Schema:
 
 
 def fixed(*, description: str, value: Any) -> Schema:
-    """A field that is written out so that its owner signs it, and that nobody can change."""
+    """A field with one possible value. It is written out, so that its owner approves it."""
     return {"description": description, "const": value}
 
 

@@ -1,5 +1,4 @@
-"""Checks one document against its area's JSON Schema and words the findings
-without quoting the document's values."""
+"""Checks one document against its area's JSON Schema. Messages do not quote the document."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from governance.contracts.rules.documents.area import DocumentProblem
 from governance.contracts.rules.documents.catalog import area
 from governance.contracts.rules.documents.json_safety import pointer_to
 
-# Keyword → (our rule name, wording). `{limit}` is the keyword's value in the schema, which is ours and
-# public.
+# Keyword → (our rule name, message). `{limit}` is the keyword's value in our own schema, so it may be shown.
 _WORDING = {
     "type": ("type", "must be {limit}"),
     "enum": ("allowed_value", "must be one of: {limit}"),
@@ -40,7 +38,7 @@ def _validator(area_name: str) -> jsonschema_rs.Draft202012Validator:
 
 
 def shape_problems(area_name: str, document: Any) -> Iterator[DocumentProblem]:
-    """Every way in which the document breaks its schema."""
+    """All problems of the document against its schema."""
     schema = area(area_name).schema
     for error in _validator(area_name).iter_errors(document):
         yield from _problems_of(error, schema=schema)

@@ -1,4 +1,4 @@
-"""The two doors of this package: all findings about one document, and about the ten of a contract."""
+"""Validates one document, or the ten of a contract, and reports all problems."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from governance.contracts.rules.documents.shape import shape_problems
 
 
 def validate_document(area_name: str, document: Any) -> tuple[DocumentProblem, ...]:
-    """Everything wrong with one document, sorted by place; empty when it is good.
-
-    Never raises for any document. A value that is not canonical JSON is reported as that alone, because
-    neither a schema nor a hash means anything for it. An unknown area name raises UnknownAreaError.
-    """
+    """Everything that is wrong with one document, sorted by pointer. Never raises for any document; an unknown area
+    name raises UnknownAreaError."""
     schema = area(area_name).schema
+    # A value without a canonical form is reported as that alone: neither schema nor hash means anything for it.
     unsafe = tuple(unsafe_values(document))
     if unsafe:
         return tuple(sorted(set(unsafe)))
@@ -30,8 +28,7 @@ def validate_document(area_name: str, document: Any) -> tuple[DocumentProblem, .
 
 
 def validate_documents(documents: Any, *, effect: str) -> tuple[DocumentProblem, ...]:
-    """Everything wrong with a contract's documents, each alone and together; pointers begin with the area's
-    name."""
+    """Everything that is wrong with a contract's documents, alone and together. Pointers begin with the area's name."""
     if not isinstance(documents, Mapping):
         return (DocumentProblem("", "type", "must be an object with one document per area"),)
     found: list[DocumentProblem] = []

@@ -1,4 +1,4 @@
-"""Is there a free place? If not, the contract says whether to refuse or to wait."""
+"""Is a slot free? If not, the contract says whether the request is denied or waits."""
 
 from typing import Final
 
@@ -15,6 +15,7 @@ def evaluate(case: Case) -> EvaluatorResult:
         return allow(NAME, status=status)
     if status == "busy" and concurrency.get("when_busy") == "queue":
         return allow(NAME, status=status, busy=concurrency.get("busy"), queued=True)
+    # Busy, not readable, or a status that this version does not know: all of them deny.
     return deny(
         NAME,
         "concurrency_limit",

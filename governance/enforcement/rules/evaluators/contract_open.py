@@ -1,4 +1,4 @@
-"""Law 1: a contract executes nothing unless it is open."""
+"""Is the contract open? Law 1: a contract executes nothing unless it is open."""
 
 from typing import Final
 
@@ -12,6 +12,7 @@ _NAMED: Final = ("open", "draft", "suspended", "retired")
 
 def evaluate(case: Case) -> EvaluatorResult:
     contract, state = case.contract, case.facts["contract_state"]
+    # Unknown states are not repeated: inputs have only words of our own.
     inputs = {
         "state": state if state in _NAMED else "unknown",
         "contract": f"{contract.slug}/{contract.version}" if contract else None,

@@ -33,7 +33,9 @@ def _reason(*, missing: list[str], malformed: list[str], mismatched: list[str]) 
 
 
 def _missing(case: Case, contract: ContractTerms) -> list[str]:
-    """A value that the boundary refused was there; that it may not be kept is another evaluator's finding."""
+    """Required fields without a value."""
+    # A value that the boundary refused was present. In the stored request it is absent, and a replay must not call it
+    # missing.
     envelope = case.request["envelope"]
     return [
         name

@@ -1,4 +1,4 @@
-"""Law 6: nothing enters the record that the contract's boundary document does not admit."""
+"""Did the boundary find something? Law 6: only what the contract's boundary document allows enters the record."""
 
 from typing import Final
 
@@ -9,7 +9,8 @@ NAME: Final = "metadata_boundary"
 
 
 def evaluate(case: Case) -> EvaluatorResult:
-    """Asked before the others and only after an inspection; a failed one is this evaluator's failure."""
+    """Runs before the other evaluators, and only after a successful inspection. A failed inspection is recorded as a
+    failure of this evaluator."""
     findings = case.inspection.findings
     if findings:
         places = [{"pointer": finding.pointer, "rule": finding.rule} for finding in findings]

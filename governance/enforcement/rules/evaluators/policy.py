@@ -1,4 +1,4 @@
-"""The policy's rules in their order; the first that matches decides, and without one the answer is no."""
+"""What do the policy's rules say? The first rule that matches decides. If none matches, the request is denied."""
 
 import hashlib
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def evaluate(case: Case) -> EvaluatorResult:
     if contract.policy_slug not in (None, policy.slug):
         return deny(NAME, "no_active_policy", **inputs, mismatched=["policy"])
     if not case.inspection.clean:
-        # A rule must not see what is not stored, or a replay would answer differently.
+        # A rule must not read a value that is not stored: a replay would decide differently.
         reason = "enforcement_exception" if case.inspection.failed else "metadata_boundary"
         return deny(NAME, reason, **inputs, not_evaluated="metadata_boundary")
     scope = _scope(case, policy) if policy.uses_scope else _UNUSED_SCOPE
@@ -45,6 +45,7 @@ def _first_match(
             if rule.test(context, scope=scope):
                 return _matched(rule, inputs={**inputs, "rule": rule.id, "rules_evaluated": number})
     except ConditionError as error:
+        # A denial, not the next rule: a rule that denies and cannot be evaluated must not be skipped.
         named = {"rule": rule.id if rule else None, "rules_evaluated": number, "condition_error": error.code}
         return deny(NAME, "enforcement_exception", **inputs, **named)
     return deny(NAME, "no_rule_matched", **inputs, rules_evaluated=number)
@@ -67,7 +68,7 @@ def _who(approval: Approval) -> dict[str, Any]:
 
 
 def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
-    """Everything a rule can read. The names are part of the language of policies; see docs/enforcement.md."""
+    """Everything that a rule can read. The names are part of the policy language; see docs/enforcement.md."""
     request, caller, organization = case.request, case.facts["caller"], case.facts["organization"]
     return {
         "action": request["action"],
@@ -80,7 +81,9 @@ def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
 
 
 def _scope(case: Case, policy: PolicyRules) -> EvaluationScope:
-    """The draw of `sample` follows the patient context, else the target: neither changes when a caller tries again."""
+    """The moment and the identity of this evaluation, for `now` and `sample`."""
+    # `sample` depends on the patient context, or else on the target. Neither changes when a caller tries again, so
+    # nobody gets past a sampled review by repeating the request.
     about = case.request["envelope"].get("patient_context_ref") or case.request["action"].get("target_ref")
     now = parse_moment(case.facts["at"])
     if now is None:
@@ -91,6 +94,6 @@ def _scope(case: Case, policy: PolicyRules) -> EvaluationScope:
 
 
 def _identifier(text: str) -> str:
-    """As it is when `sample` can use it, else its SHA-256."""
+    """The text itself if `sample` accepts it, otherwise its SHA-256."""
     usable = len(text) <= _LONGEST_IDENTIFIER and text.isprintable()
     return text if usable else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""The kill switch: any engaged shutdown that covers the request stops it, unless it is a drill."""
+"""Does an engaged shutdown cover the request? A drill stops nothing."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,7 +23,7 @@ def evaluate(case: Case) -> EvaluatorResult:
 
 
 def _targets(case: Case) -> dict[str, frozenset[str] | None]:
-    """What a shutdown of each scope may name to cover this request; nothing known means that any target does."""
+    """For each scope, the targets that cover this request. None: it is not known, so any target of this scope does."""
     organization, connector = case.facts["organization"], case.reference("action", "connector")
     return {
         "organization": frozenset([organization["id"]]),
@@ -44,6 +44,8 @@ def _contract_names(case: Case) -> frozenset[str] | None:
 
 
 def _covers(shutdown: Mapping[str, Any], targets: Mapping[str, frozenset[str] | None]) -> bool:
-    """`global`, every scope that this program does not know, and a scope without a target cover everything."""
+    """Whether a shutdown covers the request."""
+    # `global`, an unknown scope and a missing target cover everything: a shutdown that cannot be understood must stop
+    # too much and not too little.
     names, target = targets.get(shutdown["scope"]), shutdown.get("target")
     return names is None or not target or target in names

@@ -1,4 +1,4 @@
-"""What the counters said. A counter that could not be read, or says something new, is a denial."""
+"""Did the throttles accept the request? If the counters could not be read, it is denied."""
 
 from typing import Final
 
@@ -14,6 +14,7 @@ def evaluate(case: Case) -> EvaluatorResult:
     status, retry_after = throttle["status"], throttle.get("retry_after")
     if status == "ok":
         return allow(NAME, status=status)
+    # An unknown status is a denial too, and is not repeated in the inputs.
     return deny(
         NAME,
         _REASONS.get(status, "throttle_unavailable"),

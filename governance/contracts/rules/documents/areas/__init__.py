@@ -1,2 +1,1 @@
-"""One module per readiness area. Each holds its schema and its safe default as data; rules live in
-`..rules`."""
+"""One module per readiness area, with its schema and its safe default as data. Rules are in `..rules`."""

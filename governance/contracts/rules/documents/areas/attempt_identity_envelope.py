@@ -1,4 +1,4 @@
-"""Which of the ten envelope fields an attempt must carry, and the shape of those that the caller supplies."""
+"""Which of the ten envelope fields an attempt must have, and the shape of those that the caller sends."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import array, choice, closed_object, document, integer
@@ -15,8 +15,7 @@ ENVELOPE_FIELDS = (
     "runtime_mode",
     "audit_event_link",
 )
-# These come from the URL, the credential and the ledger: an attempt without them could not be attributed to
-# anyone.
+# These come from the URL, the credential and the ledger. Without them an attempt could not be attributed to anyone.
 FIELDS_NEVER_OPTIONAL = (
     "workflow_slug",
     "contract_version",
@@ -26,7 +25,7 @@ FIELDS_NEVER_OPTIONAL = (
     "audit_event_link",
 )
 RUNTIME_MODES = ("active", "client_driven", "shadow")
-# None of these admits a space or an `@`, so that a name, a sentence or a mail address is no reference. Use
+# None of these allows a space or an `@`, so that a name, a sentence or a mail address is not a reference. Use
 # fullmatch.
 REFERENCE_FORMATS = {
     "opaque_ref": r"[A-Za-z0-9][A-Za-z0-9._:/~-]*",

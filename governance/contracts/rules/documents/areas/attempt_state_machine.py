@@ -1,5 +1,4 @@
-"""The reference lifecycle, written out so that its owner signs exactly these states and moves and no
-others."""
+"""The reference lifecycle. It is written out, so that its owner approves exactly these states and moves."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import document, fixed
@@ -15,8 +14,7 @@ STATES = (
     "failed-quarantined",
 )
 FINAL_STATES = ("preflight-denied", "completed", "failed-quarantined")
-# (from, to, only_when): `nothing_ran` and `before_first_lease` are what the lifecycle service must prove
-# first.
+# (from, to, only_when). The lifecycle service must prove `nothing_ran` or `before_first_lease` before it moves.
 TRANSITIONS: tuple[tuple[str, str, str | None], ...] = (
     ("received", "deduplicated", None),
     ("deduplicated", "preflight-denied", None),

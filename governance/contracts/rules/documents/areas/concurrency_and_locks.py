@@ -1,4 +1,4 @@
-"""How many attempts may be under way at the same time, and what happens to the one too many."""
+"""How many attempts may be under way at the same time, and what happens when all slots are taken."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import choice, closed_object, document, fixed, integer
@@ -22,8 +22,8 @@ AREA = Area(
     title=_TITLE,
     description=(
         "Decides how many attempts of this contract may be under way at the same time per idempotency key, "
-        "per patient context, per workflow and per organization, and whether the one too many is refused "
-        "at once or waits for a free place."
+        "per patient context, per workflow and per organization, and whether a further attempt is refused "
+        "at once or waits for a free slot."
     ),
     schema=document(
         title=_TITLE,
@@ -38,7 +38,7 @@ AREA = Area(
                 },
             ),
             "when_busy": choice(
-                description="What the one too many gets: deny refuses with 429, queue lets it wait.",
+                description="What a further attempt gets: deny refuses it with 429, queue lets it wait.",
                 options=("deny", "queue"),
             ),
             "queue_timeout_seconds": integer(

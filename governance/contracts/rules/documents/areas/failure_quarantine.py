@@ -31,8 +31,8 @@ DEFAULT_TRIGGERS = {
     "recheck_refused_after_lease": "policy_changed",
     "lease_expired_before_intent": "lease_lost",
 }
-# Nobody knows whether these took effect, so no other category may hide it (constitution, "what does a
-# timeout mean").
+# After these nobody knows whether the side effect happened. Another category would hide that (constitution, "what does
+# a timeout mean").
 TRIGGERS_OF_UNKNOWN_OUTCOME = ("intent_without_receipt", "adapter_timeout")
 CONTRACT_REFERENCE_PATTERN = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*/v?[0-9]{1,6}([.][0-9]{1,6}){0,2}$"
 _TITLE = "Failure quarantine and compensation"
@@ -44,8 +44,8 @@ AREA = Area(
     description=(
         "Decides under which category each kind of failure stops in quarantine, which group is called and "
         "after how long, which contract a person may use to compensate, and whether a case can be closed "
-        "without an incident. Nothing here repairs or compensates by itself: a person does, through the "
-        "same gates."
+        "without an incident. Nothing is repaired or compensated automatically: a person does it, with a "
+        "new attempt and all checks."
     ),
     schema=document(
         title=_TITLE,

@@ -1,11 +1,11 @@
-"""What the idempotency key looks like, how far it reaches, how long it lives and what a repeated one gets."""
+"""The shape, scope and lifetime of idempotency keys, and what a repeated request gets."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import array, choice, closed_object, document, flag, integer
 
 KEY_HEADER = "Idempotency-Key"
 REQUIRED_HEADERS = (KEY_HEADER, "traceparent", "X-Request-ID")
-# Character classes for a whole key; use fullmatch. `token` admits keys such as
+# Character classes for a whole key; use fullmatch. `token` allows keys such as
 # `sn:incident:update:<instance>:<hash>`.
 KEY_CHARSETS = {
     "hex": r"[0-9a-fA-F]+",
@@ -22,7 +22,7 @@ AREA = Area(
     description=(
         "Decides whether a repeated request is recognised as the same one (dedupe) or recorded as a new "
         "attempt each time (timeline), which keys are accepted, within which scope a key is unique, how "
-        "long it is remembered, and what a caller gets who repeats, reuses or outlives a key."
+        "long it is remembered, and what a caller gets for a repeated, reused or expired key."
     ),
     schema=document(
         title=_TITLE,
@@ -43,14 +43,14 @@ AREA = Area(
                 },
             ),
             "scope": choice(
-                description=("Within what a key is unique: the whole organization, this contract, or the caller."),
+                description=("Where a key is unique: in the whole organization, this contract, or for the caller."),
                 options=("tenant", "contract", "caller"),
             ),
             "ttl_seconds": integer(
                 description="How long a key can be replayed, in seconds.", minimum=60, maximum=365 * _DAY
             ),
             "on_expired": choice(
-                description=("A key past its time: gone answers 410 and runs nothing, new opens a new attempt."),
+                description=("What an expired key gets: gone answers 410 and runs nothing, new opens a new attempt."),
                 options=("gone", "new"),
             ),
             "replay": choice(

@@ -1,5 +1,5 @@
-"""What metadata an attempt may carry. Only the outer shape is checked here; `governance.boundary.rules` checks
-the depth."""
+"""Which metadata an attempt may have. Only the outer shape is checked here; `governance.boundary.rules` checks the
+schema inside."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import (
@@ -26,8 +26,7 @@ AREA = Area(
     schema=document(
         title=_TITLE,
         fields={
-            # The one open object of all documents: it is itself a JSON Schema, and the boundary package
-            # judges it.
+            # The only open object of all documents: it is itself a JSON Schema, which the boundary package checks.
             "schema": {
                 "type": "object",
                 "description": "JSON Schema of the allowed metadata. What it does not list is refused.",

@@ -27,7 +27,7 @@ AREA = Area(
     description=(
         "Decides for which regions of record the contract may be used, and where it is stricter than the "
         "regional profile in force: longer retention, storage in the country only, no failover, sooner "
-        "answers, or a second gate on releasing legal holds. A contract can tighten a profile and never "
+        "answers, or a stricter rule for releasing legal holds. A contract can tighten a profile and never "
         "loosen it."
     ),
     schema=document(
@@ -47,13 +47,13 @@ AREA = Area(
                 maximum=100,
                 nullable=True,
             ),
-            "residency": _stance("residency", "Where records may be stored; in_country_only admits no other place."),
-            "failover": _stance("failover", "Where a standby may run; none admits no standby elsewhere."),
+            "residency": _stance("residency", "Where records may be stored; in_country_only allows no other region."),
+            "failover": _stance("failover", "Where a standby may run; none allows no standby elsewhere."),
             "export": _stance("export", "How soon an export is answered; within_7_days unless the profile is sooner."),
             "deletion": _stance(
                 "deletion",
                 "How soon a deletion request is answered; within_7_days unless the profile is sooner. "
-                "Retention and holds still win over removal.",
+                "Retention and legal holds still take precedence over deletion.",
             ),
             "legal_hold": _stance(
                 "legal_hold",

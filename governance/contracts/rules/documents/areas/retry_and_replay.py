@@ -1,4 +1,4 @@
-"""Whether anything is ever tried again without a person, how often and when, and what a person may replay."""
+"""Whether, how often and when a failed execution is retried without a person, and what a person may replay."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.areas.attempt_state_machine import FINAL_STATES
@@ -20,9 +20,9 @@ AREA = Area(
     owner_group="reliability-engineering",
     title=_TITLE,
     description=(
-        "Decides whether a failed execution may be tried again automatically, how often, at what distance "
-        "and for how long, and from which ends of an attempt a replay (a new attempt through all gates) "
-        "may be asked for. Automatic retries exist only where the effect proves them safe and the failure "
+        "Decides whether a failed execution may be tried again automatically, how often, after which waits "
+        "and for how long, and from which final states a replay (a new attempt with all checks) may be "
+        "requested. Automatic retries exist only where the effect proves them safe and the failure "
         "is declared retryable; this document can tighten that and never loosen it."
     ),
     schema=document(
@@ -58,16 +58,16 @@ AREA = Area(
                 maximum=7 * _DAY,
             ),
             "replay": closed_object(
-                description="When a new attempt may be asked for from an old one.",
+                description="When a replay of an old attempt may be requested.",
                 fields={
                     "eligible_states": array(
-                        description="Ends from which a replay may be asked for; empty means none.",
+                        description="Final states from which a replay may be requested; empty means none.",
                         items=choice(description="Final state of the old attempt.", options=FINAL_STATES),
                         min_items=0,
                         max_items=len(FINAL_STATES),
                     ),
                     "requires_role": text(
-                        description="Role a person needs to replay; null means whoever may create attempts.",
+                        description="Role a person needs to replay; null means anyone who may create attempts.",
                         pattern=SLUG_PATTERN,
                         max_length=64,
                         nullable=True,

@@ -1,5 +1,4 @@
-"""How much may be asked per unit of time, when a caller is suspended, and which shutdowns stop the
-contract."""
+"""Limits on requests per time, when a caller is suspended for misuse, and the rules for shutdowns."""
 
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import array, choice, closed_object, document, fixed, integer
@@ -31,14 +30,14 @@ _LIMIT = closed_object(
     },
 )
 _MISUSE = closed_object(
-    description="When a caller is taken for misusing the service.",
+    description="When violations of a caller count as misuse.",
     fields={
         "strikes": integer(
-            description="Recorded violations within the window that are too many.", minimum=1, maximum=100
+            description="Recorded violations within the window that are misuse.", minimum=1, maximum=100
         ),
         "window_seconds": _window("violations are counted"),
         "action": choice(
-            description="What follows: the service account is suspended until a person lifts it.",
+            description="What follows: the service account is suspended until a person reinstates it.",
             options=("suspend_service_account",),
         ),
     },
@@ -51,7 +50,7 @@ _SHUTDOWN = closed_object(
             value=list(SHUTDOWN_SCOPES),
         ),
         "release_needs_two_people": fixed(
-            description="Whoever engaged a shutdown cannot release it alone.", value=True
+            description="The person who engaged a shutdown cannot release it.", value=True
         ),
         "propose_after_quarantined": integer(
             description=("New quarantine cases within the window after which operators are asked to shut down."),
@@ -70,13 +69,13 @@ AREA = Area(
         "Decides how many requests are accepted per organization, user, service account, workflow, patient "
         "context and region, how many violations suspend a service account, and when operators are asked "
         "whether to shut the contract down. Counters that cannot be read count as exceeded. Only people "
-        "engage and release shutdowns."
+        "engage and release shutdowns, apart from deny mode."
     ),
     schema=document(
         title=_TITLE,
         fields={
             "limits": array(
-                description="Throttles. Each of the six kinds is limited at least once; all must have room.",
+                description="Throttles. Each of the six kinds is limited at least once; a request must pass all.",
                 items=_LIMIT,
                 min_items=len(DIMENSIONS),
                 max_items=24,
