@@ -29,12 +29,14 @@ class SubjectKind:
 @dataclass(frozen=True, slots=True)
 class ExportTable:
     """A file of the archive. `about` narrows the rows to what a context reference is about; without it the table is
-    only in an organization's archive. `without` are columns that are secrets or stored twice."""
+    only in an organization's archive. `without` are columns that are secrets or stored twice. `called`: columns that
+    have another name in the archive, whose readers know it by that."""
 
     model: type[Model]
     organization: str = "organization_id"
     about: Callable[[UUID, str], Q] | None = None
     without: frozenset[str] = frozenset()
+    called: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property

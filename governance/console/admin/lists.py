@@ -99,9 +99,12 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[attr-defined]
 
 
-def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> type[admin.SimpleListFilter]:
+def choice_filter(
+    name: str, words: dict[str, str], *, field: str = "", indexed: bool = True
+) -> type[admin.SimpleListFilter]:
     """A filter over known values: Django's own would ask the whole table which values it holds. Without an index it
-    looks at the newest rows only, and says so; put it behind the indexed ones, whose choice it then looks at."""
+    looks at the newest rows only, and says so; put it behind the indexed ones, whose choice it then looks at.
+    `field` is for a column that has another name than the filter has in addresses."""
 
     class ChoiceFilter(admin.SimpleListFilter):
         title = name.replace("_", " ") + ("" if indexed else f", of the newest {NEWEST:,}")
@@ -114,7 +117,7 @@ def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
             if self.value() not in words:
                 return queryset
-            return (queryset if indexed else newest(queryset)).filter(**{name: self.value()})
+            return (queryset if indexed else newest(queryset)).filter(**{field or name: self.value()})
 
     return ChoiceFilter
 
