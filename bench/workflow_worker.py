@@ -80,8 +80,8 @@ class Driver:
             instance = received.event.instance_id
             if received.event.outcome != "advanced":
                 raise RuntimeError(f"{part}: {received.event.outcome}")
-        if received.event.instance.status != "completed":
-            raise RuntimeError(f"ended as {received.event.instance.status}")
+        if received.event.instance.state != "completed":
+            raise RuntimeError(f"ended as {received.event.instance.state}")
 
     def send(self, envelope: dict[str, Any]) -> Any:
         from django.utils import timezone

@@ -30,12 +30,14 @@ class SubjectKind:
 @dataclass(frozen=True, slots=True)
 class ExportTable:
     """A table in an export. `about` selects the rows about a context reference; without it the table is only in an
-    organization's archive. `without`: columns that are secrets or stored twice."""
+    organization's archive. `without`: columns that are secrets or stored twice. `called`: columns that have another
+    name in the archive."""
 
     model: type[Model]
     organization: str = "organization_id"
     about: Callable[[UUID, str], Q] | None = None
     without: frozenset[str] = frozenset()
+    called: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property

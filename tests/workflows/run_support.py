@@ -43,7 +43,7 @@ def in_status(running: Running, status: str) -> WorkflowInstance:
     if status == "cancelled":
         act(running, instance, "cancel")
     found = running.fresh(instance)
-    assert found.status == status
+    assert found.state == status
     return found
 
 
@@ -55,7 +55,7 @@ def retry_waits(running: Running) -> WorkflowInstance:
     running.report(instance, "ai_review.failed", FAILED)
     current = running.current(instance)
     assert current is not None
-    assert current.status == "pending"
+    assert current.state == "pending"
     return running.fresh(instance)
 
 
@@ -67,7 +67,7 @@ def act(running: Running, instance: WorkflowInstance, action: str, client: Any =
 def steps(instance: WorkflowInstance) -> list[tuple[str, int, str]]:
     with every_tenant():
         rows = WorkflowStep.objects.filter(instance=instance).order_by("number")
-        return list(rows.values_list("step_id", "attempt", "status"))
+        return list(rows.values_list("step_id", "attempt", "state"))
 
 
 def log(instance: WorkflowInstance) -> list[tuple[str, str]]:

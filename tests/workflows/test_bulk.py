@@ -101,7 +101,7 @@ def test_an_order_is_worked_off_in_the_background_by_whom_gave_it(running: Runni
     said = answer.json()
     assert answer["Location"] == f"{BULK}/{said['id']}"
     assert (said["total"], said["done"], said["waiting"], said["finished_at"]) == (3, 0, 3, None)
-    assert {running.fresh(row).status for row in made} == {"running"}  # nothing yet
+    assert {running.fresh(row).state for row in made} == {"running"}  # nothing yet
     assert work(said["id"]) == 3
     found = cast.api(READ).get(f"{BULK}/{said['id']}").json()
     assert (found["total"], found["done"], found["refused"], found["ordered_by"]) == (3, 3, 0, "alice")
@@ -205,7 +205,7 @@ def test_who_lost_the_role_meanwhile_does_nothing_any_more(running: Running) -> 
         cast.operator.groups.remove(group)
     work(bulk_id)
     assert results(bulk_id) == [("refused", "scope-missing")]
-    assert (running.fresh(one).status, interventions(one)) == ("running", [])
+    assert (running.fresh(one).state, interventions(one)) == ("running", [])
 
 
 def test_a_service_whose_key_was_revoked_does_nothing_any_more(running: Running) -> None:
@@ -215,7 +215,7 @@ def test_a_service_whose_key_was_revoked_does_nothing_any_more(running: Running)
         ApiKey.objects.filter(scopes__contains=[INTERVENE]).update(revoked_at=timezone.now())
     work(bulk_id)
     assert results(bulk_id) == [("refused", "scope-missing")]
-    assert running.fresh(one).status == "running"
+    assert running.fresh(one).state == "running"
 
 
 def test_an_administrator_s_order_in_another_organization_is_carried_out(running: Running) -> None:
@@ -224,7 +224,7 @@ def test_an_administrator_s_order_in_another_organization_is_carried_out(running
     answer = admin.post(f"{BULK}?org_id={cast.organization.id}", HALT, format="json")
     assert answer.status_code == 202
     work(answer.json()["id"])
-    assert running.fresh(one).status == "halted"
+    assert running.fresh(one).state == "halted"
 
 
 def test_somebody_else_s_run_cannot_be_named(running: Running) -> None:
@@ -262,7 +262,7 @@ def test_an_order_that_nobody_works_on_is_taken_up_by_the_tick(running: Running)
         assert bulks_due() == []
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
     bulks_resume_task()
-    assert running.fresh(one).status == "halted"
+    assert running.fresh(one).state == "halted"
     with every_tenant():
         assert BulkIntervention.objects.get(id=bulk_id).finished_at is not None
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))
@@ -299,7 +299,7 @@ def test_a_worker_killed_in_the_middle_leaves_nothing_half_done_and_the_rest_is_
             worker.kill()
             code = ended(worker)
     assert code == -signal.SIGKILL
-    assert [running.fresh(row).status for row in made] == ["halted"] * 3 + ["running"] * 3
+    assert [running.fresh(row).state for row in made] == ["halted"] * 3 + ["running"] * 3
     assert results(bulk_id) == [("done", "")] * 3 + [("waiting", "")] * 3
     with every_tenant():
         BulkIntervention.objects.update(resume_at=timezone.now() - timedelta(seconds=1))

@@ -292,7 +292,7 @@ def test_every_state_and_every_move(cast: Cast, operator: Any, status: str, verb
         assert (answer.status_code, answer.json()["status"]) == (200, VERBS[verb])
     else:
         assert problem(answer) == (409, "wrong-state")
-        assert stored(definition).status == status
+        assert stored(definition).state == status
 
 
 @pytest.mark.parametrize("verb", ["publish", "archive"])
@@ -341,7 +341,7 @@ def test_everything_that_was_done_is_on_the_ledger_without_words_of_people(cast:
     operator.post(f"{URL}/{made['id']}/publish", {"reason": "zx81marker"})
     with every_tenant():
         entries = list(LedgerEntry.objects.filter(subject_id=made["id"]).order_by("id"))
-        assert WorkflowDefinition.objects.get(id=made["id"]).status == "active"
+        assert WorkflowDefinition.objects.get(id=made["id"]).state == "active"
     assert [entry.action for entry in entries] == ["definition.created", "definition.published"]
     assert {"slug", "version", "product", "revision", "document"} <= set(entries[0].payload)
     assert entries[1].payload["contract_state"] == "draft"

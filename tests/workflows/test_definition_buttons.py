@@ -34,16 +34,16 @@ BUTTONS: dict[str, Button] = {
         lambda w: {"slug": "renamed", "definition": json.dumps(document()), "reason": "Simpler", "revision": "1"},
         lambda w: exists(slug="renamed", name="AI only"),
     ),
-    "validate": (lambda w: page(w.draft.id, "act", "validate"), lambda w: {}, lambda w: exists(status="draft")),
+    "validate": (lambda w: page(w.draft.id, "act", "validate"), lambda w: {}, lambda w: exists(state="draft")),
     "publish": (
         lambda w: page(w.draft.id, "act", "publish"),
         lambda w: {"policy_slug": "", "risk_tier": "", "review_owner": "", "reason": ""},
-        lambda w: stored(w.draft).status == "active" and stored(w.active).status == "archived",
+        lambda w: stored(w.draft).state == "active" and stored(w.active).state == "archived",
     ),
     "archive": (
         lambda w: page(w.active.id, "act", "archive"),
         lambda w: {"reason": "Not used"},
-        lambda w: stored(w.active).status == "archived",
+        lambda w: stored(w.active).state == "archived",
     ),
     "clone": (
         lambda w: page(w.active.id, "act", "clone"),
@@ -83,11 +83,11 @@ def test_an_operator_presses_it_and_it_happens(world: World, name: str, who: str
 def test_everybody_else_is_refused_and_nothing_happens(world: World, name: str, who: str) -> None:
     address, data, _ = BUTTONS[name]
     client = browser(world.cast, who)
-    before = row_counts(), stored(world.draft).status, stored(world.active).status
+    before = row_counts(), stored(world.draft).state, stored(world.active).state
     for answer in (client.get(address(world)), client.post(address(world), data(world))):
         assert answer.status_code in {302, 403, 404}
         assert answer.status_code != 302 or "/login/" in answer["Location"]
-    assert (row_counts(), stored(world.draft).status, stored(world.active).status) == before
+    assert (row_counts(), stored(world.draft).state, stored(world.active).state) == before
 
 
 @pytest.mark.parametrize("name", BUTTONS)
@@ -169,7 +169,7 @@ def test_a_faulty_draft_shows_its_findings_instead_of_a_button(cast: Cast) -> No
         answer = client.post(page(odd.id, "act", verb), {"reason": ""})
         assert answer.status_code == 422
         assert "/start_step" in answer.content.decode()
-    assert stored(odd).status == "draft"
+    assert stored(odd).state == "draft"
 
 
 def test_a_slug_of_another_contract_is_said_before_the_button_is_pressed(cast: Cast) -> None:

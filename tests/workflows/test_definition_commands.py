@@ -88,7 +88,7 @@ def test_a_file_is_imported_as_a_draft(cast: Cast, file: Path) -> None:
     with every_tenant():
         made = WorkflowDefinition.objects.get(slug="triage", is_template=False)
     assert str(made.id) in printed
-    assert (made.status, made.product_id, made.definition) == ("draft", of.id, document())
+    assert (made.state, made.product_id, made.definition) == ("draft", of.id, document())
     assert actions(made.id) == ["definition.created"]
 
 
@@ -99,7 +99,7 @@ def test_a_file_is_imported_and_published_in_the_place_of_the_active_one(cast: C
     assert "Archived: version 1" in printed
     assert "Contract triage/2: draft" in printed
     assert "waits for privacy: metadata_boundary (pending)" in printed
-    assert stored(first).status == "archived"
+    assert stored(first).state == "archived"
     with every_tenant():
         assert Contract.objects.get(slug="triage", version=2).state == "draft"
 

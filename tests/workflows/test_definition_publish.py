@@ -65,8 +65,8 @@ def test_it_takes_the_place_of_the_active_one_of_its_product_and_of_no_other(cas
     first = published(cast, of=derm)
     found = publish(cast, draft(cast, of=derm))
     assert found.archived == first
-    assert {stored(row).status for row in (whole, other, found.definition)} == {"active"}
-    assert stored(first).status == "archived"
+    assert {stored(row).state for row in (whole, other, found.definition)} == {"active"}
+    assert stored(first).state == "archived"
     assert actions(first.id) == ["definition.created", "definition.published", "definition.archived"]
     entry = LedgerEntry.objects.get(subject_id=first.id, action="definition.archived")
     assert entry.payload["replaced_by"] == str(found.definition.id)
@@ -78,7 +78,7 @@ def test_another_organizations_active_definition_stays(cast: Cast) -> None:
     session.post(f"{URL}/{theirs['id']}/publish")
     published(cast)
     with every_tenant():
-        assert WorkflowDefinition.objects.get(id=theirs["id"]).status == "active"
+        assert WorkflowDefinition.objects.get(id=theirs["id"]).state == "active"
 
 
 def test_the_database_allows_one_active_definition_per_organization_and_product(cast: Cast) -> None:
@@ -86,7 +86,7 @@ def test_the_database_allows_one_active_definition_per_organization_and_product(
         published(cast, slug=f"first-{of}"[:12].lower(), of=of)
         second = draft(cast, slug=f"second-{of}"[:12].lower(), of=of)
         with pytest.raises(IntegrityError, match="definition_one_active"), transaction.atomic():
-            WorkflowDefinition.objects.filter(id=second.id).update(status="active", snapshot_sha256="0" * 64)
+            WorkflowDefinition.objects.filter(id=second.id).update(state="active", snapshot_sha256="0" * 64)
 
 
 @pytest.mark.parametrize("change", [{"definition": {}}, {"slug": "other"}, {"version": 9}, {"snapshot_sha256": "0"}])
@@ -109,7 +109,7 @@ def test_faults_are_refused_all_at_once_and_nothing_has_happened(cast: Cast) -> 
     places = {error.pointer for error in refusal.value.errors}
     assert {"/start_step", "/steps/emit_done/kind", "/steps/ai_review/timeout_seconds"} <= places
     assert row_counts() == before
-    assert (stored(active).status, stored(definition).status) == ("active", "draft")
+    assert (stored(active).state, stored(definition).state) == ("active", "draft")
 
 
 def test_over_http_the_findings_are_422_each_with_rule_pointer_message_and_suggestion(cast: Cast) -> None:

@@ -61,10 +61,10 @@ def test_of_several_drafts_published_at_once_one_is_active_in_the_end(cast: Cast
         assert answers(*posts) == [200] * 4
         with every_tenant():
             rows = WorkflowDefinition.objects.filter(product=of).select_related("contract")
-            assert Counter(row.status for row in rows) == {"active": 1, "archived": len(rows) - 1}
+            assert Counter(row.state for row in rows) == {"active": 1, "archived": len(rows) - 1}
             states = Counter(Contract.objects.filter(slug=f"triage-{number}").values_list("state", flat=True))
             assert states == {"draft": 1, "retired": len(rows) - 1}
-            (active,) = [row for row in rows if row.status == "active"]
+            (active,) = [row for row in rows if row.state == "active"]
             assert active.contract is not None
             assert active.contract.state == "draft"
             assert Policy.objects.filter(slug="workflows").count() == 1

@@ -187,7 +187,7 @@ def test_a_module_cannot_answer_what_was_asked_of_our_own_people(running: Runnin
         correlation_id=step.id,
     )
     assert post(module, forged).json()["outcome"] == "drift"
-    assert running.fresh(instance).status == "waiting_approval"
+    assert running.fresh(instance).state == "waiting_approval"
     with every_tenant():
         assert Review.objects.get().status == "requested"
         assert instance_replay(instance=running.fresh(instance)).differences == []
@@ -200,11 +200,11 @@ def test_a_module_cannot_complete_what_is_still_held(cast: Cast, module: Any) ->
     running.answer(instance)
     step = running.current(instance)
     assert step is not None
-    assert (step.step_id, step.status) == ("ai_review", "waiting_approval")
+    assert (step.step_id, step.state) == ("ai_review", "waiting_approval")
     result = {"confidence": 0.99, "diagnoses": [], "raw_response_id": "r-1"}
     early = running.envelope("ai_review.completed", result, case_id=instance.case_id, correlation_id=step.id)
     assert post(module, early).json()["drift"] == "unrequested_completion"
-    assert running.fresh(instance).status == "waiting_approval"
+    assert running.fresh(instance).state == "waiting_approval"
     assert "ai_review" not in running.fresh(instance).context
     with every_tenant():
         assert instance_replay(instance=running.fresh(instance)).differences == []

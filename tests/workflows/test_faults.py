@@ -108,7 +108,7 @@ def test_an_event_whose_process_was_killed_counts_once_when_it_is_delivered_agai
     relay()
     assert published(instance) == in_order(world, instance)
     world.complete(instance)
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -116,7 +116,7 @@ def test_a_tick_that_was_killed_at_its_second_row_leaves_the_rest_to_the_next(ca
     world = World(cast, brief(timeout_seconds=60)).ready()
     late = [world.start(at=ago(600 + number)) for number in range(3)]
     killed(moment="between two")
-    assert Counter(world.fresh(one).status for one in late) == {"halted": 1, "running": 2}
+    assert Counter(world.fresh(one).state for one in late) == {"halted": 1, "running": 2}
     assert world.tick("steps_time_out") == 2
     for instance in late:
         assert world.halted(instance) == "step_timed_out"
@@ -151,10 +151,10 @@ def test_without_valkey_events_are_taken_in_and_what_is_to_be_said_is_said_after
         assert taken.event.outcome == "advanced"
         assert world.sent(instance) == ["consent.check.requested", "case.images_check.requested"]
         world.complete(governed, at=ago(30))  # the throttles cannot be read: the side effect is put off, not sent
-        assert (world.fresh(governed).status, world.current(governed).status) == ("running", "pending")
+        assert (world.fresh(governed).state, world.current(governed).state) == ("running", "pending")
         assert "ai_review.requested" not in world.sent(governed)
         new = world.start()
-        assert new.status == "queued"  # nor can it be known whether there is room
+        assert new.state == "queued"  # nor can it be known whether there is room
         assert relay() == 0
         with every_tenant():
             first = OutboxEvent.objects.get(instance=instance, number=1)
@@ -166,7 +166,7 @@ def test_without_valkey_events_are_taken_in_and_what_is_to_be_said_is_said_after
     assert world.tick("step_retries_due") == 1
     assert world.tick("instances_dispatch") == 1
     assert world.sent(governed)[-1] == "ai_review.requested"
-    assert world.fresh(new).status == "running"
+    assert world.fresh(new).state == "running"
     assert relay() > 0
     for one in (instance, governed, new):
         assert published(one) == in_order(world, one)

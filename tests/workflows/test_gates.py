@@ -94,9 +94,9 @@ def test_nothing_leaves_before_the_contract_is_open_and_afterwards_a_person_goes
         assert not Attempt.objects.exists()
     open_up(world)
     world.intervene(instance, "resume")
-    while world.fresh(instance).status == "running":
+    while world.fresh(instance).state == "running":
         world.complete(instance)
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -116,7 +116,7 @@ def test_what_is_closed_while_nobody_looks_stops_the_next_request(cast: Cast, do
         reopen(world)
     world.intervene(instance, "resume")
     assert len(world.sent(instance)) == 1
-    assert world.fresh(instance).status == "running"
+    assert world.fresh(instance).state == "running"
     check_record(world, instance)
 
 
@@ -147,20 +147,20 @@ def test_a_denied_step_halts_with_the_rules_reason(cast: Cast) -> None:
 def test_a_held_step_waits_is_released_goes_out_and_completes(cast: Cast) -> None:
     world = World(cast, brief(), rules=HOLD)
     instance = world.start()
-    assert (instance.status, world.current(instance).status) == ("waiting_approval", "waiting_approval")
+    assert (instance.state, world.current(instance).state) == ("waiting_approval", "waiting_approval")
     assert world.sent(instance) == []
     assert world.tick("steps_time_out", at=timezone.now()) == 0
     attempt = world.vote(instance)
     assert world.sent(instance) == []  # released, but nobody has sent it yet
     world.dispatch(attempt)
     world.dispatch(attempt)
-    assert (world.fresh(instance).status, world.sent(instance)) == ("running", ["ai_review.requested"])
+    assert (world.fresh(instance).state, world.sent(instance)) == ("running", ["ai_review.requested"])
     assert world.current(instance).timeout_at is not None
     world.complete(instance)
-    assert world.fresh(instance).status == "waiting_approval"  # the last step is held too
+    assert world.fresh(instance).state == "waiting_approval"  # the last step is held too
     world.dispatch(world.vote(instance))
     found = world.fresh(instance)
-    assert (found.status, found.writes) == ("completed", 2)
+    assert (found.state, found.writes) == ("completed", 2)
     with every_tenant():
         assert set(Attempt.objects.values_list("state", flat=True)) == {"completed"}
     check_record(world, instance)
@@ -170,11 +170,11 @@ def test_a_held_step_that_is_rejected_halts(cast: Cast) -> None:
     world = World(cast, brief(), rules=HOLD)
     instance = world.start()
     world.vote(instance, "reject", reason_code="reviewer_wrong_target")
-    assert world.fresh(instance).status == "waiting_approval"
+    assert world.fresh(instance).state == "waiting_approval"
     assert world.follow() == 1
     assert (world.halted(instance), world.sent(instance)) == ("review_rejected", [])
     world.intervene(instance, "resume")  # a person asks once more: a new attempt, held again
-    assert (world.fresh(instance).status, world.current(instance).attempt) == ("waiting_approval", 2)
+    assert (world.fresh(instance).state, world.current(instance).attempt) == ("waiting_approval", 2)
     check_record(world, instance)
 
 
@@ -197,7 +197,7 @@ def test_a_refusal_that_is_heard_late_does_not_end_the_next_try(cast: Cast) -> N
     world.intervene(instance, "resume")
     world.dispatch(world.vote(instance))
     assert world.follow() == 1
-    assert (world.fresh(instance).status, world.current(instance).status) == ("running", "in_progress")
+    assert (world.fresh(instance).state, world.current(instance).state) == ("running", "in_progress")
     assert world.log(instance)[-1] == ("gate.answered", "stale")
     check_record(world, instance)
 
@@ -209,11 +209,11 @@ def test_a_judgement_that_is_heard_late_does_not_answer_the_next_try(cast: Cast)
     world.intervene(instance, "halt")
     world.intervene(instance, "resume")
     assert world.follow() == 1
-    assert (world.fresh(instance).status, world.current(instance).attempt) == ("waiting_approval", 2)
+    assert (world.fresh(instance).state, world.current(instance).attempt) == ("waiting_approval", 2)
     world.judge(instance, "override", name="rosa")
     world.follow()
     found = world.fresh(instance)
-    assert (found.status, found.context["judge"]["decision"]) == ("completed", "override")
+    assert (found.state, found.context["judge"]["decision"]) == ("completed", "override")
     check_record(world, instance)
 
 
@@ -238,12 +238,12 @@ def test_a_released_step_stays_held_while_the_contract_is_suspended_and_goes_out
     attempt = world.vote(instance)
     suspend(world)
     world.dispatch(attempt)
-    assert (world.fresh(instance).status, world.sent(instance)) == ("waiting_approval", [])
+    assert (world.fresh(instance).state, world.sent(instance)) == ("waiting_approval", [])
     reopen(world)
     with every_tenant():  # it is looked at again a little later
         Attempt.objects.filter(id=attempt).update(next_eligible_at=timezone.now())
     world.dispatch(attempt)
-    assert (world.fresh(instance).status, world.sent(instance)) == ("running", ["ai_review.requested"])
+    assert (world.fresh(instance).state, world.sent(instance)) == ("running", ["ai_review.requested"])
     check_record(world, instance)
 
 
@@ -255,7 +255,7 @@ def test_no_module_can_answer_for_people(cast: Cast, judged: bool) -> None:
     answer = ANSWERS["human_review.requested" if judged else "ai_review.requested"]
     forged = world.tell(instance, *answer)
     assert (forged.event.outcome, forged.event.drift) == ("drift", "unrequested_completion")
-    assert world.fresh(instance).status == "waiting_approval"
+    assert world.fresh(instance).state == "waiting_approval"
     check_record(world, instance)
 
 
@@ -266,10 +266,10 @@ def test_a_declined_judgement_goes_back_to_the_queue_and_another_person_decides(
     world.judge(instance, "decline", reason_code="not_my_speciality")
     assert world.follow() == 0
     after = world.review(instance)
-    assert (after.id, after.requeues, world.fresh(instance).status) == (before.id, 1, "waiting_approval")
+    assert (after.id, after.requeues, world.fresh(instance).state) == (before.id, 1, "waiting_approval")
     world.judge(instance, "confirm", name="rosa")
     world.follow()
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     assert len(world.log(instance)) == 2
     check_record(world, instance)
 
@@ -288,7 +288,7 @@ def test_a_run_sends_no_more_governed_requests_than_its_organization_allows(cast
     world.intervene(instance, "resume")
     if rules:
         world.dispatch(world.vote(instance))
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -308,16 +308,16 @@ def test_what_is_over_a_throttle_is_put_off_and_sent_later(cast: Cast) -> None:
     limits = [{"per": per, "limit": 1, "window_seconds": 1} for per in PER_MINUTE]
     open_up(world, throttles_and_misuse={"limits": limits})
     first, second = world.start(), world.start(at=ago(60))
-    assert (world.current(first).status, world.current(second).status) == ("in_progress", "pending")
-    assert (world.fresh(second).status, world.sent(second)) == ("running", [])
+    assert (world.current(first).state, world.current(second).state) == ("in_progress", "pending")
+    assert (world.fresh(second).state, world.sent(second)) == ("running", [])
     time.sleep(1.1)  # the throttle's own clock is Valkey's
     assert world.tick("step_retries_due") == 1
     found = world.current(second)
-    assert (found.status, found.attempt) == ("in_progress", 1)
+    assert (found.state, found.attempt) == ("in_progress", 1)
     assert world.sent(second) == ["ai_review.requested"]
     time.sleep(1.1)
     world.complete(second)
-    assert world.fresh(second).status == "completed"
+    assert world.fresh(second).state == "completed"
     check_record(world, second)
 
 
@@ -326,14 +326,14 @@ def test_what_finds_no_place_waits_for_one_and_goes_out_when_another_ends(cast: 
     caps = {"per_key": 1, "per_context": None, "per_workflow": 1, "per_tenant": None}
     open_up(world, concurrency_and_locks={"limits": caps, "when_busy": "queue", "queue_timeout_seconds": 600})
     first, second = world.start(), world.start()
-    assert (world.fresh(second).status, world.sent(second)) == ("waiting_approval", [])
+    assert (world.fresh(second).state, world.sent(second)) == ("waiting_approval", [])
     with every_tenant():
         assert queue_dispatch() == 0
     world.fail(first, retryable=False)
     with every_tenant():
         assert queue_dispatch() == 1
     world.dispatch(world.current(second).governed_attempt)
-    assert (world.fresh(second).status, world.sent(second)) == ("running", ["ai_review.requested"])
+    assert (world.fresh(second).state, world.sent(second)) == ("running", ["ai_review.requested"])
     check_record(world, second)
 
 
@@ -342,12 +342,12 @@ def test_what_finds_no_place_where_the_contract_does_not_queue_is_put_off(cast: 
     caps = {"per_key": 1, "per_context": None, "per_workflow": 1, "per_tenant": None}
     open_up(world, concurrency_and_locks={"limits": caps, "when_busy": "deny"})
     first, second = world.start(), world.start(at=ago(60))
-    assert (world.fresh(second).status, world.current(second).status) == ("running", "pending")
+    assert (world.fresh(second).state, world.current(second).state) == ("running", "pending")
     assert world.tick("step_retries_due", at=ago(30)) == 1
-    assert world.current(second).status == "pending"
+    assert world.current(second).state == "pending"
     world.fail(first, retryable=False)
     assert world.tick("step_retries_due") == 1
-    assert (world.current(second).status, world.sent(second)) == ("in_progress", ["ai_review.requested"])
+    assert (world.current(second).state, world.sent(second)) == ("in_progress", ["ai_review.requested"])
     with every_tenant():
         assert DispatchIntent.objects.filter(attempt_id=world.current(second).governed_attempt).count() == 1
     check_record(world, second)
@@ -362,5 +362,5 @@ def test_runs_of_a_definition_that_was_replaced_and_archived_go_on_as_they_began
     with every_tenant():
         assert set(definition_of(world.fresh(old)).steps) == {"ai_review", "done", "stop"}
     world.complete(old)
-    assert world.fresh(old).status == "completed"
+    assert world.fresh(old).state == "completed"
     check_record(world, old)

@@ -159,17 +159,17 @@ def test_looking_at_a_button_changes_nothing_and_says_what_it_will_do(running: R
 def test_a_button_intervenes_when_it_is_posted_with_a_reason(running: Running, alice: Any) -> None:
     instance = running.start()
     bare = alice.post(page("workflowinstance", "act", instance.id, "halt"), {"reason_code": ""})
-    assert (bare.status_code, running.fresh(instance).status) == (200, "running")
+    assert (bare.status_code, running.fresh(instance).state) == (200, "running")
     needs = alice.post(page("workflowinstance", "act", instance.id, "halt"), {"reason_code": "incident_response"})
     assert (needs.status_code, b"requires a note" in needs.content) == (400, True)
     done = alice.post(page("workflowinstance", "act", instance.id, "halt"), REASON)
     assert (done.status_code, done["Location"]) == (302, run_page(instance))
-    assert running.fresh(instance).status == "halted"
+    assert running.fresh(instance).state == "halted"
     again = alice.post(page("workflowinstance", "act", instance.id, "halt"), REASON)
     assert (again.status_code, b"The instance is halted" in again.content) == (409, True)
     for verb, status in (("resume", "running"), ("cancel", "cancelled")):
         assert alice.post(page("workflowinstance", "act", instance.id, verb), REASON).status_code == 302
-        assert running.fresh(instance).status == status
+        assert running.fresh(instance).state == status
     assert [one.actor_kind for one in interventions(instance)] == ["person"] * 3
 
 
@@ -190,7 +190,7 @@ def test_nobody_but_operators_presses_a_button(running: Running, verb: str) -> N
         client = browser(running.cast, who)
         for answer in (client.get(address), client.post(address, REASON)):
             assert answer.status_code in {302, 403, 404}, who
-    assert (log(instance), running.fresh(instance).status) == (before, "halted")
+    assert (log(instance), running.fresh(instance).state) == (before, "halted")
 
 
 def test_everybody_with_a_role_reads_a_run_and_nobody_else_finds_it(running: Running) -> None:
@@ -284,7 +284,7 @@ def test_many_runs_are_ordered_in_two_steps(running: Running, alice: Any) -> Non
     ended = alice.get(done["Location"])
     assert "data-progress" not in ended.content.decode()
     assert str(made[0].case_id) in ended.content.decode()
-    assert (running.fresh(later).status, {running.fresh(one).status for one in made}) == ("running", {"halted"})
+    assert (running.fresh(later).state, {running.fresh(one).state for one in made}) == ("running", {"halted"})
 
 
 def test_ticked_runs_are_carried_to_the_preview(running: Running, alice: Any) -> None:

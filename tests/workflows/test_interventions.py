@@ -62,12 +62,12 @@ def test_every_action_from_every_status(running: Running, status: str) -> None:
         now = running.fresh(instance)
         if not legal:
             assert answer.json()["type"].endswith("/intervention-not-legal"), action
-            assert (now.status, now.events) == (status, instance.events), action
+            assert (now.state, now.events) == (status, instance.events), action
             continue
         said = answer.json()
         assert (said["action"], said["before_state"]["status"]) == (action.replace("-", "_"), status)
-        assert said["after_state"]["status"] == said["instance"]["status"] == now.status
-        assert now.status == AFTER.get(action, "running"), action
+        assert said["after_state"]["status"] == said["instance"]["status"] == now.state
+        assert now.state == AFTER.get(action, "running"), action
         assert replays(now), action
 
 
@@ -114,7 +114,7 @@ def test_a_reason_is_required_known_and_sometimes_needs_a_note(running: Running)
     leaked = client.post(url, {"reason_code": "planned_maintenance", "note": "mail jane@example.com"}, format="json")
     assert leaked.status_code == 422
     assert "jane" not in leaked.content.decode()
-    assert running.fresh(instance).status == "running"
+    assert running.fresh(instance).state == "running"
     assert interventions(instance) == []
 
 
@@ -134,7 +134,7 @@ def test_a_completion_after_a_halt_is_kept_as_late_and_does_not_advance(running:
     )
     assert late.event.outcome == "late"
     now = running.fresh(instance)
-    assert (now.status, "consent_gate" in now.context) == ("halted", False)
+    assert (now.state, "consent_gate" in now.context) == ("halted", False)
     act(running, instance, "resume")
     stale = running.report(
         instance, "consent.check.completed", {"granted": True, "missing_types": []}, correlation_id=step.id
@@ -161,13 +161,13 @@ def test_retrying_a_step_makes_a_new_request_with_a_new_correlation(running: Run
     running.answer(instance)
     running.answer(instance)
     running.report(instance, "ai_review.failed", {"reason_code": "image_quality", "retryable": False})
-    assert running.fresh(instance).status == "halted"
+    assert running.fresh(instance).state == "halted"
     answer = act(running, instance, "retry-step").json()
     assert answer["after_state"]["step"] == {"step_id": "ai_review", "attempt": 2, "status": "in_progress"}
     asked = [row for row in running.requests(instance) if row.event_type == "ai_review.requested"]
     assert len({row.envelope["correlation_id"] for row in asked}) == 2
     running.answer(instance, confidence=0.95)
-    assert running.fresh(instance).status == "completed"
+    assert running.fresh(instance).state == "completed"
 
 
 def test_a_retry_that_waits_for_its_time_can_be_taken_up_now(running: Running) -> None:
@@ -194,8 +194,8 @@ def test_superseding_runs_the_case_anew_under_the_latest_definition(running: Run
     new = running.instance(old.case_id)
     assert answer["instance"]["superseded_by"] == str(new.id)
     assert answer["instance"]["cancelled_reason"] == f"superseded_by:{new.id}"
-    assert (new.definition_id, new.status, new.context["patient_id"]) == (newer.id, "running", "pat-1")
-    assert running.fresh(old).status == "cancelled"
+    assert (new.definition_id, new.state, new.context["patient_id"]) == (newer.id, "running", "pat-1")
+    assert running.fresh(old).state == "cancelled"
     late = running.send(
         running.envelope(
             "consent.check.completed",
@@ -215,7 +215,7 @@ def test_superseding_without_an_active_definition_is_refused_and_changes_nothing
     archived = publisher.post(f"/api/v1/workflow-definitions/{running.definition.id}/archive", {}, format="json")
     assert archived.status_code == 200
     assert act(running, instance, "supersede").status_code == 409
-    assert running.fresh(instance).status == "running"
+    assert running.fresh(instance).state == "running"
     assert interventions(instance) == []
 
 
@@ -236,7 +236,7 @@ def test_an_answer_to_the_review_before_a_pause_does_not_answer_the_one_after_it
     with every_tenant():
         (signal,) = Nudge.objects.all()
         signal_follow(signal_id=signal.id, at=timezone.now(), region="US")
-    assert running.fresh(instance).status == "waiting_approval"
+    assert running.fresh(instance).state == "waiting_approval"
     assert log(instance)[-1] == ("human_review.completed", "stale")
     assert replays(instance)
 
@@ -267,7 +267,7 @@ def test_only_operators_and_keys_that_may_intervene_do(running: Running, action:
     for client, status in outside:
         assert act(running, instance, action, client).status_code == status
     assert violations() == ["cross_tenant", "cross_tenant"]
-    assert (running.fresh(instance).status, interventions(instance)) == ("halted", [])
+    assert (running.fresh(instance).state, interventions(instance)) == ("halted", [])
     if action != "halt":
         assert act(running, instance, action, cast.session(cast.operator)).status_code == 200
 
@@ -282,4 +282,4 @@ def test_a_halted_run_goes_on_only_when_its_organization_has_a_place(running: Ru
     assert (running.fresh(halted).events, interventions(halted)) == (halted.events, [])
     assert act(running, other, "cancel").status_code == 200
     assert act(running, halted, action).status_code == 200
-    assert running.fresh(halted).status == "running"
+    assert running.fresh(halted).state == "running"

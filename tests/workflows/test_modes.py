@@ -43,9 +43,9 @@ def observed(world: World, instance: WorkflowInstance, *answers: tuple[str, dict
 def test_a_client_driven_run_is_only_observed(cast: Cast, opened: bool) -> None:
     world = client_driven(cast, opened=opened)
     instance = world.start()
-    assert (instance.mode, instance.status) == ("client_driven", "running")
+    assert (instance.mode, instance.state) == ("client_driven", "running")
     assert observed(world, instance, CONSENT, IMAGES, AI, PERSON) == [("advanced", "")] * 4
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     assert [row.event_type for row in world.requests(instance)] == ["workflow.started", "workflow.completed"]
     with every_tenant():
         assert not Attempt.objects.exists()
@@ -136,7 +136,7 @@ def test_what_comes_after_the_end_is_kept_as_late(cast: Cast, end: str) -> None:
     late = world.tell(instance, *CONSENT, correlation_id=asked.id)
     after = world.fresh(instance)
     assert late.event.outcome == "late"
-    assert (after.status, after.context, after.events) == (before.status, before.context, before.events + 1)
+    assert (after.state, after.context, after.events) == (before.state, before.context, before.events + 1)
     check_record(world, instance)
 
 
@@ -171,7 +171,7 @@ def test_archiving_a_definition_stops_new_runs_and_not_those_under_way(cast: Cas
     kept = world.send(world.envelope("case.created", {"patient_id": "pat-2"}, case_id=uuid4()))
     assert (kept.event.outcome, kept.event.instance_id) == ("unmatched", None)
     world.complete(instance)
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -180,14 +180,14 @@ def test_over_its_organizations_caps_a_run_queues_and_starts_when_there_is_room(
     world = World(cast, NAME)
     world.caps(**{cap: 1})
     first, second, third = world.start(), world.start(), world.start()
-    assert (first.status, second.status, third.status) == ("running", "queued", "queued")
+    assert (first.state, second.state, third.state) == ("running", "queued", "queued")
     assert world.requests(second) == []
     assert world.tick("instances_dispatch") == 0
     world.caps(**{cap: 2 if cap == "max_concurrency" else 600})
     assert world.tick("instances_dispatch") == (1 if cap == "max_concurrency" else 2)
     found = world.fresh(second)
     assert found.started_at is not None
-    assert (found.status, found.started_at > found.created_at) == ("running", True)
+    assert (found.state, found.started_at > found.created_at) == ("running", True)
     assert [row.action for row in world.ledger(second)] == ["workflow.queued", "workflow.started"]
     assert world.log(second) == [("case.created", "ignored"), ("instance.started", "advanced")]
     world.complete(second)
@@ -197,7 +197,7 @@ def test_over_its_organizations_caps_a_run_queues_and_starts_when_there_is_room(
 def test_waiting_for_a_person_takes_no_room(cast: Cast) -> None:
     world = World(cast, people())
     world.caps(max_concurrency=1)
-    assert [world.start().status for _ in range(3)] == ["waiting_approval"] * 3
+    assert [world.start().state for _ in range(3)] == ["waiting_approval"] * 3
 
 
 class Neighbour(Cast):
@@ -218,7 +218,7 @@ def test_queued_runs_start_fairly_by_capacity(cast: Cast, monkeypatch: pytest.Mo
     clinics[1].caps(capacity_units=1, max_concurrency=50)
     monkeypatch.setattr(hand_out, "MOST_PER_TICK", 8)
     assert clinics[0].tick("instances_dispatch") == 8
-    started = [[world.fresh(one).status for one in line] for world, line in zip(clinics, lines, strict=True)]
+    started = [[world.fresh(one).state for one in line] for world, line in zip(clinics, lines, strict=True)]
     assert [one.count("running") for one in started] == [6, 2]
     assert started[0] == ["running"] * 6 + ["queued"] * 4, "in the order in which they came"
 
@@ -233,6 +233,6 @@ def test_a_queued_run_that_cannot_be_started_does_not_keep_the_others_waiting(ca
     with capture_logs() as logs:
         assert world.tick("instances_dispatch") == 1
     assert [one["row_id"] for one in logs if one["event"] == "tick_row_failed"] == [str(first.id)]
-    assert (world.fresh(first).status, world.fresh(second).status) == ("queued", "running")
+    assert (world.fresh(first).state, world.fresh(second).state) == ("queued", "running")
     with every_tenant():
         WorkflowInstance.objects.filter(id=first.id).update(events=1)

@@ -37,14 +37,14 @@ def test_the_shape_is_that_of_the_source_document() -> None:
         case_id=str(UUID(int=8)),
         mode="client_driven",
         deadline_at=datetime(2026, 12, 16, tzinfo=UTC),
-        status="running",
+        state="running",
         context={
             "case_id": str(UUID(int=8)),
             "product_id": str(UUID(int=9)),
             "patient_id": "pat-1",
             "image_check": {"count": 1, "passed": True, "image_ids": images},
         },
-        steps=[StepState(id=UUID(int=3), step_id="ai_review", kind="run_ai_review", attempt=1, status="in_progress")],
+        steps=[StepState(id=UUID(int=3), step_id="ai_review", kind="run_ai_review", attempt=1, state="in_progress")],
     )
     assert next_step(definition, kind_table(), state) == {
         "instance_id": str(UUID(int=7)),

@@ -28,7 +28,7 @@ def test_the_picture_of_a_run_has_its_states_and_the_way_it_took(cast: Cast) -> 
     instance = in_status(running, "waiting_approval")
     with every_tenant():
         drawn = shown("{% run_picture instance %}", instance=instance)
-        step = WorkflowStep.objects.get(instance=instance, status="waiting_approval")
+        step = WorkflowStep.objects.get(instance=instance, state="waiting_approval")
         assert shown("{% step_picture step %}", step=step.id) == drawn
         assert shown("{% step_picture step %}", step=None) == ""
     assert 'id="wf-now"' in drawn

@@ -95,7 +95,7 @@ def test_who_waited_for_the_lock_sees_what_was_written_meanwhile(cast: Cast) -> 
             threading.Thread(target=tell_when_somebody_waits, args=[waits]).start()
             held = instance_lock(instance_id=instance.id)
             assert held.events == 2
-            return [(step.step_id, step.status) for step in held.locked_steps or ()]
+            return [(step.step_id, step.state) for step in held.locked_steps or ()]
 
     _, seen = at_once(first, second)
     assert seen == [("consent_gate", "completed"), ("image_check", "in_progress")]
@@ -168,12 +168,12 @@ def test_no_more_runs_start_at_once_than_there_is_room_for(cast: Cast) -> None:
     world.caps(max_concurrency=3)
     at_once(*[lambda: world.start()] * 10)
     with every_tenant():
-        assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 3, "queued": 7}
+        assert Counter(WorkflowInstance.objects.values_list("state", flat=True)) == {"running": 3, "queued": 7}
     world.caps(max_concurrency=5)
     handed = at_once(*[lambda: world.tick("instances_dispatch")] * 3)
     assert sum(handed) == 2
     with every_tenant():
-        assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 5, "queued": 5}
+        assert Counter(WorkflowInstance.objects.values_list("state", flat=True)) == {"running": 5, "queued": 5}
 
 
 def test_no_more_runs_are_resumed_at_once_than_there_is_room_for(cast: Cast) -> None:
@@ -185,7 +185,7 @@ def test_no_more_runs_are_resumed_at_once_than_there_is_room_for(cast: Cast) -> 
     answers = at_once(*[refused(lambda one=one: world.intervene(one, "resume")) for one in halted])
     assert Counter(answers) == {"done": 2, "no-place-free": 4}
     with every_tenant():
-        assert Counter(WorkflowInstance.objects.values_list("status", flat=True)) == {"running": 2, "halted": 4}
+        assert Counter(WorkflowInstance.objects.values_list("state", flat=True)) == {"running": 2, "halted": 4}
 
 
 def test_two_ticks_over_the_same_due_rows_handle_each_once(cast: Cast) -> None:
@@ -216,8 +216,8 @@ def test_completion_against_timeout_one_of_them_counts(cast: Cast) -> None:
         step = world.current(instance)
         at_once(lambda i=instance, s=step: world.complete(i, of=s.id), lambda: world.tick("steps_time_out"))
         found = world.fresh(instance)
-        ends.add(found.status)
-        assert found.status in {"completed", "halted"}
+        ends.add(found.state)
+        assert found.state in {"completed", "halted"}
         assert count(instance)["advanced"] == 2
         check_record(world, instance)
     assert ends
@@ -233,8 +233,8 @@ def test_completion_against_halt_is_a_pause_that_really_stops(cast: Cast) -> Non
             refused(lambda i=instance: world.intervene(i, "halt")),
         )
         found = world.fresh(instance)
-        assert (found.status, halted) in {("completed", "intervention-not-legal"), ("halted", "done")}
-        if found.status == "halted":
+        assert (found.state, halted) in {("completed", "intervention-not-legal"), ("halted", "done")}
+        if found.state == "halted":
             assert world.log(instance)[-1][1] == "late"
         check_record(world, instance)
 
@@ -258,7 +258,7 @@ def test_supersede_against_completion_leaves_one_run_of_the_case(cast: Cast) -> 
         with every_tenant():
             runs = list(WorkflowInstance.objects.filter(case_id=instance.case_id).order_by("id"))
         assert [one.superseded_by_id for one in runs] == [one.id for one in runs[1:]] + [None]
-        statuses = [one.status for one in runs]
+        statuses = [one.state for one in runs]
         assert statuses in (["completed"], ["cancelled", "running"], ["cancelled", "cancelled", "running"])
         for one in runs:
             check_record(world, one)
@@ -276,7 +276,7 @@ def test_approval_against_cancellation_sends_nothing_that_is_not_accounted_for(c
         at_once(
             refused_or_gone(lambda i=instance: approve(i)), refused(lambda i=instance: world.intervene(i, "cancel"))
         )
-        assert world.fresh(instance).status == "cancelled"
+        assert world.fresh(instance).state == "cancelled"
         with every_tenant():
             found = Attempt.objects.get(id=attempt)
             assert not Review.objects.filter(status="requested").exists()
@@ -315,9 +315,9 @@ def test_a_judgement_against_the_timeout_of_its_step_neither_waits_for_the_other
         world.follow()
         world.tick("steps_time_out")
         found = world.fresh(instance)
-        if found.status == "waiting_approval":  # neither came in time
+        if found.state == "waiting_approval":  # neither came in time
             continue
-        assert found.status in {"completed", "halted"}
+        assert found.state in {"completed", "halted"}
         assert count(instance)["advanced"] == 2
         check_record(world, instance)
 
@@ -333,7 +333,7 @@ def test_publishing_while_cases_begin_gives_every_case_one_whole_definition(cast
         assert found.definition_sha256 == found.definition.snapshot_sha256
         assert found.contract_id == found.definition.contract_id
         assert found.contract is not None
-        assert (found.contract.state, found.status) == (ContractState.OPEN, "running")
+        assert (found.contract.state, found.state) == (ContractState.OPEN, "running")
         world.complete(instance)
-        assert world.fresh(instance).status == "completed"
+        assert world.fresh(instance).state == "completed"
         check_record(world, instance)

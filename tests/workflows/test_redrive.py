@@ -50,7 +50,7 @@ def test_a_case_that_came_too_early_starts_once_there_is_a_definition(running: R
     said = answer.json()
     instance = running.instance(event.case_id)  # type: ignore[arg-type]
     assert (said["outcome"], said["instance_id"], said["event_id"]) == ("advanced", str(instance.id), None)
-    assert instance.status == "running"
+    assert instance.state == "running"
     (entry,) = entries(event.id)
     assert (entry.action, entry.actor_kind) == ("workflow.event_redriven", "person")
     assert (entry.payload["made"], entry.payload["instance"]) == (said["id"], str(instance.id))

@@ -17,15 +17,15 @@ INSTANCE = "UPDATE workflows_workflowinstance SET {} WHERE id = %s"
 STEP = "UPDATE workflows_workflowstep SET {} WHERE instance_id = %s AND number = 3"
 EVENT = "UPDATE workflows_workflowevent SET {} WHERE instance_id = %s AND number = {}"
 ALTERED: dict[str, tuple[str, str]] = {
-    "status": (INSTANCE.format("state = 'running', completed_at = NULL"), "status"),
+    "state": (INSTANCE.format("state = 'running', completed_at = NULL"), "state"),
     "end": (INSTANCE.format("completed_at = completed_at + interval '1 second'"), "completed_at"),
     "patient": (INSTANCE.format("""context = context || '{"patient_id": "pat-2"}'"""), "context"),
     "confidence": (INSTANCE.format("""context = jsonb_set(context, '{ai_review,confidence}', '0.99')"""), "context"),
     "step output": (STEP.format("""output = jsonb_set(output, '{confidence}', '0.99')"""), "ai_review/1.output"),
-    "step status": (STEP.format("state = 'failed'"), "ai_review/1.status"),
+    "step state": (STEP.format("state = 'failed'"), "ai_review/1.state"),
     "step time": (STEP.format("started_at = started_at - interval '1 hour'"), "ai_review/1.started_at"),
     "step gone": ("DELETE FROM workflows_workflowstep WHERE instance_id = %s AND number = 3", "steps"),
-    "event payload": (EVENT.format("""envelope = jsonb_set(envelope, '{payload,confidence}', '0.62')""", 4), "status"),
+    "event payload": (EVENT.format("""envelope = jsonb_set(envelope, '{payload,confidence}', '0.62')""", 4), "state"),
     "event outcome": (EVENT.format("outcome = 'stale'", 3), "event 3"),
     "event drift": (EVENT.format("drift = 'wrong_order'", 3), "event 3"),
     "event correlation": (EVENT.format("correlation_id = gen_random_uuid()", 3), "event 3"),
@@ -49,7 +49,7 @@ def completed(cast: Cast) -> WorkflowInstance:
     world.complete(instance)
     world.complete(instance, confidence=0.93)
     found = world.fresh(instance)
-    assert found.status == "completed"
+    assert found.state == "completed"
     return found
 
 
@@ -100,7 +100,7 @@ def test_a_run_through_everything_replays(cast: Cast) -> None:
     world.judge(instance, "override")
     world.follow()
     found = world.fresh(instance)
-    assert (found.status, differences(found)) == ("completed", [])
+    assert (found.state, differences(found)) == ("completed", [])
     with every_tenant():
         outcomes = set(WorkflowEvent.objects.filter(instance=instance).values_list("outcome", flat=True))
     assert outcomes == {"advanced", "stale", "late"}
@@ -116,7 +116,7 @@ def test_a_queued_run_replays_before_and_after_its_start(cast: Cast) -> None:
     world = World(cast, brief())
     world.caps(max_concurrency=0)
     instance = world.start()
-    assert (instance.status, differences(instance)) == ("queued", [])
+    assert (instance.state, differences(instance)) == ("queued", [])
     world.caps(max_concurrency=1)
     world.tick("instances_dispatch")
-    assert (world.fresh(instance).status, differences(instance)) == ("running", [])
+    assert (world.fresh(instance).state, differences(instance)) == ("running", [])

@@ -74,7 +74,7 @@ def make(
         name=f"Definition {number}",
         version=number,
         is_template=organization is None,
-        status=state.value,
+        state=state.value,
         workflow_timeout_seconds=60,
         snapshot_sha256="ab" * 32,
         created_at=timezone.now(),
@@ -87,6 +87,6 @@ def in_words(cast: Cast, made: list[WorkflowDefinition], product_id: UUID, *, is
     active = {
         row.product_id: row.id
         for row in made
-        if row.organization_id == cast.organization.id and row.status == DefinitionStatus.ACTIVE
+        if row.organization_id == cast.organization.id and row.state == DefinitionStatus.ACTIVE
     }
     return (active.get(product_id) or active.get(None)) if is_ours else None

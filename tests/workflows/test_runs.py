@@ -31,7 +31,7 @@ def follow_all() -> None:
 
 def test_a_case_goes_from_created_to_completed(running: Running) -> None:
     instance = running.start()
-    assert instance.status == "running"
+    assert instance.state == "running"
     assert [row.event_type for row in running.requests(instance)] == ["workflow.started", "consent.check.requested"]
     running.answer(instance)
     running.answer(instance)
@@ -40,7 +40,7 @@ def test_a_case_goes_from_created_to_completed(running: Running) -> None:
     instance = running.fresh(instance)
     step = running.current(instance)
     assert step is not None
-    assert (instance.status, step.step_id) == ("waiting_approval", "customer_review")
+    assert (instance.state, step.step_id) == ("waiting_approval", "customer_review")
     with every_tenant():
         review = Review.objects.get(origin_step=step.id)
         human_review_decide(
@@ -52,9 +52,9 @@ def test_a_case_goes_from_created_to_completed(running: Running) -> None:
         )
     follow_all()
     instance = running.fresh(instance)
-    assert instance.status == "completed"
+    assert instance.state == "completed"
     with every_tenant():
-        assert set(WorkflowStep.objects.filter(instance=instance).values_list("status", flat=True)) == {"completed"}
+        assert set(WorkflowStep.objects.filter(instance=instance).values_list("state", flat=True)) == {"completed"}
         attempts = list(Attempt.objects.order_by("id"))
         assert [(one.operation, one.state) for one in attempts] == [
             ("ai_review.requested", "completed"),

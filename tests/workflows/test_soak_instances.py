@@ -114,7 +114,7 @@ class Soak:
 
     def statuses(self) -> Counter[str]:
         with every_tenant():
-            rows = WorkflowInstance.objects.order_by().values_list("status").annotate(Count("id"))
+            rows = WorkflowInstance.objects.order_by().values_list("state").annotate(Count("id"))
             return Counter(dict(rows))
 
     def run(self) -> list[dict[str, int]]:

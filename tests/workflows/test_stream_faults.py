@@ -104,7 +104,7 @@ class Trial:
 
     def ended(self) -> int:
         with every_tenant():
-            return WorkflowInstance.objects.filter(status__in=["completed", "cancelled", "halted"]).count()
+            return WorkflowInstance.objects.filter(state__in=["completed", "cancelled", "halted"]).count()
 
     def until(self, condition: Callable[[], bool], *, seconds: float) -> None:
         """The modules go on meanwhile."""
@@ -119,7 +119,7 @@ class Trial:
 
     def standing(self) -> dict[str, Any]:
         with every_tenant():
-            statuses = list(WorkflowInstance.objects.values_list("status", flat=True))
+            statuses = list(WorkflowInstance.objects.values_list("state", flat=True))
         return {"runs": {one: statuses.count(one) for one in set(statuses)}, "groups": group_standings()}
 
     def quiet(self) -> bool:
@@ -175,7 +175,7 @@ class Trial:
 
 def nothing_went_wrong(trial: Trial, figures: dict[str, Any]) -> dict[str, Any]:
     with every_tenant():
-        statuses = set(WorkflowInstance.objects.values_list("status", flat=True))
+        statuses = set(WorkflowInstance.objects.values_list("state", flat=True))
         types = sorted(set(OutboxEvent.objects.values_list("event_type", flat=True)))
         found = findings(trial.player)
         assert statuses == {"completed"}

@@ -119,7 +119,7 @@ def test_a_signed_message_is_taken_in_like_a_posted_event_and_acknowledged(
     with every_tenant():
         instance = WorkflowInstance.objects.get()
         assert WorkflowEvent.objects.filter(event_id=envelope["event_id"]).count() == 1
-        assert (instance.status, instance.organization_id) == ("running", cast.organization.id)
+        assert (instance.state, instance.organization_id) == ("running", cast.organization.id)
         started = LedgerEntry.objects.get(subject_id=instance.id, action="workflow.started")
         account = ApiKey.objects.get(prefix=prefix_of(key)).service_account_id
         assert (started.actor_kind, started.actor_ref, started.trace_id) == ("service", str(account), "ab" * 16)

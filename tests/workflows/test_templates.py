@@ -100,10 +100,10 @@ def test_a_starter_comes_to_its_end_on_every_branch(cast: Cast, name: str) -> No
         assert went == way, name
         last = document["steps"][way[-1][0]]
         if last["kind"] == "halt":
-            assert (instance.status, instance.halt_reason) == ("halted", last["params"]["reason_code"])
+            assert (instance.state, instance.halt_reason) == ("halted", last["params"]["reason_code"])
         else:
-            assert instance.status == "completed"
-            assert {row.status for row in rows if row.id not in tried_again} == {"completed"}
+            assert instance.state == "completed"
+            assert {row.state for row in rows if row.id not in tried_again} == {"completed"}
             assert world.sent(instance)[-1] == "case.workflow.completed"
         check_record(world, instance)
         seen |= set(went)

@@ -51,7 +51,7 @@ def test_it_runs_through_the_hold_point(cast: Cast) -> None:
         assert (attempt.operation, attempt.effect) == ("letter.print.requested", "once")
     running.report(instance, "letter.print.completed", {"letter_ref": "letter-1"})
     instance = running.fresh(instance)
-    assert (instance.status, instance.context["letter"]) == ("completed", {"letter_ref": "letter-1"})
+    assert (instance.state, instance.context["letter"]) == ("completed", {"letter_ref": "letter-1"})
 
 
 def test_a_retryable_failure_of_what_must_not_happen_twice_is_final(cast: Cast) -> None:
@@ -59,4 +59,4 @@ def test_a_retryable_failure_of_what_must_not_happen_twice_is_final(cast: Cast) 
     instance = running.start()
     running.report(instance, "letter.print.failed", {"reason_code": "adapter_failed", "retryable": True})
     instance = running.fresh(instance)
-    assert (instance.status, instance.halt_reason) == ("halted", "adapter_failed")
+    assert (instance.state, instance.halt_reason) == ("halted", "adapter_failed")

@@ -39,7 +39,7 @@ def test_a_step_without_an_answer_times_out_at_its_deadline_and_the_workflow_hal
         attempt = Attempt.objects.get(id=step.governed_attempt)
         case = QuarantineCase.objects.get(attempt=attempt)
     deadline = began + timedelta(seconds=60)
-    assert (step.status, step.completed_at, step.timeout_at) == ("timed_out", deadline, None)
+    assert (step.state, step.completed_at, step.timeout_at) == ("timed_out", deadline, None)
     assert (attempt.state, attempt.reason_code) == ("failed-quarantined", "outcome_unknown")
     assert case.category == "outcome_unknown"
     found = last_event(instance)
@@ -55,7 +55,7 @@ def test_a_step_is_not_timed_out_before_its_time_nor_twice(cast: Cast) -> None:
     early, late = world.start(), world.start(at=ago(600))
     assert world.tick("steps_time_out") == 1
     assert world.tick("steps_time_out") == 0
-    assert (world.fresh(early).status, world.halted(late)) == ("running", "step_timed_out")
+    assert (world.fresh(early).state, world.halted(late)) == ("running", "step_timed_out")
     assert len(world.log(late)) == 2
 
 
@@ -68,12 +68,12 @@ def test_a_completion_after_the_timeout_is_kept_and_changes_nothing_and_a_person
     assert (late.event.outcome, world.halted(instance)) == ("late", "step_timed_out")
     world.intervene(instance, "retry_step")
     second = world.current(instance)
-    assert (second.attempt, second.status) == (2, "in_progress")
+    assert (second.attempt, second.state) == (2, "in_progress")
     assert second.governed_attempt != first.governed_attempt
     stale = world.complete(instance, of=first.id)
-    assert (stale.event.outcome, world.fresh(instance).status) == ("stale", "running")
+    assert (stale.event.outcome, world.fresh(instance).state) == ("stale", "running")
     world.complete(instance)
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -87,9 +87,9 @@ def test_the_workflows_deadline_halts_whatever_goes_on(cast: Cast, status: str) 
     instance = world.start(at=began)
     if status == "pending":
         world.fail(instance, at=began + timedelta(seconds=1))
-        assert world.current(instance).status == "pending"
+        assert world.current(instance).state == "pending"
     else:
-        assert instance.status == status
+        assert instance.state == status
     assert world.tick("deadlines_pass") == 1
     assert world.tick("deadlines_pass") == 0
     assert world.halted(instance) == "workflow_deadline_passed"
@@ -152,11 +152,11 @@ def test_a_due_retry_goes_out_once_whether_tick_or_doorbell_comes_first(cast: Ca
     for instance in (by_tick, by_bell):
         assert world.sent(instance) == ["ai_review.requested"] * 2
         step = world.current(instance)
-        assert (step.attempt, step.status) == (2, "in_progress")
+        assert (step.attempt, step.state) == (2, "in_progress")
         with every_tenant():
             assert DispatchIntent.objects.filter(attempt_id=step.governed_attempt).count() == 2
         world.complete(instance)
-        assert world.fresh(instance).status == "completed"
+        assert world.fresh(instance).state == "completed"
         check_record(world, instance)
 
 
@@ -166,7 +166,7 @@ def test_a_retry_that_is_not_due_is_left_alone_by_tick_and_doorbell(cast: Cast) 
     world.fail(instance)
     world.dispatch(world.current(instance).governed_attempt)
     assert world.tick("step_retries_due") == 0
-    assert (world.current(instance).status, len(world.log(instance))) == ("pending", 2)
+    assert (world.current(instance).state, len(world.log(instance))) == ("pending", 2)
 
 
 def test_a_person_can_have_a_waiting_retry_now(cast: Cast) -> None:
@@ -174,9 +174,9 @@ def test_a_person_can_have_a_waiting_retry_now(cast: Cast) -> None:
     instance = world.start()
     world.fail(instance)
     world.intervene(instance, "retry_step")
-    assert (world.fresh(instance).status, world.current(instance).status) == ("running", "in_progress")
+    assert (world.fresh(instance).state, world.current(instance).state) == ("running", "in_progress")
     world.complete(instance)
-    assert world.fresh(instance).status == "completed"
+    assert world.fresh(instance).state == "completed"
     check_record(world, instance)
 
 
@@ -202,7 +202,7 @@ def test_a_row_that_cannot_be_handled_does_not_stop_the_tick(cast: Cast) -> None
     with capture_logs() as logs:
         assert world.tick("steps_time_out") == 1
     assert [one["row_id"] for one in logs if one["event"] == "tick_row_failed"] == [str(world.current(poisoned).id)]
-    assert (world.fresh(poisoned).status, world.halted(sound)) == ("running", "step_timed_out")
+    assert (world.fresh(poisoned).state, world.halted(sound)) == ("running", "step_timed_out")
 
 
 def test_ticks_read_their_partial_index_and_not_the_table(cast: Cast) -> None:

@@ -180,7 +180,7 @@ class World(Running):
     def steps(self, instance: WorkflowInstance) -> list[tuple[str, str]]:
         with every_tenant():
             rows = WorkflowStep.objects.filter(instance=instance).order_by("number")
-            return list(rows.values_list("step_id", "status"))
+            return list(rows.values_list("step_id", "state"))
 
     def log(self, instance: WorkflowInstance) -> list[tuple[str, str]]:
         with every_tenant():
@@ -190,7 +190,7 @@ class World(Running):
     def halted(self, instance: WorkflowInstance) -> str:
         """With what reason, if it is."""
         found = self.fresh(instance)
-        return found.halt_reason if found.status == "halted" else f"it is {found.status}"
+        return found.halt_reason if found.state == "halted" else f"it is {found.state}"
 
     def ledger(self, instance: WorkflowInstance) -> list[LedgerEntry]:
         with every_tenant():
@@ -214,7 +214,7 @@ def check_record(world: World, instance: WorkflowInstance) -> None:
         assert [row.number for row in sent] == list(range(1, world.fresh(instance).emitted + 1))
         attempts = WorkflowStep.objects.filter(instance=instance, governed_attempt__isnull=False)
         for attempt in Attempt.objects.filter(id__in=attempts.values("governed_attempt")):
-            check_attempt(attempt, ended=world.fresh(instance).status in {"completed", "cancelled", "halted"})
+            check_attempt(attempt, ended=world.fresh(instance).state in {"completed", "cancelled", "halted"})
 
 
 def check_attempt(attempt: Attempt, *, ended: bool) -> None:

@@ -26,14 +26,12 @@ class WorkflowDefinition(StateMachineModel):
     name = models.CharField(max_length=120)
     version = models.PositiveIntegerField(default=1)
     is_template = models.BooleanField(default=False)
-    # The column is called as in every other state machine here: the same trigger guards it.
-    status = FSMField(
+    state = FSMField(
         max_length=12,
         choices=[(s.value, s.value) for s in S],
         default=S.DRAFT.value,
         protected=True,
         editable=False,
-        db_column="state",
     )
     default_mode = models.CharField(max_length=16, choices=[(m.value, m.value) for m in Mode], default=Mode.ACTIVE)
     definition = models.JSONField(default=dict)
@@ -59,12 +57,12 @@ class WorkflowDefinition(StateMachineModel):
             ),
             models.UniqueConstraint(
                 fields=["organization", "product"],
-                condition=Q(status="active", is_template=False),
+                condition=Q(state="active", is_template=False),
                 nulls_distinct=False,
                 name="definition_one_active",
             ),
             models.UniqueConstraint(fields=["slug"], condition=Q(is_template=True), name="template_slug_once"),
-            models.CheckConstraint(condition=Q(status__in=list(S)), name="definition_known_status"),
+            models.CheckConstraint(condition=Q(state__in=list(S)), name="definition_known_status"),
             models.CheckConstraint(condition=Q(default_mode__in=list(Mode)), name="definition_known_mode"),
             models.CheckConstraint(condition=Q(slug__regex=SLUG), name="definition_slug_format"),
             models.CheckConstraint(
@@ -72,22 +70,22 @@ class WorkflowDefinition(StateMachineModel):
                 name="definition_template_belongs_to_nobody",
             ),
             models.CheckConstraint(
-                condition=~Q(status="active") | ~Q(snapshot_sha256=""), name="definition_active_has_snapshot"
+                condition=~Q(state="active") | ~Q(snapshot_sha256=""), name="definition_active_has_snapshot"
             ),
         ]
         indexes = [
-            models.Index(fields=["organization", "product", "status"], name="definition_by_product"),
+            models.Index(fields=["organization", "product", "state"], name="definition_by_product"),
             models.Index(fields=["organization", "id"], name="definition_by_organization"),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
-    @transition(field=status, source=S.DRAFT.value, target=S.ACTIVE.value)
+    @transition(field=state, source=S.DRAFT.value, target=S.ACTIVE.value)
     def publish(self) -> None:
         """The contract's slug and version are those of the definition."""
 
-    @transition(field=status, source=[S.DRAFT.value, S.ACTIVE.value], target=S.ARCHIVED.value)
+    @transition(field=state, source=[S.DRAFT.value, S.ACTIVE.value], target=S.ARCHIVED.value)
     def archive(self) -> None:
         """Running instances go on: they have their snapshot."""
 

@@ -37,7 +37,7 @@ def definition_list(
     *, product_id: UUID | None = None, status: str | None = None, slug: str | None = None
 ) -> QuerySet[WorkflowDefinition]:
     """Of the organizations in scope, without templates and without the documents themselves."""
-    asked = {"product_id": product_id, "status": status, "slug": slug}
+    asked = {"product_id": product_id, "state": status, "slug": slug}
     rows = WorkflowDefinition.objects.filter(is_template=False).select_related("contract").defer("definition")
     return rows.filter(**{name: value for name, value in asked.items() if value is not None})
 
@@ -94,7 +94,7 @@ def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | 
 def definition_active(*, organization_id: UUID | None, product_id: UUID | None) -> WorkflowDefinition | None:
     """The active one of exactly this product (or of the organization as a whole): what a publication replaces. Which
     one a new run follows, `definition_for` says."""
-    return _own(organization_id=organization_id, product_id=product_id, status=DefinitionStatus.ACTIVE).first()
+    return _own(organization_id=organization_id, product_id=product_id, state=DefinitionStatus.ACTIVE).first()
 
 
 def next_version(*, organization_id: UUID, product_id: UUID | None) -> int:
@@ -146,7 +146,7 @@ def document_at(*, definition: WorkflowDefinition, number: int) -> dict[str, Any
 
 def runs_going(*, definition: WorkflowDefinition) -> int:
     """Instances that follow it and have not ended, counted up to COUNT_LIMIT."""
-    rows = WorkflowInstance.objects.filter(definition=definition).exclude(status__in=ENDED)
+    rows = WorkflowInstance.objects.filter(definition=definition).exclude(state__in=ENDED)
     return rows.order_by()[:COUNT_LIMIT].count()
 
 

@@ -14,13 +14,13 @@ Kinds = Mapping[str, StepKind]
 
 
 def next_step(definition: Definition, kinds: Kinds, state: InstanceState) -> Json:
-    here = None if state.status in ENDED else _here(definition, state)
+    here = None if state.state in ENDED else _here(definition, state)
     step = definition.steps.get(here) if here else None
     kind = kinds.get(step.kind) if step else None
     return {
         "instance_id": str(state.id),
         "case_id": state.case_id,
-        "status": state.status,
+        "status": state.state,
         "current_step": _described(step, kind, state.context) if step else None,
         "next_action": _action(step, kind, state),
         "definition_summary": {"name": definition.name, "remaining_steps": remaining(definition, kinds, here)},
@@ -100,9 +100,9 @@ def _described(step: StepDefinition, kind: StepKind | None, context: Json) -> Js
 
 def _action(step: StepDefinition | None, kind: StepKind | None, state: InstanceState) -> Json | None:
     """`call_module` is for the caller to do; the others say what is being waited for, or that a person must act."""
-    if state.status in ENDED:
+    if state.state in ENDED:
         return None
-    if state.status == InstanceStatus.HALTED:
+    if state.state == InstanceStatus.HALTED:
         return _said("intervene")
     current = state.current()
     if current is None or step is None or kind is None:
@@ -113,9 +113,9 @@ def _action(step: StepDefinition | None, kind: StepKind | None, state: InstanceS
 def _type(current: StepState, kind: StepKind, mode: str, params: Json) -> str:
     if mode == Mode.CLIENT_DRIVEN:
         return "call_module"
-    if current.status == StepStatus.PENDING:
+    if current.state == StepStatus.PENDING:
         return "await_retry"
-    if current.status == StepStatus.WAITING_APPROVAL:
+    if current.state == StepStatus.WAITING_APPROVAL:
         return "await_review" if _of_our_people(kind, params) else "await_release"
     return "await_module"
 

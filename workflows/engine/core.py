@@ -30,7 +30,7 @@ Gate = Callable[[AskGate, InstanceState], GateAnswered]
 
 
 def started(run: Run, event: Started) -> None:
-    if run.state.status != InstanceStatus.QUEUED:
+    if run.state.state != InstanceStatus.QUEUED:
         run.outcome = EventOutcome.STALE
         return
     run_announce(run)

@@ -23,17 +23,17 @@ def gate_answered(run: Run, answer: GateAnswered) -> None:
 
 def _is_sent(step: StepState) -> bool:
     """Whatever is said now comes too late. What was sent has a time by which it must end."""
-    return step.status == StepStatus.IN_PROGRESS and step.timeout_at is not None
+    return step.state == StepStatus.IN_PROGRESS and step.timeout_at is not None
 
 
 def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
     kind = run.kind(step.step_id)
     if kind.request is None:
         raise ValueError(f"{kind.name} has nothing to send")
-    step.status = StepStatus.IN_PROGRESS
+    step.state = StepStatus.IN_PROGRESS
     step.next_eligible_at = None
     step.started_at = step.started_at or answer.at
-    run.state.status = InstanceStatus.RUNNING
+    run.state.state = InstanceStatus.RUNNING
     run.effects.append(SendRequest(step.id, kind.request.name, kind.payload(run.step(step).params, run.state.context)))
     run.note(step, "requested")
     if kind.completion is None or kind.instant is not None:  # done with being sent
@@ -43,9 +43,9 @@ def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
 
 
 def _held(run: Run, step: StepState, answer: GateAnswered) -> None:
-    step.status = StepStatus.WAITING_APPROVAL
+    step.state = StepStatus.WAITING_APPROVAL
     step.next_eligible_at = step.timeout_at = None
-    run.state.status = InstanceStatus.WAITING_APPROVAL
+    run.state.state = InstanceStatus.WAITING_APPROVAL
     run.note(step, "held", answer.reason_code)
 
 
@@ -55,9 +55,9 @@ def _later(run: Run, step: StepState, answer: GateAnswered) -> None:
     if due >= run.state.deadline_at:
         _denied(run, step, answer)
         return
-    step.status = StepStatus.PENDING
+    step.state = StepStatus.PENDING
     step.next_eligible_at = due
-    run.state.status = InstanceStatus.RUNNING
+    run.state.state = InstanceStatus.RUNNING
     run.note(step, "put off", answer.reason_code)
 
 

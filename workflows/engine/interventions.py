@@ -19,10 +19,10 @@ LEGAL: dict[str, frozenset[str]] = {
 GOES_ON = frozenset({InterventionAction.RETRY_STEP, InterventionAction.RESUME})
 
 
-def why_not(action: InterventionAction, *, status: str, overdue: bool, under_way: str = "") -> str:
+def why_not(action: InterventionAction, *, state: str, overdue: bool, under_way: str = "") -> str:
     """Why the action is not legal now, in words; empty: it is. `under_way` is the step that is open and not pending."""
-    if status not in LEGAL[action]:
-        return f"The instance is {status}. This is possible from: {', '.join(sorted(LEGAL[action]))}."
+    if state not in LEGAL[action]:
+        return f"The instance is {state}. This is possible from: {', '.join(sorted(LEGAL[action]))}."
     if action in GOES_ON and overdue:
         return "The workflow's deadline has passed. Supersede it to start the case again."
     if action in GOES_ON and under_way:
@@ -56,18 +56,18 @@ def _go_on(run: Run, event: Intervened) -> None:
         return
     halted = state.latest(state.halt_step_id)
     if halted is not None and run.kind(halted.step_id).is_terminal:
-        halted.status = StepStatus.SKIPPED
+        halted.state = StepStatus.SKIPPED
     if not state.steps:  # it was halted while it was queued
         run_announce(run)
     step_id = state.resume_step_id or run.definition.start_step
     state.halt_reason = state.halt_step_id = state.resume_step_id = ""
-    state.status = InstanceStatus.RUNNING
+    state.state = InstanceStatus.RUNNING
     enter(run, step_id, event.at)
 
 
 def _cancel(run: Run, event: Intervened) -> None:
     stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code=event.reason_code)
-    run.state.status = InstanceStatus.CANCELLED
+    run.state.state = InstanceStatus.CANCELLED
     run.state.completed_at = event.at
     payload = {"instance_id": str(run.state.id), "reason": event.reason_code}
     run.effects.append(Emit("workflow.cancelled", payload))

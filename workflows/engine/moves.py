@@ -43,11 +43,11 @@ def _enter(run: Run, step_id: str, at: datetime) -> None:
         step_id=step_id,
         kind=run.definition.step(step_id).kind,
         attempt=attempt,
-        status=StepStatus.IN_PROGRESS,
+        state=StepStatus.IN_PROGRESS,
         started_at=at,
     )
     run.state.steps.append(step)
-    run.state.status = InstanceStatus.RUNNING
+    run.state.state = InstanceStatus.RUNNING
     if run.kind(step_id).is_terminal:
         _halt_step(run, step, at)
     elif run.state.mode == Mode.CLIENT_DRIVEN:
@@ -77,8 +77,8 @@ def is_for_our_people(run: Run, step: StepState) -> bool:
 
 def _await_person(run: Run, step: StepState, at: datetime) -> None:
     kind, params = run.kind(step.step_id), run.step(step).params
-    step.status = StepStatus.WAITING_APPROVAL
-    run.state.status = InstanceStatus.WAITING_APPROVAL
+    step.state = StepStatus.WAITING_APPROVAL
+    run.state.state = InstanceStatus.WAITING_APPROVAL
     set_timeout(run, step, at)
     run.effects.append(OpenReview(step.id, step.step_id, params[kind.human_tier]))
 
@@ -137,7 +137,7 @@ def leave(run: Run, step: StepState, outcome: str, at: datetime) -> None:
 
 
 def step_close(step: StepState, status: StepStatus, at: datetime, *, outcome: str = "", error: Any = None) -> None:
-    step.status = status
+    step.state = status
     step.outcome = outcome
     step.error = error
     step.completed_at = at
@@ -173,7 +173,7 @@ def _halt_step(run: Run, step: StepState, at: datetime) -> None:
 
 def halt(run: Run, at: datetime, *, reason_code: str, step_id: str, resume: str = "") -> None:
     state = run.state
-    state.status = InstanceStatus.HALTED
+    state.state = InstanceStatus.HALTED
     state.halt_reason = reason_code
     state.halt_step_id = step_id
     state.resume_step_id = resume or step_id
@@ -182,7 +182,7 @@ def halt(run: Run, at: datetime, *, reason_code: str, step_id: str, resume: str 
 
 
 def _run_complete(run: Run, at: datetime) -> None:
-    run.state.status = InstanceStatus.COMPLETED
+    run.state.state = InstanceStatus.COMPLETED
     run.state.completed_at = at
     payload = {"instance_id": str(run.state.id), "completed_at": at.isoformat()}
     run.effects.append(Emit("workflow.completed", payload))
@@ -194,8 +194,8 @@ def stop_current(run: Run, at: datetime, *, status: StepStatus, reason_code: str
     if step is None:
         return None
     if run.kind(step.step_id).is_governed:
-        settle(run, step, "unknown" if step.status == StepStatus.IN_PROGRESS else "withdrawn", reason_code=reason_code)
-    elif step.status == StepStatus.WAITING_APPROVAL:
+        settle(run, step, "unknown" if step.state == StepStatus.IN_PROGRESS else "withdrawn", reason_code=reason_code)
+    elif step.state == StepStatus.WAITING_APPROVAL:
         run.effects.append(EndReview(step.id, reason_code))
     step_close(step, status, at, error={"reason_code": reason_code})
     run.note(step, status.value, reason_code)

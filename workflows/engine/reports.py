@@ -17,7 +17,7 @@ GATE_OUTCOME = "on_pass"  # kinds with this outcome are gates
 
 def reported(run: Run, event: StepReported) -> None:
     state = run.state
-    if state.status in {InstanceStatus.HALTED, InstanceStatus.COMPLETED, InstanceStatus.CANCELLED}:
+    if state.state in {InstanceStatus.HALTED, InstanceStatus.COMPLETED, InstanceStatus.CANCELLED}:
         run.outcome = EventOutcome.LATE
         return
     step = state.current()
@@ -37,7 +37,7 @@ def _is_current(run: Run, step: StepState, event: StepReported) -> bool:
         return True
     # Only what was sent can come back: a module cannot complete what is pending, held, or asked of our own people.
     awaited = StepStatus.WAITING_APPROVAL if event.by_person else StepStatus.IN_PROGRESS
-    return step.status == awaited and event.correlation_id == step.id
+    return step.state == awaited and event.correlation_id == step.id
 
 
 def _failure_name(run: Run, step: StepState) -> str:
@@ -87,7 +87,7 @@ def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) 
             step_id=step.step_id,
             kind=step.kind,
             attempt=attempt,
-            status=StepStatus.PENDING,
+            state=StepStatus.PENDING,
             retries=step.retries + 1,
             next_eligible_at=due,
         )
@@ -99,7 +99,7 @@ def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None
     """Not the current step's. Active: stale, or never asked for. Client-driven: drift, kept if its turn may come."""
     run.outcome = EventOutcome.STALE
     if run.state.mode == Mode.ACTIVE:
-        sent = {step.id for step in run.state.steps if step is not current or step.status == StepStatus.IN_PROGRESS}
+        sent = {step.id for step in run.state.steps if step is not current or step.state == StepStatus.IN_PROGRESS}
         if event.correlation_id not in sent:
             run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
         return

@@ -17,7 +17,7 @@ class StepState:
     step_id: str
     kind: str
     attempt: int
-    status: str
+    state: str
     retries: int = 0  # automatic ones since a person last started it
     outcome: str = ""
     started_at: datetime | None = None
@@ -29,7 +29,7 @@ class StepState:
 
     @property
     def is_open(self) -> bool:
-        return self.status in STEP_OPEN
+        return self.state in STEP_OPEN
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class InstanceState:
     mode: str
     deadline_at: datetime
     context: dict[str, Any]
-    status: str = InstanceStatus.QUEUED.value
+    state: str = InstanceStatus.QUEUED.value
     halt_reason: str = ""
     halt_step_id: str = ""
     resume_step_id: str = ""  # where a halted instance goes on
@@ -61,7 +61,7 @@ class InstanceState:
         return next((step for step in reversed(self.steps) if step.step_id == step_id), None)
 
     def visited(self) -> set[str]:
-        return {step.step_id for step in self.steps if step.status != StepStatus.SKIPPED}
+        return {step.step_id for step in self.steps if step.state != StepStatus.SKIPPED}
 
 
 # All fields in their order: what `dataclasses.replace` copies, several times as fast.

@@ -22,7 +22,7 @@ def timed_out(run: Run, event: TimedOut) -> None:
 
 def deadline_passed(run: Run, event: DeadlinePassed) -> None:
     state = run.state
-    if state.status in ENDED or state.status == InstanceStatus.HALTED or state.deadline_at > event.at:
+    if state.state in ENDED or state.state == InstanceStatus.HALTED or state.deadline_at > event.at:
         run.outcome = EventOutcome.STALE
         return
     step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code="workflow_deadline_passed")
@@ -32,7 +32,7 @@ def deadline_passed(run: Run, event: DeadlinePassed) -> None:
 
 def retry_due(run: Run, event: RetryDue) -> None:
     step = run.state.current()
-    if step is None or step.id != event.step or step.status != StepStatus.PENDING or _is_early(step, event):
+    if step is None or step.id != event.step or step.state != StepStatus.PENDING or _is_early(step, event):
         run.outcome = EventOutcome.STALE
         return
     request(run, step, event.at, again=step.retries > 0)

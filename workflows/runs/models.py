@@ -31,7 +31,7 @@ class WorkflowInstance(models.Model):
     contract = models.ForeignKey(Contract, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     definition_sha256 = models.CharField(max_length=64, help_text="The frozen copy that this run follows.")
     mode = models.CharField(max_length=16)
-    status = models.CharField(max_length=16, default=InstanceStatus.QUEUED.value, db_column="state")
+    state = models.CharField(max_length=16, default=InstanceStatus.QUEUED.value)
     halt_reason = models.CharField(max_length=64, blank=True)
     halt_step_id = models.CharField(max_length=64, blank=True)
     resume_step_id = models.CharField(max_length=64, blank=True)
@@ -66,16 +66,16 @@ class WorkflowInstance(models.Model):
                 condition=Q(superseded_by=None),
                 name="instance_one_per_case",
             ),
-            models.CheckConstraint(condition=Q(status__in=list(InstanceStatus)), name="instance_known_status"),
+            models.CheckConstraint(condition=Q(state__in=list(InstanceStatus)), name="instance_known_status"),
             models.CheckConstraint(condition=Q(mode__in=list(Mode)), name="instance_known_mode"),
-            models.CheckConstraint(condition=~Q(status="halted") | ~Q(halt_reason=""), name="instance_halt_has_reason"),
+            models.CheckConstraint(condition=~Q(state="halted") | ~Q(halt_reason=""), name="instance_halt_has_reason"),
         ]
         indexes = [
             models.Index(fields=["organization", "id"], name="instance_by_organization"),
             BrinIndex(fields=["retention_until"], name="instance_retention"),
-            models.Index(fields=["organization", "status", "id"], name="instance_by_status"),
-            models.Index(fields=["deadline_at"], condition=Q(status__in=GOING), name="instance_deadline"),
-            models.Index(fields=["organization", "id"], condition=Q(status="queued"), name="instance_queue"),
+            models.Index(fields=["organization", "state", "id"], name="instance_by_status"),
+            models.Index(fields=["deadline_at"], condition=Q(state__in=GOING), name="instance_deadline"),
+            models.Index(fields=["organization", "id"], condition=Q(state="queued"), name="instance_queue"),
             models.Index(
                 fields=["organization", "case_id"], condition=Q(superseded_by__isnull=False), name="instance_superseded"
             ),
@@ -93,7 +93,7 @@ class WorkflowStep(models.Model):
     number = models.PositiveIntegerField(help_text="Order within the instance.")
     step_id = models.CharField(max_length=64)
     step_kind = models.CharField(max_length=64)
-    status = models.CharField(max_length=16, db_column="state")
+    state = models.CharField(max_length=16)
     attempt = models.PositiveIntegerField()
     retries = models.PositiveIntegerField(default=0)
     outcome = models.CharField(max_length=64, blank=True)
@@ -112,17 +112,17 @@ class WorkflowStep(models.Model):
         ordering = ["number"]
         constraints = [
             models.UniqueConstraint(fields=["instance", "number"], name="step_number_once"),
-            models.CheckConstraint(condition=Q(status__in=list(StepStatus)), name="step_known_status"),
+            models.CheckConstraint(condition=Q(state__in=list(StepStatus)), name="step_known_status"),
         ]
         indexes = [
             models.Index(
                 fields=["timeout_at"],
-                condition=Q(status__in=["in_progress", "waiting_approval"], timeout_at__isnull=False),
+                condition=Q(state__in=["in_progress", "waiting_approval"], timeout_at__isnull=False),
                 name="step_timeout",
             ),
             models.Index(
                 fields=["next_eligible_at"],
-                condition=Q(status="pending", next_eligible_at__isnull=False),
+                condition=Q(state="pending", next_eligible_at__isnull=False),
                 name="step_retry_due",
             ),
         ]

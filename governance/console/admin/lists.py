@@ -104,9 +104,12 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         return int(self.object_list.order_by()[: self.LIMIT].count())  # type: ignore[attr-defined]
 
 
-def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> type[admin.SimpleListFilter]:
+def choice_filter(
+    name: str, words: dict[str, str], *, field: str = "", indexed: bool = True
+) -> type[admin.SimpleListFilter]:
     """A filter over known values. Without an index it filters the newest rows only and says so; list it after the
-    indexed filters, because it applies to the rows that they leave."""
+    indexed filters, because it applies to the rows that they leave. `field` is for a column that has another name than
+    the filter has in addresses."""
 
     # Django's own filter would read the whole table to find out which values it has.
     class ChoiceFilter(admin.SimpleListFilter):
@@ -120,7 +123,7 @@ def choice_filter(name: str, words: dict[str, str], *, indexed: bool = True) -> 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
             if self.value() not in words:
                 return queryset
-            return (queryset if indexed else newest(queryset)).filter(**{name: self.value()})
+            return (queryset if indexed else newest(queryset)).filter(**{field or name: self.value()})
 
     return ChoiceFilter
 

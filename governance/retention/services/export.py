@@ -124,7 +124,7 @@ def _pages(rows: QuerySet[Any]) -> Iterator[list[Model]]:
 
 def _fields(row: Model, table: ExportTable) -> dict[str, Any]:
     names = [field.attname for field in row._meta.concrete_fields if field.attname not in table.without]
-    return {name: _value(row, name) for name in names}
+    return {table.called.get(name, name): _value(row, name) for name in names}
 
 
 def _value(row: Model, name: str) -> Any:

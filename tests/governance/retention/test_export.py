@@ -134,6 +134,8 @@ def test_a_runs_case_is_exported_with_its_steps_events_and_attempts(cast: Cast, 
         "workflows.outboxevent",
     ):
         assert found[f"{name}.ndjson"], name
+    for name in ("workflows.workflowinstance", "workflows.workflowstep"):  # the archive's word; the column is `state`
+        assert all("status" in row and "state" not in row for row in found[f"{name}.ndjson"]), name
     assert str(other.case_id) not in str(found)
 
 

@@ -52,7 +52,7 @@ def ordered(clinic: Clinic, kind: str, subject_id: UUID) -> list[tuple[str, str]
 
 def test_a_finished_run_is_purged_with_its_attempts_and_says_so(cast: Cast) -> None:
     world, run = finished_run(cast)
-    assert run.status == "completed"
+    assert run.state == "completed"
     clinic = Clinic(cast)
     case = str(run.case_id)
     order = work(clinic.order())

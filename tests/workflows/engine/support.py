@@ -129,7 +129,7 @@ class Driven:
         kind = KINDS[self.here.kind]
         said = COMPLETIONS.get(kind.name, {}) if payload is None else payload
         name = kind.completion.name if kind.completion else "nothing.completed"
-        return self.report(name, said | changes, by_person=self.here.status == "waiting_approval")
+        return self.report(name, said | changes, by_person=self.here.state == "waiting_approval")
 
     def fail(self, *, retryable: bool = True, code: str = "image_quality", **changes: Any) -> Run:
         failure = KINDS[self.here.kind].failure
@@ -166,12 +166,12 @@ class Driven:
     @property
     def here(self) -> StepState:
         current = self.state.current()
-        assert current is not None, self.state.status
+        assert current is not None, self.state.state
         return current
 
     @property
     def status(self) -> str:
-        return self.state.status
+        return self.state.state
 
     def sent(self) -> list[str]:
         return [one.event_type for one in self.effects if isinstance(one, SendRequest)]
@@ -184,7 +184,7 @@ class Driven:
         return [(names[one.step], one.result) for one in self.effects if isinstance(one, Settle)]
 
     def tries(self, step_id: str) -> list[str]:
-        return [one.status for one in self.state.steps if one.step_id == step_id]
+        return [one.state for one in self.state.steps if one.step_id == step_id]
 
     # Driving and checking
 
@@ -222,12 +222,12 @@ def check_move(driven: Driven, before: InstanceState, run: Run, happened: Input)
     assert not any(isinstance(one, AskGate) for one in run.effects)
     if run.outcome != EventOutcome.ADVANCED:
         assert replace(after, early=before.early) == before, "what does not advance changes nothing"
-        assert after.early == before.early or (after.mode == Mode.CLIENT_DRIVEN and before.status not in ENDED)
+        assert after.early == before.early or (after.mode == Mode.CLIENT_DRIVEN and before.state not in ENDED)
         assert run.effects == []
-    if before.status in ENDED or (before.status == InstanceStatus.HALTED and not person):
-        assert after == before, f"{before.status} moved by {happened}"
+    if before.state in ENDED or (before.state == InstanceStatus.HALTED and not person):
+        assert after == before, f"{before.state} moved by {happened}"
     if isinstance(happened, TimedOut) and run.outcome == EventOutcome.ADVANCED:
-        assert after.status == InstanceStatus.HALTED, "a timeout never goes on, and never tries again"
+        assert after.state == InstanceStatus.HALTED, "a timeout never goes on, and never tries again"
     _check_history(before, after, len(driven.definition.steps))
     _check_lifecycle(before, run)
     _check_sends(driven, run, person=person)
@@ -240,7 +240,7 @@ def _check_history(before: InstanceState, after: InstanceState, length: int) -> 
     assert len(after.steps) - len(before.steps) <= length, "on a DAG no input enters more steps than there are"
     for old, new in zip(before.steps, after.steps, strict=False):
         assert (old.id, old.step_id, old.attempt, old.retries) == (new.id, new.step_id, new.attempt, new.retries)
-        if not old.is_open and new.status != StepStatus.SKIPPED:
+        if not old.is_open and new.state != StepStatus.SKIPPED:
             assert old == new
     highest: dict[str, int] = {}
     for one in after.steps:
@@ -256,8 +256,8 @@ def _check_lifecycle(before: InstanceState, run: Run) -> None:
         (InstanceStatus.COMPLETED, "workflow.completed"),
         (InstanceStatus.CANCELLED, "workflow.cancelled"),
     ):
-        came = run.state.status == status and run.outcome == EventOutcome.ADVANCED
-        assert emitted.count(name) == came, (before.status, run.state.status, emitted)
+        came = run.state.state == status and run.outcome == EventOutcome.ADVANCED
+        assert emitted.count(name) == came, (before.state, run.state.state, emitted)
     assert emitted.count("workflow.started") == (not before.steps and bool(run.state.steps))
 
 
@@ -275,20 +275,20 @@ def _check_sends(driven: Driven, run: Run, *, person: bool) -> None:
 def check_state(state: InstanceState, definition: Definition) -> None:
     """What holds in every state, whatever led to it."""
     open_steps = [one for one in state.steps if one.is_open]
-    going = state.status in {InstanceStatus.RUNNING, InstanceStatus.WAITING_APPROVAL}
-    assert len(open_steps) == going, (state.status, open_steps)
+    going = state.state in {InstanceStatus.RUNNING, InstanceStatus.WAITING_APPROVAL}
+    assert len(open_steps) == going, (state.state, open_steps)
     if going:
-        held = open_steps[0].status == StepStatus.WAITING_APPROVAL
-        assert held == (state.status == InstanceStatus.WAITING_APPROVAL)
+        held = open_steps[0].state == StepStatus.WAITING_APPROVAL
+        assert held == (state.state == InstanceStatus.WAITING_APPROVAL)
         waits_for = (open_steps[0].timeout_at, open_steps[0].next_eligible_at)
         assert held or waits_for.count(None) == 1, "an open step waits for exactly one moment"
     for one in state.steps:
         assert one.is_open or (one.timeout_at, one.next_eligible_at) == (None, None), "what has ended waits for nothing"
-    if state.status == InstanceStatus.HALTED:
+    if state.state == InstanceStatus.HALTED:
         assert state.halt_reason
         assert {state.halt_step_id, state.resume_step_id} <= set(definition.steps)
-    assert (state.completed_at is not None) == (state.status in ENDED)
-    assert _all_done(state) == (state.status == InstanceStatus.COMPLETED)
+    assert (state.completed_at is not None) == (state.state in ENDED)
+    assert _all_done(state) == (state.state == InstanceStatus.COMPLETED)
     for step_id in {one.step_id for one in state.steps}:
         outputs = [one.output for one in state.steps if one.step_id == step_id and one.output is not None]
         assert state.context.get(step_id) == (outputs[-1] if outputs else None)
@@ -297,7 +297,7 @@ def check_state(state: InstanceState, definition: Definition) -> None:
 def _all_done(state: InstanceState) -> bool:
     """Every visited step's latest try is completed, and none of them is a halt."""
     latest = [state.latest(step_id) for step_id in state.visited()]
-    return bool(latest) and all(one.status == "completed" and one.kind != "halt" for one in latest if one)
+    return bool(latest) and all(one.state == "completed" and one.kind != "halt" for one in latest if one)
 
 
 def check_end(driven: Driven) -> None:
@@ -311,4 +311,4 @@ def check_end(driven: Driven) -> None:
     ended = {one.step for one in driven.effects if isinstance(one, EndReview)}
     for one in driven.state.steps:
         if one.id in opened:
-            assert (one.id in ended) == (not one.is_open and one.status != StepStatus.COMPLETED)
+            assert (one.id in ended) == (not one.is_open and one.state != StepStatus.COMPLETED)

@@ -31,7 +31,7 @@ def test_what_is_denied_halts_with_the_refusals_reason_and_nothing_goes_out(kind
 @pytest.mark.parametrize("kind", ["run_ai_review", "emit_webhook", "emit_final"])
 def test_what_is_held_waits_for_a_person_without_a_timeout_and_then_goes_out(kind: str) -> None:
     driven = gated(kind, "hold", reason_code="review_required")
-    assert (driven.status, driven.here.status, driven.sent()) == ("waiting_approval", "waiting_approval", [])
+    assert (driven.status, driven.here.state, driven.sent()) == ("waiting_approval", "waiting_approval", [])
     assert driven.here.timeout_at is None
     driven.say = always("allow")
     driven.gate("allow")
@@ -61,13 +61,13 @@ def test_a_module_cannot_complete_what_is_still_held() -> None:
 @pytest.mark.parametrize(("retry_after", "seconds"), [(0, 5), (3, 5), (90, 90)])
 def test_what_is_put_off_is_asked_for_again_when_it_is_due(retry_after: int, seconds: int) -> None:
     driven = gated(verdict="later", reason_code="rate_limited", retry_after=retry_after)
-    assert (driven.status, driven.here.status, driven.sent()) == ("running", "pending", [])
+    assert (driven.status, driven.here.state, driven.sent()) == ("running", "pending", [])
     assert driven.here.next_eligible_at == driven.now + timedelta(seconds=seconds)
     driven.retry_due()
-    assert (driven.here.status, driven.here.attempt) == ("pending", 1)  # still too busy; no try was spent on it
+    assert (driven.here.state, driven.here.attempt) == ("pending", 1)  # still too busy; no try was spent on it
     driven.say = always("allow")
     driven.retry_due()
-    assert (driven.here.status, driven.here.attempt, driven.here.retries) == ("in_progress", 1, 0)
+    assert (driven.here.state, driven.here.attempt, driven.here.retries) == ("in_progress", 1, 0)
     driven.complete()
     assert driven.status == "completed"
     check_end(driven)
@@ -82,7 +82,7 @@ def test_what_is_put_off_beyond_the_deadline_is_denied() -> None:
 def test_an_answer_about_what_is_on_its_way_already_changes_nothing(verdict: str) -> None:
     driven = gated()
     assert driven.gate(verdict).outcome == "stale"
-    assert (driven.here.status, driven.sent()) == ("in_progress", ["ai_review.requested"])
+    assert (driven.here.state, driven.sent()) == ("in_progress", ["ai_review.requested"])
 
 
 @pytest.mark.parametrize("verdict", ["allow", "hold", "later", "deny"])

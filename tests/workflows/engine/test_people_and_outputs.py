@@ -33,7 +33,7 @@ def at_people(**changes: object) -> Driven:
 @pytest.mark.parametrize("decision", ["confirm", "override"])
 def test_a_person_decides_in_our_own_queue_and_nothing_is_asked_of_a_module(decision: str) -> None:
     driven = at_people()
-    assert (driven.status, driven.here.status) == ("waiting_approval", "waiting_approval")
+    assert (driven.status, driven.here.state) == ("waiting_approval", "waiting_approval")
     opened = [one for one in driven.effects if isinstance(one, OpenReview)]
     assert [(one.step, one.tier) for one in opened] == [(driven.here.id, "customer_clinician")]
     driven.complete(decision=decision)

@@ -46,7 +46,7 @@ def happen(driven: Driven, name: str, number: int) -> None:
 
 def _intervene(driven: Driven, name: str, current: StepState | None) -> None:
     """The shell asks only for what is legal."""
-    busy = name in {"resume", "retry_step"} and current is not None and current.status != "pending"
+    busy = name in {"resume", "retry_step"} and current is not None and current.state != "pending"
     overdue = name in {"resume", "retry_step"} and driven.now >= driven.state.deadline_at
     if driven.status in LEGAL[name] and not busy and not overdue:
         driven.tell(Intervened(driven.now, InterventionAction(name), "planned_maintenance"))
@@ -62,7 +62,7 @@ def _completion(step: StepState, number: int) -> tuple[str, dict[str, object]]:
 
 def _complete(driven: Driven, step: StepState, number: int, **changes: object) -> None:
     name, payload = _completion(step, number)
-    person = step.status == "waiting_approval" and bool(KINDS[step.kind].human_tier)
+    person = step.state == "waiting_approval" and bool(KINDS[step.kind].human_tier)
     driven.report(name, payload, **({"by_person": person} | changes))
 
 
@@ -106,7 +106,7 @@ CURRENT: dict[str, Callable[[Driven, StepState, int], object]] = {
     "fail": lambda d, s, n: d.fail(),
     "fail_for_good": lambda d, s, n: d.fail(retryable=False),
     "fail_tightened": lambda d, s, n: d.fail(retries_allowed=False),
-    "forged": lambda d, s, n: _complete(d, s, n, by_person=s.status != "waiting_approval"),
+    "forged": lambda d, s, n: _complete(d, s, n, by_person=s.state != "waiting_approval"),
     "time_out": lambda d, s, n: d.time_out() if s.timeout_at and s.timeout_at >= d.now else None,
     "time_out_early": lambda d, s, n: d.tell(TimedOut(d.now - timedelta(days=100), s.id)),
     "retry_due": lambda d, s, n: d.retry_due(),

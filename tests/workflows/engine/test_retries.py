@@ -77,7 +77,7 @@ def test_a_retry_succeeds_and_the_run_goes_on_under_the_new_correlation_id() -> 
     driven = retrying()
     first = driven.here.id
     driven.fail()
-    assert (driven.here.status, driven.here.attempt, driven.here.retries) == ("pending", 2, 1)
+    assert (driven.here.state, driven.here.attempt, driven.here.retries) == ("pending", 2, 1)
     assert driven.here.id != first
     driven.retry_due()
     stale = driven.report("ai_review.completed", {}, correlation_id=first)
@@ -131,7 +131,7 @@ def test_a_person_can_have_the_retry_now() -> None:
     driven = retrying(retry_delay_seconds=400)
     driven.fail()
     driven.intervene("retry_step")
-    assert (driven.here.status, driven.here.attempt) == ("in_progress", 2)
+    assert (driven.here.state, driven.here.attempt) == ("in_progress", 2)
     assert driven.sent() == ["ai_review.requested"] * 2
 
 
@@ -165,7 +165,7 @@ def test_a_failure_that_the_definition_has_an_answer_to_leads_there_and_is_no_fa
     driven.complete()
     assert driven.status == "completed"
     work = driven.state.steps[0]
-    assert (work.status, work.outcome, work.error) == ("completed", "on_failure", {"reason_code": "image_quality"})
+    assert (work.state, work.outcome, work.error) == ("completed", "on_failure", {"reason_code": "image_quality"})
     assert "work" not in driven.state.context
     check_end(driven)
 

@@ -95,7 +95,7 @@ def _definition_validate_act(
     findings = definition_validate(definition_id=obj.id)
     if findings:
         raise DefinitionInvalid(errors=as_errors(findings))
-    return "No errors found." + (" You can publish it." if obj.status == "draft" else "")
+    return "No errors found." + (" You can publish it." if obj.state == "draft" else "")
 
 
 def _definition_archive_act(
@@ -121,7 +121,7 @@ def _definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -
 
 
 def _archive_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
-    if obj.status != "active":
+    if obj.state != "active":
         return {}
     runs, product = runs_going(definition=obj), obj.product.name if obj.product else "the whole organization"
     going = f"{runs} run{'s' if runs > 1 else ''} that use it will continue, with contract {obj.contract}."
@@ -153,7 +153,7 @@ ACTS = [
         _definition_edit_act,
         EditForm,
         button="Save",
-        available=lambda obj: obj.status == "draft" and not obj.is_template,
+        available=lambda obj: obj.state == "draft" and not obj.is_template,
         template=EDITOR,
         initial=lambda obj: {
             "slug": obj.slug,
@@ -166,7 +166,7 @@ ACTS = [
         "Validate",
         "Checks the definition for everything that would prevent publishing. Changes nothing.",
         _definition_validate_act,
-        available=lambda obj: obj.status != "archived" and not obj.is_template,
+        available=lambda obj: obj.state != "archived" and not obj.is_template,
     ),
     Act(
         "publish",
@@ -174,7 +174,7 @@ ACTS = [
         "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
         _definition_publish_act,
         PublishForm,
-        available=lambda obj: obj.status == "draft" and not obj.is_template,
+        available=lambda obj: obj.state == "draft" and not obj.is_template,
         template="admin/workflows/definition_publish.html",
         context=_definition_publish_context,
     ),
@@ -192,7 +192,7 @@ ACTS = [
         "No new run uses this definition. Its record stays. Runs in progress keep their own copy and continue.",
         _definition_archive_act,
         ArchiveForm,
-        available=lambda obj: obj.status != "archived" and not obj.is_template,
+        available=lambda obj: obj.state != "archived" and not obj.is_template,
         danger=True,
         context=_archive_context,
     ),

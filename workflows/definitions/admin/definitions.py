@@ -79,7 +79,7 @@ class DefinitionPages(ConsoleAdmin):
     def compare_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """Two versions of the same product, or two revisions of this one; `before` and `after` name them."""
         obj = self.object_or_404(request, object_id)
-        versions = list(definition_siblings(definition=obj).only("id", "version", "status")[:LISTED])
+        versions = list(definition_siblings(definition=obj).only("id", "version", "state")[:LISTED])
         revisions = list(obj.revisions.order_by("-number").values_list("number", flat=True)[:LISTED])
         earlier = [row for row in versions if row.version < obj.version]
         before = request.GET.get("before") or (f"version:{earlier[0].id}" if earlier else "revision:1")
@@ -91,7 +91,7 @@ class DefinitionPages(ConsoleAdmin):
             title=f"Compare: {obj}",
             original=obj,
             back=self.page_url("change", obj.pk),
-            choices=[(f"version:{row.id}", f"version {row.version} ({row.status})") for row in versions]
+            choices=[(f"version:{row.id}", f"version {row.version} ({row.state})") for row in versions]
             + [(f"revision:{number}", f"revision {number} of version {obj.version}") for number in revisions],
             before=before,
             after=after,
@@ -140,7 +140,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         "organization",
     ]
     list_filter = [
-        choice_filter("status", {status.value: status.value for status in DefinitionStatus}),
+        choice_filter("status", {state.value: state.value for state in DefinitionStatus}, field="state"),
         choice_filter("default_mode", {mode.value: mode.value for mode in Mode}),
         "product",
     ]
@@ -184,7 +184,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
 
     @display(description="Status", label=STATUS_LABELS)
     def status_shown(self, obj: WorkflowDefinition) -> str:
-        return "template" if obj.is_template else str(obj.status)
+        return "template" if obj.is_template else str(obj.state)
 
     @admin.display(description="Product")
     def product_shown(self, obj: WorkflowDefinition) -> str:
@@ -221,7 +221,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
             "picture": workflow_picture(obj.definition, title=obj.name),
             "description": obj.definition.get("description", ""),
             "text": pretty(document_as_written(obj.definition), sort=False),
-            "faults": definition_validate(definition_id=obj.id) if obj.status == "draft" else (),
+            "faults": definition_validate(definition_id=obj.id) if obj.state == "draft" else (),
             "history": history,
             "versions": list(versions[:LISTED]),
             "standing": contract_standing(definition=obj),
@@ -229,4 +229,4 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         }
 
     def _may_edit(self, request: HttpRequest, obj: WorkflowDefinition) -> bool:
-        return obj.status == "draft" and not obj.is_template and self._operates(request, obj)
+        return obj.state == "draft" and not obj.is_template and self._operates(request, obj)

@@ -37,7 +37,7 @@ class ContractStandingOut(serializers.Serializer[ContractStanding]):
 class DefinitionOut(serializers.ModelSerializer[WorkflowDefinition]):
     org_id = serializers.UUIDField(source="organization_id", allow_null=True)
     product_id = serializers.UUIDField(allow_null=True)
-    status = serializers.ChoiceField(choices=list(DefinitionStatus))
+    status = serializers.ChoiceField(source="state", choices=list(DefinitionStatus))
     created_by = serializers.CharField(source="created_by_ref")
     cloned_from = serializers.UUIDField(source="cloned_from_id", allow_null=True)
     contract = ContractRefOut(allow_null=True)

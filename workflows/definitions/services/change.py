@@ -73,16 +73,16 @@ def definition_archive_locked(
     try:
         definition.archive()
     except TransitionNotAllowed as error:
-        raise WrongState(f"A definition that is {definition.status} cannot be archived.") from error
+        raise WrongState(f"A definition that is {definition.state} cannot be archived.") from error
     definition.updated_at = at
-    definition.save(update_fields=["status", "updated_at"])
+    definition.save(update_fields=["state", "updated_at"])
     definition_record(
         definition, "definition.archived", actor=actor, at=at, before=before, reason=reason, **dict(facts or {})
     )
 
 
 def _only_drafts(definition: WorkflowDefinition) -> None:
-    if definition.status != DefinitionStatus.DRAFT:
+    if definition.state != DefinitionStatus.DRAFT:
         raise RecordImmutable(
             "The definition has left its draft. Clone it, and change the clone.",
             subject_type="definition",

@@ -48,8 +48,8 @@ def definition_publish(
     with transaction.atomic():
         send_lock_before_publish(definition=definition_get(definition_id=definition_id))
         definition = definition_lock(actor=actor, definition_id=definition_id)
-        if definition.status != DefinitionStatus.DRAFT:
-            raise WrongState(f"A definition that is {definition.status} cannot be published.")
+        if definition.state != DefinitionStatus.DRAFT:
+            raise WrongState(f"A definition that is {definition.state} cannot be published.")
         findings = document_findings(organization_id=definition.organization_id, document=definition.definition)
         if findings:
             raise DefinitionInvalid(errors=as_errors(findings))
@@ -78,6 +78,6 @@ def _activate(definition: WorkflowDefinition, contract: Contract, *, actor: Acto
     definition.contract = contract
     definition.published_at = definition.updated_at = at
     definition.publish()
-    definition.save(update_fields=["status", "contract", "snapshot_sha256", "published_at", "updated_at"])
+    definition.save(update_fields=["state", "contract", "snapshot_sha256", "published_at", "updated_at"])
     facts = {"contract": str(contract.id), "contract_version": contract.version, "contract_state": contract.state}
     definition_record(definition, "definition.published", actor=actor, at=at, before=before, reason=reason, **facts)

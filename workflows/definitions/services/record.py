@@ -19,7 +19,7 @@ from workflows.definitions.services.document import definition_sha256
 
 def content_of(definition: WorkflowDefinition) -> dict[str, Any]:
     """What a revision compares. The document is copied by nobody: services replace it, they do not edit it."""
-    return {"slug": definition.slug, "status": str(definition.status), "definition": definition.definition}
+    return {"slug": definition.slug, "status": str(definition.state), "definition": definition.definition}
 
 
 def definition_record(

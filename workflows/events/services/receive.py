@@ -136,12 +136,12 @@ def retries_allowed(instance: WorkflowInstance) -> bool:
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
     """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
-    current = next((step for step in instance.locked_steps or () if step.status in STEP_OPEN), None)
+    current = next((step for step in instance.locked_steps or () if step.state in STEP_OPEN), None)
     awaited = kind(current.step_kind) if current else None
     if current is None or awaited is None:
         return False
     names = {event.name for event in (awaited.completion, awaited.failure) if event}
-    asked = current.id == correlation and current.status == StepStatus.IN_PROGRESS
+    asked = current.id == correlation and current.state == StepStatus.IN_PROGRESS
     return name in names and (instance.mode == Mode.CLIENT_DRIVEN or asked)
 
 

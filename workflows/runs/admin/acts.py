@@ -52,8 +52,8 @@ def open_step(instance: WorkflowInstance) -> WorkflowStep | None:
 
 def possible(instance: WorkflowInstance, action: InterventionAction, at: Any) -> bool:
     step = open_step(instance) if action in GOES_ON else None
-    under_way = step.step_id if step and step.status != StepStatus.PENDING else ""
-    return not why_not(action, status=instance.status, overdue=instance.deadline_at <= at, under_way=under_way)
+    under_way = step.step_id if step and step.state != StepStatus.PENDING else ""
+    return not why_not(action, state=instance.state, overdue=instance.deadline_at <= at, under_way=under_way)
 
 
 def consequence(instance: WorkflowInstance, action: InterventionAction) -> str:
@@ -68,12 +68,12 @@ def consequence(instance: WorkflowInstance, action: InterventionAction) -> str:
 def _stopped(instance: WorkflowInstance, step: WorkflowStep) -> str:
     known = kind(step.step_kind)
     governed = known is not None and known.is_governed and instance.mode == Mode.ACTIVE
-    if governed and step.status == StepStatus.IN_PROGRESS:
+    if governed and step.state == StepStatus.IN_PROGRESS:
         return (
             f"{step.step_id} was requested and has not answered. Its attempt ends with an unknown outcome and goes to "
             "quarantine, where a person has to find out what happened."
         )
-    if step.status == StepStatus.WAITING_APPROVAL:
+    if step.state == StepStatus.WAITING_APPROVAL:
         return f"{step.step_id} waits for a person. That review ends without a decision."
     return f"{step.step_id} is stopped. A later answer is kept, marked as late, and changes nothing."
 

@@ -83,7 +83,7 @@ class HaltReasonFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Only halted runs have one, and their index finds them."""
-        halted = queryset.filter(status=InstanceStatus.HALTED)
+        halted = queryset.filter(state=InstanceStatus.HALTED)
         return newest(halted).filter(halt_reason=self.value()) if self.value() else queryset
 
 
@@ -91,7 +91,9 @@ class HaltReasonFilter(admin.SimpleListFilter):
 class WorkflowInstanceAdmin(BulkPages):
     list_display = ["case_shown", "status_shown", "at_step", "definition_shown", "mode", "halt_reason", "created_at"]
     list_filter = [
-        choice_filter("status", {status.value: status.value.replace("_", " ") for status in InstanceStatus}),
+        choice_filter(
+            "status", {state.value: state.value.replace("_", " ") for state in InstanceStatus}, field="state"
+        ),
         HaltReasonFilter,
         choice_filter("mode", {mode.value: mode.value.replace("_", " ") for mode in Mode}, indexed=False),
         RunDefinitionFilter,
@@ -142,12 +144,12 @@ class WorkflowInstanceAdmin(BulkPages):
 
     @display(description="Status", label=LABELS)
     def status_shown(self, obj: WorkflowInstance) -> str:
-        return obj.status.replace("_", " ")
+        return obj.state.replace("_", " ")
 
     @admin.display(description="At")
     def at_step(self, obj: WorkflowInstance) -> str:
         open_ones = [step.step_id for step in obj.current_steps.all()]
-        return ", ".join(open_ones) or (obj.halt_step_id if obj.status == InstanceStatus.HALTED else "–")
+        return ", ".join(open_ones) or (obj.halt_step_id if obj.state == InstanceStatus.HALTED else "–")
 
     @admin.display(description="Definition")
     def definition_shown(self, obj: WorkflowInstance) -> SafeString:
@@ -163,16 +165,16 @@ class WorkflowInstanceAdmin(BulkPages):
 
     @admin.display(description="Halted because")
     def halt_shown(self, obj: WorkflowInstance) -> SafeString | str:
-        if obj.status == InstanceStatus.CANCELLED:
+        if obj.state == InstanceStatus.CANCELLED:
             return format_html("cancelled: <code>{}</code>", obj.cancelled_reason)
-        if obj.status != InstanceStatus.HALTED:
+        if obj.state != InstanceStatus.HALTED:
             return "not halted"
         return format_html("<code>{}</code> at {}", obj.halt_reason, obj.halt_step_id)
 
     @admin.display(description="Deadline")
     def deadline_shown(self, obj: WorkflowInstance) -> str:
         moment = f"{obj.deadline_at:%Y-%m-%d %H:%M} UTC"
-        if obj.status in ENDED:
+        if obj.state in ENDED:
             return moment
         passed = obj.deadline_at <= timezone.now()
         return (

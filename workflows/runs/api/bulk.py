@@ -56,7 +56,7 @@ class RefusedOut(serializers.Serializer[Any]):
 class SampleOut(serializers.Serializer[Any]):
     instance_id = serializers.UUIDField(source="id")
     case_id = serializers.UUIDField()
-    status = serializers.CharField()
+    status = serializers.CharField(source="state")
     halt_reason = serializers.CharField()
     refusal = serializers.CharField(help_text="Why it would be refused; empty: it would be done.")
 

@@ -23,7 +23,7 @@ class InstanceOut(serializers.ModelSerializer[WorkflowInstance]):
     definition_slug = serializers.CharField(source="definition.slug")
     definition_version = serializers.IntegerField(source="definition.version")
     mode = serializers.ChoiceField(choices=list(Mode))
-    status = serializers.ChoiceField(choices=list(InstanceStatus))
+    status = serializers.ChoiceField(source="state", choices=list(InstanceStatus))
     superseded_by = serializers.UUIDField(source="superseded_by_id", allow_null=True)
 
     class Meta:
@@ -66,6 +66,8 @@ class ContractRef(serializers.Serializer[Any]):
 
 
 class CurrentStep(serializers.ModelSerializer[WorkflowStep]):
+    status = serializers.CharField(source="state", max_length=16)
+
     class Meta:
         model = WorkflowStep
         fields = [
@@ -130,7 +132,7 @@ class InstanceDetailOut(InstanceOut):
 
     @extend_schema_field(CurrentStep(many=True))
     def get_current_steps(self, instance: WorkflowInstance) -> Any:
-        return CurrentStep([step for step in self.steps if step.status in STEP_OPEN], many=True).data
+        return CurrentStep([step for step in self.steps if step.state in STEP_OPEN], many=True).data
 
     @extend_schema_field(DriftOut(many=True))
     def get_drift(self, instance: WorkflowInstance) -> Any:
@@ -155,7 +157,7 @@ class StepOut(serializers.Serializer[Any]):
     id = serializers.UUIDField(source="row.id", allow_null=True, default=None)
     step_id = serializers.CharField()
     step_kind = serializers.CharField()
-    status = serializers.CharField(help_text="`skipped`: the run was completed without this step.")
+    status = serializers.CharField(source="state", help_text="`skipped`: the run was completed without this step.")
     attempt = serializers.IntegerField(source="row.attempt", default=0, help_text="1 is the first; 0: never entered.")
     outcome = serializers.CharField(source="row.outcome", default="")
     started_at = serializers.DateTimeField(source="row.started_at", allow_null=True, default=None)

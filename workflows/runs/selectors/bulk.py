@@ -50,9 +50,9 @@ def targets_find(*, organization_id: UUID, targets: Targets, limit: int = MOST +
 
 def targets_facts(rows: QuerySet[WorkflowInstance]) -> list[dict[str, Any]]:
     """What decides whether an action is legal, for all of them in one query."""
-    open_steps = WorkflowStep.objects.filter(instance_id=OuterRef("id"), status__in=STEP_OPEN)
-    under_way = open_steps.exclude(status=StepStatus.PENDING).order_by("-number").values("step_id")[:1]
-    names = ("id", "case_id", "status", "halt_reason", "deadline_at", "under_way", "context__product_id")
+    open_steps = WorkflowStep.objects.filter(instance_id=OuterRef("id"), state__in=STEP_OPEN)
+    under_way = open_steps.exclude(state=StepStatus.PENDING).order_by("-number").values("step_id")[:1]
+    names = ("id", "case_id", "state", "halt_reason", "deadline_at", "under_way", "context__product_id")
     return [dict(row) for row in rows.annotate(under_way=Subquery(under_way)).values(*names)]
 
 

@@ -44,14 +44,14 @@ def names_of(*, refs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def halt_reasons() -> list[str]:
     """Those of the newest thousand halted runs: enough to choose from, whatever modules report."""
-    newest = WorkflowInstance.objects.filter(status=InstanceStatus.HALTED).order_by("-id").values("halt_reason")[:1000]
+    newest = WorkflowInstance.objects.filter(state=InstanceStatus.HALTED).order_by("-id").values("halt_reason")[:1000]
     return sorted({row["halt_reason"] for row in newest})
 
 
 def runs_by_status(*, limit: int = COUNT_LIMIT) -> dict[str, int]:
     """Those that have not ended, for the front page; each status counted up to the limit."""
     rows, going = WorkflowInstance.objects.order_by(), [status for status in InstanceStatus if status not in ENDED]
-    return {status.value: rows.filter(status=status)[:limit].count() for status in going}
+    return {status.value: rows.filter(state=status)[:limit].count() for status in going}
 
 
 def outbox_list() -> QuerySet[OutboxEvent]:
@@ -83,7 +83,7 @@ class Outbox:
 
 def halts_by_reason(*, most: int = 8) -> list[tuple[str, int]]:
     """Runs that are halted now."""
-    rows = WorkflowInstance.objects.filter(by_organization(), status=InstanceStatus.HALTED)
+    rows = WorkflowInstance.objects.filter(by_organization(), state=InstanceStatus.HALTED)
     return counted_by(rows, "halt_reason")[:most]
 
 

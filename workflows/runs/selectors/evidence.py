@@ -35,7 +35,7 @@ INSTANCE = [
     "contract_id",
     "definition_sha256",
     "mode",
-    "status",
+    "state",
     "halt_reason",
     "halt_step_id",
     "cancelled_reason",
@@ -53,7 +53,7 @@ STEP = [
     "number",
     "step_id",
     "step_kind",
-    "status",
+    "state",
     "attempt",
     "retries",
     "outcome",
@@ -102,14 +102,14 @@ class InstanceCollector:
         attempts = attempts_lock(attempt_ids=governed)
         reviews = reviews_lock(attempt_ids=governed, steps=[step.id for step in steps])
         definition = instance.definition
-        about = one(instance, INSTANCE) | {"definition": f"{definition.slug} version {definition.version}"}
+        about = _shown(one(instance, INSTANCE)) | {"definition": f"{definition.slug} version {definition.version}"}
         return Material(
             subject=BundleSubject(EvidenceKind.INSTANCE, instance.id, f"run of case {instance.case_id}"),
             organization_id=instance.organization_id,
             record=attempts_record(attempts=attempts, reviews=reviews) | {instance.id},
             decisions=tuple(attempt.decision_id for attempt in attempts),
             instance=[about],
-            steps=rows_shown(steps, STEP),
+            steps=[_shown(row) for row in rows_shown(steps, STEP)],
             events=[_event(event) for event in _events(subject_id)],
             interventions=_interventions(subject_id),
             snapshots=(instance.definition_sha256,),
@@ -117,6 +117,11 @@ class InstanceCollector:
             picture_style=picture_style(),
             **attempts_rows(attempts=attempts, reviews=reviews),
         )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """As bundles have always said it: `status`, where the column is `state`."""
+    return {"status" if name == "state" else name: value for name, value in row.items()}
 
 
 def _steps(instance_id: UUID) -> list[WorkflowStep]:
@@ -146,8 +151,8 @@ def _interventions(instance_id: UUID) -> list[dict[str, Any]]:
 
 def _picture(instance: WorkflowInstance, steps: list[WorkflowStep]) -> str:
     document = snapshot_load(instance.definition_sha256)["definition"]
-    found = {step.step_id: step.status for step in steps}
-    if instance.status == InstanceStatus.COMPLETED:
+    found = {step.step_id: step.state for step in steps}
+    if instance.state == InstanceStatus.COMPLETED:
         found = dict.fromkeys(document.get("steps", {}), "skipped") | found | {TERMINAL: "completed"}
     links = {step.step_id: f"#step-{step.step_id}" for step in steps}
     return svg(layout(document), title=f"The run of case {instance.case_id}", statuses=found, links=links)

@@ -52,7 +52,7 @@ def step_picture(step_id: UUID | None, *, prefix: str = "wf") -> SafeString:
 
 def statuses(instance: WorkflowInstance, steps: Sequence[WorkflowStep], document: Mapping[str, Any]) -> dict[str, str]:
     """The newest try of each step; in a completed run the others were skipped."""
-    found = {step.step_id: step.status for step in steps}
-    if instance.status == InstanceStatus.COMPLETED:
+    found = {step.step_id: step.state for step in steps}
+    if instance.state == InstanceStatus.COMPLETED:
         return dict.fromkeys(document.get("steps", {}), "skipped") | found | {TERMINAL: "completed"}
     return found

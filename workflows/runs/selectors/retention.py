@@ -72,7 +72,7 @@ def _subject(row: Any, attempts: list[UUID]) -> RetentionSubject:
         created_at=row.created_at,
         last_activity_at=max(moment for moment in (row.created_at, row.completed_at, row.last) if moment),
         retention_until=row.retention_until,
-        finished=row.status in ENDED and not row.going,
+        finished=row.state in ENDED and not row.going,
         unresolved=row.unresolved,
         contract=row.contract.slug if row.contract else "",
         references=frozenset(named - {""}) | {f"attempt/{one}" for one in attempts},
@@ -190,16 +190,16 @@ def _payloads(organization_id: UUID, reference: str) -> Q:
 
 
 def workflow_export_tables() -> Iterable[ExportTable]:
-    through = "instance__organization_id"
+    through, called = "instance__organization_id", {"state": "status"}
     return [
         ExportTable(LedgerEntry, about=_run_ledger_about),
         ExportTable(ErasedPayload, "item__organization_id", about=_payloads),
-        ExportTable(WorkflowInstance, about=OfRun("id")),
-        ExportTable(WorkflowStep, through, about=OfRun("instance")),
+        ExportTable(WorkflowInstance, about=OfRun("id"), called=called),
+        ExportTable(WorkflowStep, through, about=OfRun("instance"), called=called),
         ExportTable(WorkflowEvent, about=_events),
         ExportTable(OutboxEvent, about=OfRun("instance")),
         ExportTable(WorkflowIntervention, through, about=OfRun("instance")),
-        ExportTable(WorkflowDefinition),
+        ExportTable(WorkflowDefinition, called=called),
         ExportTable(WorkflowDefinitionRevision, "workflow_definition__organization_id"),
         ExportTable(BulkIntervention),
         ExportTable(ParkedMessage),

@@ -30,7 +30,7 @@ def instance_lock(*, instance_id: UUID) -> WorkflowInstance:
 
 
 def current_step(*, instance_id: UUID) -> WorkflowStep | None:
-    return WorkflowStep.objects.filter(instance_id=instance_id, status__in=STEP_OPEN).order_by("-number").first()
+    return WorkflowStep.objects.filter(instance_id=instance_id, state__in=STEP_OPEN).order_by("-number").first()
 
 
 def actor_name(*, kind: str = "actor_kind", ref: str = "actor_ref") -> Combinable:
@@ -66,7 +66,7 @@ def instance_list(
     exact = {
         "product_id": product_id,
         "definition_id": definition_id,
-        "status": status,
+        "state": status,
         "mode": mode,
         "halt_reason": halt_reason,
         "created_at__gt": created_after,
@@ -146,7 +146,7 @@ def attempts_reviews(*, attempt_ids: set[UUID]) -> dict[UUID, Review]:
 def steps_reviews(*, steps: list[WorkflowStep], events: list[WorkflowEvent]) -> dict[UUID, UUID]:
     """Step row: the human review that it waits for, or that answered it. The answered ones are in the log: of ended
     reviews no index leads from the step."""
-    waiting = [step.id for step in steps if step.status == "waiting_approval"]
+    waiting = [step.id for step in steps if step.state == "waiting_approval"]
     open_ones = Review.objects.filter(origin_step__in=waiting, status=ReviewStatus.REQUESTED) if waiting else []
     found = {row.origin_step: row.id for row in open_ones if row.origin_step is not None}
     for event in events:

@@ -31,9 +31,9 @@ from workflows.runs.services.step_gate import StepGate
 from workflows.runs.states import InstanceStatus
 
 # Where row and value have the same name. `id`, `step_id`, `kind` and `attempt` of a step never change.
-INSTANCE_FIELDS = ("status", "halt_reason", "halt_step_id", "resume_step_id", "completed_at", "early", "context")
+INSTANCE_FIELDS = ("state", "halt_reason", "halt_step_id", "resume_step_id", "completed_at", "early", "context")
 STEP_FIELDS = (
-    "status",
+    "state",
     "outcome",
     "started_at",
     "completed_at",
@@ -129,7 +129,7 @@ class Advanced:
     instance: WorkflowInstance
     event: WorkflowEvent
     run: Run
-    old_status: str
+    old_state: str
 
 
 def instance_advance(
@@ -145,7 +145,7 @@ def instance_advance(
         arrival=instance.locked_arrival,
         earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
     )
-    old_status, instance.locked_arrival = instance.status, None
+    old_state, instance.locked_arrival = instance.state, None
     run = drive(definition_of(instance), kind_table(), state_of(instance, rows), logged.input, gate=gate)
     event = _event_row(instance, run, gate, logged, at)
     if run.outcome == EventOutcome.ADVANCED:
@@ -154,8 +154,8 @@ def instance_advance(
         raise ValueError("a new instance must start")
     else:
         _note(instance, event, run, gate)
-    count_run(instance, run, old_status=old_status)
-    return Advanced(instance, event, run, old_status)
+    count_run(instance, run, old_state=old_state)
+    return Advanced(instance, event, run, old_state)
 
 
 def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
@@ -238,15 +238,15 @@ def _event_row(
 
 def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
     """One entry per advance: which input, what it did, where the instance is now."""
-    action = ACTION_OF.get(instance.status, "workflow.advanced")
-    if event.event_type in {TRIGGER, STARTED} and instance.status not in ACTION_OF:
+    action = ACTION_OF.get(instance.state, "workflow.advanced")
+    if event.event_type in {TRIGGER, STARTED} and instance.state not in ACTION_OF:
         action = "workflow.started"
-    payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.status)}
+    payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.state)}
     if event.event_id is not None:
         payload["event_id"] = str(event.event_id)
     if run.path:
         payload["path"] = run.path
-    halted = instance.status == InstanceStatus.HALTED
+    halted = instance.state == InstanceStatus.HALTED
     reason_code = instance.halt_reason if halted else event.envelope.get("reason_code", "")
     if event.event_type == INTERVENED:
         action, reason_code = "workflow.intervened", event.envelope["reason_code"]

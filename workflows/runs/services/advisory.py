@@ -19,7 +19,7 @@ class StepShown:
 
     step_id: str
     step_kind: str
-    status: str
+    state: str
     row: WorkflowStep | None
     input: dict[str, Any] | None
 
@@ -42,9 +42,9 @@ def steps_of(instance: WorkflowInstance, rows: list[WorkflowStep]) -> list[StepS
     definition = definition_of(instance)
     asked = inputs(definition, kind_table(), state_of(instance, rows))
     found = [
-        StepShown(row.step_id, row.step_kind, row.status, row, given) for row, given in zip(rows, asked, strict=True)
+        StepShown(row.step_id, row.step_kind, row.state, row, given) for row, given in zip(rows, asked, strict=True)
     ]
-    if instance.status == InstanceStatus.COMPLETED:
+    if instance.state == InstanceStatus.COMPLETED:
         skipped = never_visited(definition, {row.step_id for row in rows})
         found += [StepShown(step.id, step.kind, "skipped", None, None) for step in skipped]
     return found

@@ -148,7 +148,7 @@ def _products_with_definition(organization_id: UUID, facts: list[dict[str, Any]]
 
 def _refusal(row: dict[str, Any], action: InterventionAction, runnable: set[str] | None, at: datetime) -> str:
     overdue = row["deadline_at"] <= at
-    said = why_not(action, status=row["status"], overdue=overdue, under_way=row["under_way"] or "")
+    said = why_not(action, state=row["state"], overdue=overdue, under_way=row["under_way"] or "")
     if not said and runnable is not None and row["context__product_id"] not in runnable:
         return "The case's product has no active definition to run under."
     return said

@@ -73,7 +73,7 @@ def _take_up(instance_id: UUID, at: datetime, region: str) -> IntakeResult:
     def handle(row: UUID) -> bool:
         nonlocal taken
         instance = instance_lock(instance_id=row)
-        if instance.status != InstanceStatus.QUEUED:
+        if instance.state != InstanceStatus.QUEUED:
             return False
         if not has_run_slot(organization=instance.organization):
             taken = IntakeResult.FULL

@@ -89,13 +89,13 @@ def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
 
 def _legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, at: datetime) -> None:
     step = current_step(instance_id=instance.id) if action in GOES_ON else None
-    under_way = step.step_id if step and step.status != StepStatus.PENDING else ""
+    under_way = step.step_id if step and step.state != StepStatus.PENDING else ""
     overdue = instance.deadline_at <= at
-    if refusal := why_not(action, status=instance.status, overdue=overdue, under_way=under_way):
+    if refusal := why_not(action, state=instance.state, overdue=overdue, under_way=under_way):
         raise InterventionNotLegal(refusal)
     if action in GOES_ON:
         _resolved_or_refuse(instance)
-        if instance.status == InstanceStatus.HALTED and not has_concurrency_slot(organization=instance.organization):
+        if instance.state == InstanceStatus.HALTED and not has_concurrency_slot(organization=instance.organization):
             raise NoSlotFree
 
 
@@ -114,10 +114,10 @@ def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:
     """What an intervention's before and after show."""
     step = current_step(instance_id=instance.id)
     return {
-        "status": instance.status,
+        "status": instance.state,
         "halt_reason": instance.halt_reason,
         "halt_step_id": instance.halt_step_id,
-        "step": {"step_id": step.step_id, "attempt": step.attempt, "status": step.status} if step else None,
+        "step": {"step_id": step.step_id, "attempt": step.attempt, "status": step.state} if step else None,
     }
 
 

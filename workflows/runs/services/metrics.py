@@ -33,25 +33,25 @@ WEBHOOK_SECONDS = Histogram(
 )
 
 
-def count_run(instance: WorkflowInstance, run: Run, *, old_status: str) -> None:
+def count_run(instance: WorkflowInstance, run: Run, *, old_state: str) -> None:
     """After the commit: what was rolled back did not happen."""
-    transaction.on_commit(lambda: _count(instance, run, old_status))
+    transaction.on_commit(lambda: _count(instance, run, old_state))
 
 
-def _count(instance: WorkflowInstance, run: Run, old_status: str) -> None:
+def _count(instance: WorkflowInstance, run: Run, old_state: str) -> None:
     EVENTS.labels(run.outcome.value).inc()
     if run.drift:
         DRIFT.labels(run.drift.value).inc()
-    status = instance.status
+    state = instance.state
     org = instance.organization.slug
-    if old_status == InstanceStatus.QUEUED and status not in {old_status, InstanceStatus.CANCELLED}:
+    if old_state == InstanceStatus.QUEUED and state not in {old_state, InstanceStatus.CANCELLED}:
         product = instance.product.slug if instance.product else ""
         STARTED.labels(org, product, instance.definition.slug, instance.mode).inc()
-    if status != old_status and status in ENDED:
-        ENDED_TOTAL.labels(org, status).inc()
-    if status != old_status and status == InstanceStatus.HALTED:
+    if state != old_state and state in ENDED:
+        ENDED_TOTAL.labels(org, state).inc()
+    if state != old_state and state == InstanceStatus.HALTED:
         HALTS.labels(instance.halt_reason).inc()
     for step in run.state.steps:
-        done = step.status == StepStatus.COMPLETED and f"{step.step_id} completed {step.outcome}" in run.path
+        done = step.state == StepStatus.COMPLETED and f"{step.step_id} completed {step.outcome}" in run.path
         if done and step.started_at and step.completed_at:
             STEP_SECONDS.labels(step.kind).observe((step.completed_at - step.started_at).total_seconds())

@@ -96,9 +96,9 @@ def step_resume(*, attempt_id: UUID, at: datetime, region: str) -> None:
             return
         instance = instance_lock(instance_id=first.instance_id)
         step = _current_try(first)
-        if step.status == StepStatus.PENDING and step.next_eligible_at is not None and step.next_eligible_at <= at:
+        if step.state == StepStatus.PENDING and step.next_eligible_at is not None and step.next_eligible_at <= at:
             logged = retry_due_input(step.id, at)
-        elif step.status == StepStatus.WAITING_APPROVAL and step.governed_attempt == attempt_id:
+        elif step.state == StepStatus.WAITING_APPROVAL and step.governed_attempt == attempt_id:
             answer = _dispatch(step, attempt_id, at)
             if answer is None:
                 return
