@@ -60,8 +60,8 @@ class PublishTerms:
 
 def send_lock_before_publish(*, definition: WorkflowDefinition) -> None:
     """Take the send lock if publishing may retire a contract."""
-    # Before any row lock: closing a contract takes it exclusively, and taking it after the rows could deadlock with an
-    # advance, which takes it first.
+    # Retiring closes a contract, and everything that closes takes this lock first, before any row: that is the lock
+    # order.
     latest = _latest(definition)
     if latest is not None and latest.state == ContractState.DRAFT:
         send_lock_exclude()

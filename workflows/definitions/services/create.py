@@ -115,7 +115,7 @@ SHIPPED = "Shipped with the program"
 def templates_adopt(*, at: datetime) -> list[str]:
     """Create or update the templates from the starters; returns the slugs that changed. A newer starter replaces the
     template's document, with a new version and a revision. Clones are copies and do not change."""
-    # Called at every start, so the usual case is one query: hashes are compared, and documents are not read.
+    # Called after every `migrate`, so the usual case is one query: hashes are compared, and documents are not read.
     wanted = {name.replace("_", "-"): document for name, document in starters().items()}
     with every_tenant():
         rows = WorkflowDefinition.objects.filter(is_template=True)
@@ -129,7 +129,7 @@ def templates_adopt(*, at: datetime) -> list[str]:
 
 
 def _adopt(slug: str, document: dict[str, Any], *, at: datetime) -> None:
-    # Locked: two processes that start at the same time must not both write the next version.
+    # Locked: two that migrate at the same time must not both write the next version.
     template = WorkflowDefinition.objects.select_for_update(no_key=True).filter(is_template=True, slug=slug).first()
     before: dict[str, Any] = {}
     if template is None:

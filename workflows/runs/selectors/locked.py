@@ -100,8 +100,8 @@ def _json(value: Any) -> Any:
 @cache
 def _sql(which: str) -> str:
     """$1: the organizations in scope (NULL: all); then the parameters of `which`."""
-    # MATERIALIZED: the lock must be taken once, before the rest is read. NO KEY UPDATE: rows that refer to the run by
-    # foreign key can still be inserted meanwhile.
+    # MATERIALIZED: each part is evaluated once, although it is used several times. NO KEY UPDATE: rows that refer to
+    # the run by foreign key can still be inserted meanwhile.
     instance, step = _columns(WorkflowInstance), _columns(WorkflowStep)
     return f"""
     WITH wanted AS MATERIALIZED ({which}),

@@ -176,7 +176,7 @@ def bulk_work(*, bulk_id: UUID, now: Callable[[], datetime], region: str) -> int
     items = BulkItem.objects.filter(bulk=bulk, status="waiting").order_by("id").values_list("id", flat=True)
     worked = sum(_item(bulk, item_id, now(), region) for item_id in list(items[:BATCH]))
     if items.exists():
-        if worked:  # otherwise another worker has the items, and a wake-up would only go round in circles
+        if worked:  # otherwise another worker has the items, and the next batch would find the same
             wake_up(TASK, bulk.id)
     else:
         _finish(bulk, now())
