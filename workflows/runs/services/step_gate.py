@@ -32,7 +32,7 @@ class StepGate:
     instance: WorkflowInstance
     at: datetime
     region: str
-    arrival: OwnArrival | None = None  # the contract's door, if it was read with the lock
+    arrival: OwnArrival | None = None  # what intake would check about the contract, if it was read with the lock
     earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
