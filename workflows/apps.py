@@ -1,4 +1,5 @@
-"""Wires this app to those below it: what happens to a step's attempt or review reaches the engine by name."""
+"""Registers this app's handlers with the apps below it: attempts and reviews of steps, erasure, the review page; and
+finds step kinds of other apps."""
 
 from datetime import datetime
 from importlib import import_module

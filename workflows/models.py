@@ -1,4 +1,4 @@
-"""Django looks for the tables of an app here. Import each one from the room it belongs to."""
+"""Django looks for the models of an app here. Code imports each one from the folder it belongs to."""
 
 from workflows.definitions import models as definitions
 from workflows.events import models as events

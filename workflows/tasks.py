@@ -1,4 +1,5 @@
-"""Celery looks for the tasks of an app here. Each is defined in its room, under a name that never changes."""
+"""Celery looks for the tasks of an app here. They are defined in the capability's folder, under names that never
+change."""
 
 from workflows.events import tasks as events
 from workflows.runs import tasks as runs

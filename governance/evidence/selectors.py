@@ -60,7 +60,7 @@ def bundle_newest(*, kind: str, subject_id: UUID) -> EvidenceBundle | None:
 def bundle_newest_or_404(*, kind: str, subject_id: UUID) -> EvidenceBundle:
     found = bundle_newest(kind=kind, subject_id=subject_id)
     if found is None:
-        raise NotFound("No evidence was asked for yet. POST to this address asks for it.")
+        raise NotFound("No evidence was requested yet. Send a POST to this URL to request it.")
     return found
 
 
@@ -89,7 +89,7 @@ def requester_name(*, bundle: EvidenceBundle) -> str:
 
 def built_sha256(*, bundle: EvidenceBundle) -> str:
     """The file's hash from the ledger."""
-    # The bundle's row has it too, but that row can be updated: whoever alters the file could alter the row with it.
+    # The bundle's row has it too, but that row can be updated: a person who alters the file could alter both.
     entry = LedgerEntry.objects.filter(subject_id=bundle.id, action="evidence.built").first()
     return str(entry.payload["sha256"]) if entry is not None and entry.payload else bundle.sha256
 

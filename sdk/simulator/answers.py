@@ -34,7 +34,7 @@ def replies(request: Json, behaviour: Behaviour, *, at: datetime) -> list[Module
     answer = ANSWERS.get(request["event_type"])
     if answer is None:
         return []
-    # Seeded by the request: whoever answers it, and however often, the dice fall the same way.
+    # Seeded by the request: every reader that answers it, also after a crash, gets the same numbers.
     dice = Random(f"{behaviour.seed}/{request['correlation_id']}")  # noqa: S311 - a simulation
     name, payload = answer(request["payload"], dice, behaviour)
     first = ModuleReply(_envelope(request, name, payload, copy=0, at=at), delay(dice, behaviour))

@@ -1,4 +1,9 @@
-"""Values for the pure parts of workflows: from their own schemas, so that a new kind is tested without a new line."""
+"""Values for the pure parts of workflows, generated from the kinds' own schemas: a new kind is in these tests by
+itself.
+
+It still needs lines in four other files: kinds/test_kinds.py (its outcomes and effect), events/test_catalogue.py (its
+event types), engine/support.py (params and a completion) and test_simulator_answers.py (a request, if the simulator
+answers it)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Definitions and templates, and the history of their changes. A definition apart from its runs."""
+"""Definitions and templates, and the revisions of their documents. Runs are in `workflows.runs`."""
 
 from django.db import models
 from django.db.models import Q
@@ -83,15 +83,15 @@ class WorkflowDefinition(StateMachineModel):
 
     @transition(field=state, source=S.DRAFT.value, target=S.ACTIVE.value)
     def publish(self) -> None:
-        """The contract's slug and version are those of the definition."""
+        """The service has set contract and snapshot before."""
 
     @transition(field=state, source=[S.DRAFT.value, S.ACTIVE.value], target=S.ARCHIVED.value)
     def archive(self) -> None:
-        """Running instances go on: they have their snapshot."""
+        """Runs continue: they follow their frozen copy."""
 
 
 class WorkflowDefinitionRevision(AppendOnlyModel):
-    """What a change changed, by whom and why."""
+    """One change of a definition: what, by whom and why."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workflow_definition = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Reading definitions, templates and their history."""
+"""Reads definitions, templates, their history and their contracts; locks definitions and organizations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from workflows.definitions.states import DefinitionStatus
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.states import ENDED
 
+# Counting stops here: a page that says "more than" must not read the whole table.
 COUNT_LIMIT = 10_000
 
 
@@ -47,7 +48,7 @@ def template_list() -> QuerySet[WorkflowDefinition]:
 
 
 def definition_get(*, definition_id: UUID) -> WorkflowDefinition:
-    """Also a template's, which belong to everybody."""
+    """Also templates, which belong to no organization."""
     return tenant_get(WorkflowDefinition, definition_id)
 
 
@@ -64,7 +65,9 @@ def template_get(*, template_id: UUID) -> WorkflowDefinition:
 
 
 def organization_lock(*, actor: Actor, organization_id: UUID | None) -> Organization:
-    """Before any definition's row: versions are counted and the active one is chosen per organization."""
+    """The organization's row, locked."""
+    # Lock order: organization, then definition. Versions are numbered and the active definition is chosen per
+    # organization; without the lock two publications could choose the same version.
     rows = Organization.objects.select_for_update(no_key=True)
     row = rows.filter(id=organization_id).first() if organization_id else None
     if row is None or not actor.may_act_in(organization_id):
@@ -73,7 +76,7 @@ def organization_lock(*, actor: Actor, organization_id: UUID | None) -> Organiza
 
 
 def definition_lock(*, actor: Actor, definition_id: UUID) -> WorkflowDefinition:
-    """The organization's row, then the definition's. A template is nobody's to change."""
+    """The definition, locked after its organization. Templates are refused: only the program changes them."""
     found = definition_get(definition_id=definition_id)
     if found.is_template:
         raise WrongState("This is a template. Clone it, and change the clone.")
@@ -82,7 +85,7 @@ def definition_lock(*, actor: Actor, definition_id: UUID) -> WorkflowDefinition:
 
 
 def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | None:
-    """None stands for the whole organization."""
+    """The product; None stands for the whole organization."""
     if product_id is None:
         return None
     product = tenant_get(Product, product_id)
@@ -92,20 +95,21 @@ def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | 
 
 
 def definition_active(*, organization_id: UUID | None, product_id: UUID | None) -> WorkflowDefinition | None:
-    """The active one of exactly this product (or of the organization as a whole): what a publication replaces. Which
-    one a new run follows, `definition_for` says."""
+    """The active definition of exactly this product, or of the whole organization: the one that a publication replaces.
+    For the one that a new run follows, see `definition_for`."""
     return _own(organization_id=organization_id, product_id=product_id, state=DefinitionStatus.ACTIVE).first()
 
 
 def next_version(*, organization_id: UUID, product_id: UUID | None) -> int:
-    """Under the organization's lock."""
+    """Call it under the organization's lock."""
     rows = _own(organization_id=organization_id, product_id=product_id)
     latest: int | None = rows.aggregate(latest=Max("version"))["latest"]
     return (latest or 0) + 1
 
 
 def slug_is_anothers(*, organization_id: UUID | None, product_id: UUID | None, slug: str) -> bool:
-    """A slug names the contract, so within an organization it belongs to the definitions of one product."""
+    """Whether another product's definitions have the slug. Approvals carry over along a slug, so products must not
+    share one."""
     of_product: dict[str, Any] = {"product_id": product_id}
     return _own(organization_id=organization_id, slug=slug).exclude(**of_product).exists()
 
@@ -134,7 +138,7 @@ def revision_list(*, definition_id: UUID) -> QuerySet[WorkflowDefinitionRevision
 
 
 def document_at(*, definition: WorkflowDefinition, number: int) -> dict[str, Any] | None:
-    """The document after that revision, put together from the changes; None when there is no such revision."""
+    """The document after that revision, rebuilt from the stored changes; None if there is no such revision."""
     rows = list(definition.revisions.filter(number__lte=number).order_by("number"))
     if not rows or rows[-1].number != number:
         return None

@@ -1,11 +1,13 @@
-"""Rules of workflows that are said in SQL, each once; statements are put together from these fragments."""
+"""Rules about definitions as SQL fragments, each written once. Statements are composed from them."""
 
 from workflows.definitions.states import DefinitionStatus
 
 
 def definition_runs_sql(*, organization: str, product: str) -> str:
     """The definition that a new run of this product follows: the product's own active one, or else the one for the
-    whole organization. Nothing for a product of somebody else's: its id alone must not start a run here."""
+    whole organization."""
+    # EXISTS: without it the id of another organization's product would start a run under the organization-wide
+    # definition.
     return f"""
     SELECT * FROM workflows_workflowdefinition
     WHERE organization_id = {organization} AND state = '{DefinitionStatus.ACTIVE.value}' AND NOT is_template

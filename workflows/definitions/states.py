@@ -1,4 +1,5 @@
-"""States and moves of definitions, instances and steps, as data: models, triggers, engine and tests read the same."""
+"""States and moves of definitions, and the modes of a run, as data: models, migrations (triggers) and tests use the
+same."""
 
 from enum import StrEnum
 

@@ -1,4 +1,5 @@
-"""What comes next for a run, in the shape of S4 5.8, and what each try was asked with. Pure; nothing moves by it."""
+"""What comes next for a run, in the shape of S4 5.8, and with which request each try was sent. Pure, and read-only:
+nothing here advances a run."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,7 +29,7 @@ def next_step(definition: Definition, kinds: Kinds, state: InstanceState) -> Jso
 
 
 def remaining(definition: Definition, kinds: Kinds, start: str | None) -> list[str]:
-    """Every step that may still come, this one first, none before what leads to it. Halts are no way forward."""
+    """Every step that may still come, this one first, in topological order. Halt steps are left out."""
     order: list[str] = []
     seen: set[str] = set()
 
@@ -45,8 +46,9 @@ def remaining(definition: Definition, kinds: Kinds, start: str | None) -> list[s
 
 
 def inputs(definition: Definition, kinds: Kinds, state: InstanceState) -> list[Json]:
-    """For each try in its order: its params, and what a module was asked with. Context only grows with completed
-    steps, so it is known what it held then and need not be stored with every try."""
+    """For each try in order: its params, and the payload of the request that a module got."""
+    # The context only grows with completed steps, so what it held at each try can be built up again here. Storing it
+    # with every try would keep the same outputs many times.
     then = {name: value for name, value in state.context.items() if name in ROOT}
     found = []
     for one in state.steps:
@@ -67,7 +69,7 @@ def never_visited(definition: Definition, visited: Iterable[str]) -> list[StepDe
 
 
 def _here(definition: Definition, state: InstanceState) -> str:
-    """The step under way; halted, the one that resuming would start anew; queued, the first."""
+    """The open step; for a halted run the step that resuming would start again; for a queued one the first."""
     current = state.current()
     if current is not None:
         return current.step_id
@@ -75,7 +77,8 @@ def _here(definition: Definition, state: InstanceState) -> str:
 
 
 def _targets(definition: Definition, kinds: Kinds, step_id: str) -> list[str]:
-    """In the order of the kind's outcomes: stored JSON keeps none."""
+    # In the order of the kind's outcomes: PostgreSQL's jsonb does not keep the order of keys, and the answer must be
+    # the same every time.
     step = definition.step(step_id)
     kind = kinds.get(step.kind)
     outcomes = [*(kind.outcomes if kind else ()), *sorted(step.transitions)]
@@ -99,7 +102,7 @@ def _described(step: StepDefinition, kind: StepKind | None, context: Json) -> Js
 
 
 def _action(step: StepDefinition | None, kind: StepKind | None, state: InstanceState) -> Json | None:
-    """`call_module` is for the caller to do; the others say what is being waited for, or that a person must act."""
+    """`call_module` is the caller's turn; the others say what the run waits for, or that a person must act."""
     if state.state in ENDED:
         return None
     if state.state == InstanceStatus.HALTED:
@@ -121,12 +124,12 @@ def _type(current: StepState, kind: StepKind, mode: str, params: Json) -> str:
 
 
 def _of_our_people(kind: StepKind, params: Json) -> bool:
-    """It waits in Holdpoint's own review queue."""
+    """The step waits in Holdpoint's own review queue."""
     return bool(kind.human_tier) and not params.get("module")
 
 
 def _said(type_: str, *, step: StepDefinition | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
-    """All five members always, so that a client need not ask which are there."""
+    """All five members are always present, so that a client need not check which are there."""
     return {
         "type": type_,
         "module": kind.module if kind else None,

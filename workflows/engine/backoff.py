@@ -1,8 +1,9 @@
-"""When a step is tried again. Pure, and the same for the same attempt."""
+"""When a step is tried again. Pure and without jitter: replay must compute the same moment."""
 
 from datetime import timedelta
 
-# S3's ladder for a delay of five seconds; other delays scale it.
+# Factors of the step's delay (S3: 5 s, 30 s, 2 min, 10 min for a delay of five seconds). The last one is also the
+# limit.
 EXPONENTIAL = (1, 6, 24, 120)
 
 

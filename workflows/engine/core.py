@@ -1,4 +1,5 @@
-"""The engine: `advance(definition, state, input) → new state + effects`. No database, no clock, no randomness."""
+"""The engine: `advance(definition, state, input) → new state + effects`. No database, no clock, no randomness: replay
+feeds the log through it again and must reach the stored state."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,7 +50,7 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
 
 
 def advance(definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input) -> Run:
-    """The given state stays as it is."""
+    """Works on a copy; the given state is not changed."""
     return _advance(definition, kinds, state.copy(), happened)
 
 
@@ -63,16 +64,19 @@ def _advance(definition: Definition, kinds: Mapping[str, StepKind], state: Insta
 def drive(
     definition: Definition, kinds: Mapping[str, StepKind], state: InstanceState, happened: Input, *, gate: Gate
 ) -> Run:
-    """`advance`, and again with the gate's answer for as long as a step asks. On replay the recorded answers are given.
+    """`advance`, and again with the gate's answer for as long as a step asks the gate. Replay gives the recorded
+    answers.
 
-    The effects come in the order in which they are to be done, without the questions.
+    The effects are in the order in which they must be applied; the questions to the gate are taken out.
     """
     run = advance(definition, kinds, state, happened)
     while (asked := next((one for one in run.effects if isinstance(one, AskGate)), None)) is not None:
         following = _advance(definition, kinds, run.state, gate(asked, run.state))
+        # The answer's effects go where the question was: the outbox numbers events in this order.
         place = run.effects.index(asked)
         following.effects = run.effects[:place] + following.effects + run.effects[place + 1 :]
         following.path = run.path + following.path
+        # The log's row is about the input that came first; the gate's answers are facts of that row.
         following.outcome, following.drift = run.outcome, run.drift or following.drift
         run = following
     return run

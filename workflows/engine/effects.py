@@ -1,4 +1,4 @@
-"""What the shell has to do in the same transaction, as values."""
+"""What the engine asks its caller to do in the same transaction, as plain values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ class AskGate:
 
 @dataclass(frozen=True, slots=True)
 class SendRequest:
-    """The module's request, into the outbox."""
+    """A request to a module: a row in the outbox."""
 
     step: UUID
     event_type: str
@@ -31,7 +31,7 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """A lifecycle event, into the outbox."""
+    """A lifecycle event of the run: a row in the outbox."""
 
     event_type: str
     payload: dict[str, Any]
@@ -39,7 +39,7 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class OpenReview:
-    """A human-review step waits in the review queue."""
+    """Open a review: a human-review step waits in the review queue."""
 
     step: UUID
     step_id: str

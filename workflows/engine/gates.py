@@ -1,4 +1,4 @@
-"""The hold point's answers: a step's request goes out, waits for a person, is asked for again later, or never."""
+"""The gate's answers about a step's request: it is sent, waits for a person, is asked for again later, or is denied."""
 
 from datetime import timedelta
 
@@ -10,6 +10,7 @@ from workflows.engine.state import StepState
 from workflows.events.states import EventOutcome
 from workflows.runs.states import InstanceStatus, StepStatus
 
+# Seconds. A throttle may answer 0 ("now"); without a minimum the scheduled task would ask again at every run.
 SHORTEST_WAIT = 5
 
 
@@ -22,7 +23,8 @@ def gate_answered(run: Run, answer: GateAnswered) -> None:
 
 
 def _is_sent(step: StepState) -> bool:
-    """Whatever is said now comes too late. What was sent has a time by which it must end."""
+    """An answer now comes too late."""
+    # Only a request that was sent has a timeout: a new step is in progress without one until the gate has answered.
     return step.state == StepStatus.IN_PROGRESS and step.timeout_at is not None
 
 
@@ -50,8 +52,9 @@ def _held(run: Run, step: StepState, answer: GateAnswered) -> None:
 
 
 def _later(run: Run, step: StepState, answer: GateAnswered) -> None:
-    """Nothing was sent: over a throttle or a cap. It is asked for again; only the workflow's deadline ends that."""
+    """A throttle or a cap is full, and nothing was sent. The step asks again, until the workflow's deadline."""
     due = answer.at + timedelta(seconds=max(answer.retry_after, SHORTEST_WAIT))
+    # Waiting past the deadline would end as `workflow_deadline_passed` and hide the real reason.
     if due >= run.state.deadline_at:
         _denied(run, step, answer)
         return
@@ -62,7 +65,7 @@ def _later(run: Run, step: StepState, answer: GateAnswered) -> None:
 
 
 def _denied(run: Run, step: StepState, answer: GateAnswered) -> None:
-    """Also at a later try: an attempt that waited for it must not wait for ever."""
+    # Also after an earlier try: without this the attempt behind the step would stay open for ever.
     settle(run, step, "withdrawn", reason_code=answer.reason_code)
     step_close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
     run.note(step, "denied", answer.reason_code)

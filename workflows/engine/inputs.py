@@ -1,4 +1,4 @@
-"""Everything that can happen to an instance. Each is in its event log, so that replay feeds the same ones again."""
+"""Every input of the engine. Each one is in the run's event log, so that replay can feed the same inputs again."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,7 @@ class StepReported:
 
 @dataclass(frozen=True, slots=True)
 class GateAnswered:
-    """What the hold point said about a step's request: allow, hold, later or deny."""
+    """What the gate answered about a step's request: allow, hold, later or deny."""
 
     at: datetime
     step: UUID
@@ -39,7 +39,7 @@ class GateAnswered:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """`at` is the step's deadline, not the moment of the tick."""
+    # `at` is the step's timeout and not the moment when the scheduled task ran: a late task must not change the record.
 
     at: datetime
     step: UUID

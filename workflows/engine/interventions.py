@@ -1,4 +1,4 @@
-"""What people do to an instance. The shell has checked that the action is legal from this state."""
+"""What people do to a run, and from which states it is legal. The caller has checked `why_not` under the run's lock."""
 
 from workflows.engine.effects import Emit
 from workflows.engine.inputs import Intervened
@@ -20,7 +20,7 @@ GOES_ON = frozenset({InterventionAction.RETRY_STEP, InterventionAction.RESUME})
 
 
 def why_not(action: InterventionAction, *, state: str, overdue: bool, under_way: str = "") -> str:
-    """Why the action is not legal now, in words; empty: it is. `under_way` is the step that is open and not pending."""
+    """Why the action is not legal now, in words; empty if it is. `under_way` is the open step, unless it is pending."""
     if state not in LEGAL[action]:
         return f"The instance is {state}. This is possible from: {', '.join(sorted(LEGAL[action]))}."
     if action in GOES_ON and overdue:
@@ -41,23 +41,23 @@ def intervened(run: Run, event: Intervened) -> None:
 
 
 def _halt(run: Run, event: Intervened) -> None:
-    """A pause that really stops: what comes back now is kept as late and changes nothing."""
+    """Stops the run at once: answers of modules that arrive later are logged as late and change nothing."""
     step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code=event.reason_code)
     at_step = step.step_id if step else run.definition.start_step
     halt(run, event.at, reason_code=event.reason_code, step_id=at_step)
 
 
 def _go_on(run: Run, event: Intervened) -> None:
-    """The step that the instance stopped at is started anew, with a new correlation id."""
+    """Starts the step at which the run stopped again."""
     state = run.state
     waiting = state.current()
-    if waiting is not None:  # its retry would have come by itself; a person wants it now
+    if waiting is not None:  # a pending retry, which a person does not want to wait for
         request(run, waiting, event.at, again=waiting.retries > 0)
         return
     halted = state.latest(state.halt_step_id)
     if halted is not None and run.kind(halted.step_id).is_terminal:
         halted.state = StepStatus.SKIPPED
-    if not state.steps:  # it was halted while it was queued
+    if not state.steps:  # halted while queued: `workflow.started` was never emitted
         run_announce(run)
     step_id = state.resume_step_id or run.definition.start_step
     state.halt_reason = state.halt_step_id = state.resume_step_id = ""

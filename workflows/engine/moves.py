@@ -1,4 +1,4 @@
-"""Entering and leaving steps, and the three ways an instance stops. Every other part of the engine ends up here."""
+"""Entering and leaving steps, and halting and completing a run. The handlers of all inputs use these moves."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,25 +17,27 @@ UNDECIDED = "condition_failed"
 
 
 def run_announce(run: Run) -> None:
-    """That the run has begun."""
+    """Emit that the run has started."""
     payload = {"instance_id": str(run.state.id), "definition_id": run.definition.id, "mode": run.state.mode}
     run.effects.append(Emit("workflow.started", payload))
 
 
 def enter(run: Run, step_id: str, at: datetime) -> None:
-    """Next; `go_on` does it. A call from step to step would nest as deep as a definition is long."""
+    """Remember the step as the next one; `go_on` enters it."""
+    # Not a direct call: steps that Holdpoint answers itself would nest calls as deep as the definition is long.
     run.following = (step_id, at)
 
 
 def go_on(run: Run) -> None:
-    """Enters steps for as long as one leads to the next."""
+    """Enter the next step, and the one after it, until a step has to wait or the run stops."""
     while run.following is not None:
         (step_id, at), run.following = run.following, None
         _enter(run, step_id, at)
 
 
 def _enter(run: Run, step_id: str, at: datetime) -> None:
-    """A new try of the step. What Holdpoint can answer itself it does at once; the rest is asked for or awaited."""
+    """Start a new try of the step: answered at once, requested, or awaited."""
+    # The number of the try is part of the correlation id, so that an answer to an earlier try never fits this one.
     before = run.state.latest(step_id)
     attempt = before.attempt + 1 if before else 1
     step = StepState(
@@ -57,7 +59,7 @@ def _enter(run: Run, step_id: str, at: datetime) -> None:
 
 
 def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> None:
-    """Mode active: Holdpoint itself sees to it that the step is done."""
+    """Mode active: Holdpoint itself gets the step done. A request to a module passes the gate first."""
     kind, params = run.kind(step.step_id), run.step(step).params
     if is_for_our_people(run, step):
         _await_person(run, step, at)
@@ -71,7 +73,7 @@ def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> 
 
 
 def is_for_our_people(run: Run, step: StepState) -> bool:
-    """It waits in our own review queue; with `module: true` the human-review module asks."""
+    """The step waits in our own review queue. With `module: true` the human-review module gets a request instead."""
     return bool(run.kind(step.step_id).human_tier) and not run.step(step).params.get("module")
 
 
@@ -102,7 +104,8 @@ def set_timeout(run: Run, step: StepState, at: datetime) -> None:
 
 
 def finish(run: Run, step: StepState, answer: StepAnswer, at: datetime) -> None:
-    """The step is done: its output, if it fits, is merged under its name, and the outcome says where to go."""
+    """Complete the step: store its output in the context under the step's id, and follow the outcome."""
+    # Checked before it is merged: conditions of later steps rely on the declared shape.
     if output_problems(run.kind(step.step_id), answer.output):
         drifted(run, step, at)
         return
@@ -113,7 +116,7 @@ def finish(run: Run, step: StepState, answer: StepAnswer, at: datetime) -> None:
 
 
 def drifted(run: Run, step: StepState, at: datetime) -> None:
-    """Its contract was broken. No definition can have foreseen that: it halts, whatever `on_failure` says."""
+    """The answer does not have the declared shape. The run halts, whatever `on_failure` says."""
     settle(run, step, "failed", reason_code=DRIFTED)
     step_close(step, StepStatus.FAILED, at, error={"reason_code": DRIFTED})
     run.note(step, "failed", DRIFTED)
@@ -121,7 +124,7 @@ def drifted(run: Run, step: StepState, at: datetime) -> None:
 
 
 def settle(run: Run, step: StepState, result: str, *, reason_code: str = "") -> None:
-    """What becomes of the governed attempt behind the step, if there is one."""
+    """Ask for the attempt behind the step to be settled, if there is one."""
     if run.kind(step.step_id).is_governed and run.state.mode == Mode.ACTIVE:
         run.effects.append(Settle(step.id, result, reason_code))
 
@@ -145,8 +148,8 @@ def step_close(step: StepState, status: StepStatus, at: datetime, *, outcome: st
 
 
 def fail_for_good(run: Run, step: StepState, at: datetime, *, reason_code: str, halts_with: str) -> None:
-    """Where the definition says what follows a failure it follows; otherwise the workflow halts at this step, with a
-    code of ours: what a module says may be in no registry."""
+    """Follow the definition's failure outcome if it has one; otherwise halt at this step with `halts_with`."""
+    # The halt reason is a code of ours: a module's own code may be unknown to the reason code registry.
     detail = {"reason_code": reason_code}
     outcome = run.kind(step.step_id).failure_outcome
     target = run.step(step).transitions.get(outcome) if outcome else None
@@ -158,13 +161,14 @@ def fail_for_good(run: Run, step: StepState, at: datetime, *, reason_code: str, 
         step_close(step, StepStatus.FAILED, at, outcome=outcome, error=detail)
         run.note(step, "failed", reason_code)
         enter(run, target, at)
-    else:  # a failure that the definition has an answer to is an outcome like any other
+    else:  # the definition handles the failure, so it is an outcome like any other
         leave(run, step, outcome, at)
         step.error = detail
 
 
 def _halt_step(run: Run, step: StepState, at: datetime) -> None:
-    """A step of kind halt; a person who resumes goes on with the step that led here."""
+    """A step of kind `halt`."""
+    # Resuming goes back to the step before: resuming at the halt step itself would only halt again.
     earlier = [one.step_id for one in run.state.steps[:-1] if one.step_id != step.step_id]
     led_here = earlier[-1] if earlier else step.step_id
     step_close(step, StepStatus.COMPLETED, at)
@@ -189,11 +193,12 @@ def _run_complete(run: Run, at: datetime) -> None:
 
 
 def stop_current(run: Run, at: datetime, *, status: StepStatus, reason_code: str) -> StepState | None:
-    """What was asked for is no longer waited for: its review ends, its attempt's outcome is honestly unknown."""
+    """Close the open step: end its review, settle its attempt."""
     step = run.state.current()
     if step is None:
         return None
     if run.kind(step.step_id).is_governed:
+        # A request that was sent may have had its effect; only one that was never sent can be withdrawn.
         settle(run, step, "unknown" if step.state == StepStatus.IN_PROGRESS else "withdrawn", reason_code=reason_code)
     elif step.state == StepStatus.WAITING_APPROVAL:
         run.effects.append(EndReview(step.id, reason_code))
@@ -203,12 +208,14 @@ def stop_current(run: Run, at: datetime, *, status: StepStatus, reason_code: str
 
 
 def _observe(run: Run, step: StepState, at: datetime) -> None:
-    """Client-driven: nothing is requested. What Holdpoint can answer itself it does; the rest it waits to hear of."""
+    """Mode client-driven: nothing is requested. Holdpoint answers what it can itself and waits for reports of the
+    rest."""
     kind = run.kind(step.step_id)
     if kind.completion is None or kind.instant is not None:
         answer_at_once(run, step, at)
         return
     set_timeout(run, step, at)
+    # A completion that came before its turn was kept; use it now, or the run would wait for an event that came already.
     early = run.state.early.pop(kind.completion.name, None)
     if early is not None and kind.answer is not None:
         run.drift = run.drift or Drift.WRONG_ORDER

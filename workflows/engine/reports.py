@@ -1,4 +1,4 @@
-"""Completions and failures that modules report: is it the current step's, does it fit, and what follows."""
+"""Completions and failures that modules report: whether they belong to the open step, retries, drift."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from workflows.engine.state import StepState, correlation
 from workflows.events.states import EventOutcome
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
-GATE_OUTCOME = "on_pass"  # kinds with this outcome are gates
+GATE_OUTCOME = "on_pass"  # kinds with this outcome are checks (consent, images) that a client must not skip
 
 
 def reported(run: Run, event: StepReported) -> None:
@@ -35,7 +35,8 @@ def _is_current(run: Run, step: StepState, event: StepReported) -> bool:
         return False
     if run.state.mode == Mode.CLIENT_DRIVEN:
         return True
-    # Only what was sent can come back: a module cannot complete what is pending, held, or asked of our own people.
+    # Only a request that was sent can be answered. Without this check a module could complete a step that is pending,
+    # held, or waiting for our own reviewers.
     awaited = StepStatus.WAITING_APPROVAL if event.by_person else StepStatus.IN_PROGRESS
     return step.state == awaited and event.correlation_id == step.id
 
@@ -64,6 +65,7 @@ def _failed(run: Run, step: StepState, event: StepReported) -> None:
             delay_seconds=run.step(step).retry_delay_seconds,
             retry=step.retries + 1,
         )
+        # A retry after the deadline would never run; the failure is final now.
         if due < run.state.deadline_at:
             _retry(run, step, event, code, due)
             return
@@ -72,7 +74,7 @@ def _failed(run: Run, step: StepState, event: StepReported) -> None:
 
 
 def _may_retry(run: Run, step: StepState) -> bool:
-    """Client-driven callers retry themselves; effect `once` is never repeated."""
+    """Never for effect `once`, and not in mode client-driven, where the client retries itself."""
     once = run.kind(step.step_id).effect == "once"
     return not once and run.state.mode == Mode.ACTIVE and step.retries < run.step(step).max_retries
 
@@ -96,9 +98,12 @@ def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) 
 
 
 def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None:
-    """Not the current step's. Active: stale, or never asked for. Client-driven: drift, kept if its turn may come."""
+    """A report that is not about the open step. Active: stale, or never requested. Client-driven: drift; it is kept if
+    its step is still ahead."""
     run.outcome = EventOutcome.STALE
     if run.state.mode == Mode.ACTIVE:
+        # An answer to something that was sent is stale, which is normal after a retry. Anything else was never
+        # requested.
         sent = {step.id for step in run.state.steps if step is not current or step.state == StepStatus.IN_PROGRESS}
         if event.correlation_id not in sent:
             run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
@@ -112,7 +117,8 @@ def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None
 
 
 def _ahead(run: Run, current: StepState | None, event_type: str) -> bool | None:
-    """Is a step that completes with this event still ahead, and does a gate lie before it? None: it is not ahead."""
+    """Whether a check lies between the open step and a later step that completes with this event. None: no such
+    step."""
     if current is None:
         return None
     start = current.step_id

@@ -1,4 +1,5 @@
-"""One advance under way: the state being made, the effects so far, and what the input turned out to be."""
+"""One advance in progress: the new state, the effects so far, and the outcome of the input. In the engine, `Run` is one
+advance of a run, not the run itself."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

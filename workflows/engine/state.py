@@ -1,4 +1,4 @@
-"""What the engine knows of an instance, as plain values. Rows are made from these, and compared with them on replay."""
+"""A run and its steps as plain values. Rows are written from these, and replay compares both."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -11,7 +11,7 @@ from workflows.runs.states import STEP_OPEN, InstanceStatus, StepStatus
 
 @dataclass(slots=True)
 class StepState:
-    """One try of one step; its id is the correlation id that the module echoes."""
+    """One try of one step. Its id is the correlation id that the module sends back."""
 
     id: UUID
     step_id: str
@@ -48,7 +48,8 @@ class InstanceState:
     steps: list[StepState] = field(default_factory=list)
 
     def copy(self) -> "InstanceState":
-        """To be advanced. What steps have said is only ever added and replaced, never changed inside."""
+        """A copy to advance."""
+        # One level deep is enough: outputs are added and replaced, and never changed in place.
         copy = InstanceState(*_instance_values(self))
         copy.context, copy.early = dict(self.context), dict(self.early)
         copy.steps = [StepState(*_step_values(step)) for step in self.steps]
@@ -64,11 +65,11 @@ class InstanceState:
         return {step.step_id for step in self.steps if step.state != StepStatus.SKIPPED}
 
 
-# All fields in their order: what `dataclasses.replace` copies, several times as fast.
+# All fields in their order. `dataclasses.replace` does the same several times as slowly, and every advance copies.
 _step_values = attrgetter(*(one.name for one in fields(StepState)))
 _instance_values = attrgetter(*(one.name for one in fields(InstanceState)))
 
 
 def correlation(instance_id: UUID, step_id: str, attempt: int) -> UUID:
-    """The same on replay; nobody else can have it, because the instance's id is theirs alone."""
+    """Computed and not random: replay must get the same id."""
     return uuid5(instance_id, f"{step_id}/{attempt}")

@@ -1,4 +1,4 @@
-"""What the clock may do: end a step, end the workflow's time, and release what the record promised (a due retry)."""
+"""Inputs of the clock: a step's timeout, the workflow's deadline, a due retry."""
 
 from workflows.engine.inputs import DeadlinePassed, RetryDue, TimedOut
 from workflows.engine.moves import halt, request, stop_current
@@ -13,7 +13,7 @@ def timed_out(run: Run, event: TimedOut) -> None:
     if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at > event.at:
         run.outcome = EventOutcome.STALE
         return
-    if event.at >= run.state.deadline_at:  # the workflow's time is up as well; which tick came first must not matter
+    if event.at >= run.state.deadline_at:  # both are over; the result must not depend on which scheduled task ran first
         deadline_passed(run, DeadlinePassed(run.state.deadline_at))
         return
     stop_current(run, event.at, status=StepStatus.TIMED_OUT, reason_code="step_timed_out")

@@ -1,4 +1,4 @@
-"""Events that no run took, in the console: look at one, and drive it again once something can take it."""
+"""Unmatched events, the outbox and parked messages in the console: look at them, process or publish them again."""
 
 from typing import Any
 

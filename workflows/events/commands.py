@@ -1,7 +1,8 @@
-"""One consumer of the inbound streams: reads, takes in, acknowledges. As many as wanted may run; each message is one's.
+"""A consumer of the inbound streams: reads messages, receives them, acknowledges them. Several may run; each message
+goes to one.
 
-Nothing here must survive a kill: a message that was not acknowledged is claimed by another consumer, and an event that
-was taken in before is known by its event_id.
+A consumer can be killed at any moment: another one claims what it did not acknowledge, and an event that was received
+before is recognized by its event_id.
 """
 
 import threading
@@ -18,7 +19,9 @@ from workflows.events.services.messages import Fate, message_take
 from workflows.runs.services.metrics import MESSAGE_SECONDS, MESSAGES
 
 log = structlog.get_logger("holdpoint.consumer")
+# Small batches and short waits, so that `stop` is noticed within half a second and little has to be given back.
 BATCH, BLOCK_MS = 20, 500
+# Seconds between tries while Valkey or the database is away.
 FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
 
 
@@ -37,10 +40,10 @@ class EventConsumer:
         self._claim_at = 0.0
 
     def run(self) -> None:
-        """Until `stop`. A server that is away costs a wait, never the process."""
+        """Run until `stop`. If Valkey is away the consumer waits and tries again; it does not end."""
         while not self.stop.is_set():
             try:
-                self.inbox.prepare()
+                self.inbox.prepare()  # again after every outage: Valkey may have come back without its data
                 while not self.stop.is_set():
                     self.round()
                     self._failures = 0
@@ -65,11 +68,13 @@ class EventConsumer:
             self._handle(message)
             if self.stop.is_set():
                 return
+        # Twice per claim time, so that an abandoned message waits at most one and a half times as long.
         self._claim_at = time.monotonic() + self.inbox.claim_after_ms / 2000
 
     def _handle(self, message: StreamMessage) -> None:
-        """With the database away it stays in hand. With an error of its own it stays with the group, is claimed later,
-        and is parked when that has happened too often; a lost connection or a deadlock gets one more try at once."""
+        """Receive one message. While the database is away, wait with it. If it fails otherwise, leave it with the
+        group: it is claimed later, and parked after too many deliveries."""
+        # A lost connection or a deadlock looks like an outage, but the database answers: one more try at once.
         tries, again = 0, True
         while True:
             try:
@@ -105,7 +110,7 @@ class EventConsumer:
 
 
 def _database_answers() -> bool:
-    """On a new connection: the old one may be the whole trouble."""
+    """Whether the database answers on a new connection: perhaps only the old connection is broken."""
     connection.close()
     try:
         with connection.cursor() as cursor:

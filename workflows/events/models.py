@@ -1,4 +1,4 @@
-"""Every input of an instance, and everything it sends: the inbound log and the outbox."""
+"""The log of a run's inputs, the outbox, and parked messages of the streams."""
 
 from django.db import models
 from django.db.models import Q
@@ -14,7 +14,7 @@ from workflows.runs.states import Drift
 
 
 class WorkflowEvent(AppendOnlyModel):
-    """What came in, from modules, people, the gate and the clock; replay feeds it to the engine again."""
+    """One input of a run: from modules, people, the gate or the clock. Replay feeds them to the engine again."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -71,7 +71,8 @@ class WorkflowEvent(AppendOnlyModel):
 
 
 class OutboxEvent(models.Model):
-    """What is to be published; written with the change that it tells of. The id is the event_id, on redelivery too."""
+    """An event to publish, written with the change that it reports. Its id is the event_id, also when it is sent
+    again."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -110,8 +111,8 @@ class OutboxEvent(models.Model):
 
 
 class ParkedMessage(models.Model):
-    """What the message says stays in its stream as long as streams are kept: unchecked, it may be anything, and must
-    not enter the record. Without an organization: nobody known has signed it, so only the installation's
+    """A message that was refused, as metadata. Its content stays in its stream: unchecked, it may contain anything, and
+    must not enter the record. Without an organization: no known key signed it, and only the installation's
     administrators see it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

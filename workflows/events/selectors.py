@@ -1,4 +1,4 @@
-"""Reading events that no run took: kept because nothing matched, or out of order."""
+"""Reads unmatched and drifted events, parked messages, and how far outbox and streams are behind."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from workflows.runs.selectors.console import outbox_waiting
 def event_list(
     *, outcome: str | None = None, drift: str | None = None, redriven: bool | None = None, case_id: UUID | None = None
 ) -> QuerySet[WorkflowEvent]:
-    """Unmatched ones unless drift is asked for. Each has `redriven_by`: the event that a person made of it."""
+    """Unmatched events, unless drift is asked for. Each has `redriven_by`: the event that processing it again made."""
     again = WorkflowEvent.objects.filter(redrives=OuterRef("id")).values("id")[:1]
     rows = WorkflowEvent.objects.annotate(redriven_by=Subquery(again)).order_by("-id")
     drifted = drift is not None or outcome == EventOutcome.DRIFT
@@ -26,16 +26,17 @@ def event_list(
     if outcome == EventOutcome.UNMATCHED or not drifted:
         rows = rows.filter(outcome=EventOutcome.UNMATCHED)
     if redriven:
-        # From those that were made of another one, which are few: asking every kept event would read all of them.
+        # Starts from the redrives, which are few: a condition on every unmatched event would read all of them.
         rows = rows.filter(id__in=WorkflowEvent.objects.filter(redrives__isnull=False).values("redrives_id"))
     elif redriven is not None:
-        # Not by the annotation: of a subquery that is null the planner expects next to no rows, and sorts them all.
+        # Not by the annotation: for "subquery IS NULL" the planner expects next to no rows, and reads and sorts them
+        # all.
         rows = rows.filter(~Exists(WorkflowEvent.objects.filter(redrives=OuterRef("id"))))
     return rows if case_id is None else rows.filter(case_id=case_id)
 
 
 def event_get(*, event_id: UUID) -> WorkflowEvent:
-    """By our own id of it."""
+    """By our own id, not the module's event_id."""
     return tenant_get(WorkflowEvent, event_id)
 
 
@@ -61,7 +62,7 @@ def ways(*, at: datetime) -> Ways:
 
 
 def inbound_trouble(*, most_behind: int, silent_seconds: float) -> str | None:
-    """What an operator should know about the way in; nothing is lost by it, it only waits."""
+    """A warning about the inbound streams, or None. Nothing is lost meanwhile; messages wait in the streams."""
     idle = consumer_idle_ms()
     if idle is None:
         return "no event consumer has ever asked for messages: start `manage.py consume_events`"

@@ -1,4 +1,4 @@
-"""States and moves of definitions, instances and steps, as data: models, triggers, engine and tests read the same."""
+"""Outcomes of events, states of the outbox and of parked messages, and why a message is parked."""
 
 from enum import StrEnum
 

@@ -1,8 +1,12 @@
-"""What a step kind is. Everything that the engine, the validator, the API and the modules' contract need to know of it.
+"""What a step kind is: everything that the engine, the validator, the API and the modules' contract need to know of it.
 
-Pure: no database, no clock. A kind is one module with a `KIND`; nothing else in the program names it.
-The context that `payload` and `instant` get has one object per completed step, by step id, and beside them the
-strings and lists of `ROOT`, which are not a step's.
+Pure: no database, no clock. A kind is one module with a `KIND`. The engine and the validator decide by its fields and
+not by its name. Outside this package kinds are named in `static/workflows/graph.css` (colours; the others get the plain
+one), in `webhooks/selectors.py` (which event names `emit_webhook` steps use), in the starters, and, by their event
+types, in the webhook rules and the simulator's answers.
+
+The context that `payload` and `instant` get has one object per completed step, by step id, and beside them the strings
+and lists of `ROOT`, which belong to no step.
 """
 
 from collections.abc import Callable, Mapping

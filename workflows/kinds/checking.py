@@ -1,4 +1,5 @@
-"""Does a value fit a schema? Problems are places, rules and advice; a submitted value is never repeated (law 6).
+"""Checks values against schemas. A problem has a pointer, a rule and advice; a submitted value is never repeated (law
+6).
 
 A key appears in a pointer only if the schema knows it or it is a harmless identifier (see
 governance.boundary.rules.pointers).

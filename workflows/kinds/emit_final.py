@@ -1,4 +1,4 @@
-"""The good end: hands everything that the steps found to the system of record, which decides what it means."""
+"""The final step: sends all results to the system of record, which decides what they mean."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Tells the organization's webhook endpoints something. Fire and forget: the step is complete once it was emitted."""
+"""Sends an event to the organization's webhook endpoints. The step is complete once the event is in the outbox."""
 
 from collections.abc import Callable
 

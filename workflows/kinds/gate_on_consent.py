@@ -1,4 +1,4 @@
-"""Does the consent service know the consents that this workflow needs?"""
+"""Asks the consent service whether the consents that the workflow needs are given."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, REFERENCE, array_shape, closed

@@ -1,4 +1,4 @@
-"""The other end: the workflow stops here with a reason, and a person may take it further."""
+"""Halts the run with a reason code. A person can resume it."""
 
 from workflows.kinds.base import StepKind
 from workflows.kinds.shapes import CODE, closed

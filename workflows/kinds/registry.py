@@ -1,6 +1,6 @@
-"""All step kinds by name: one module with a `KIND` is one kind, here or in another app's `step_kinds`.
+"""All step kinds by name. A kind is one module with a `KIND`, in this package or in another app's `step_kinds`.
 
-Pure: it finds the modules of this package itself; `workflows/apps.py` hands the other apps' modules to `discover`.
+Pure: it finds the modules of this package itself; `workflows/apps.py` passes the modules of other apps to `discover`.
 """
 
 import importlib
@@ -31,12 +31,12 @@ def kinds() -> dict[str, StepKind]:
 
 @cache
 def kind_table() -> Mapping[str, StepKind]:
-    """The same object until a kind is added: what is derived from it can be kept beside it."""
+    """The same object until a kind is added, so that others can cache what they derive from it."""
     return MappingProxyType(dict(sorted({**shipped(), **_ADDED}.items())))
 
 
 def register(new: StepKind) -> None:
-    """The same one again is fine: apps are loaded in no order of ours."""
+    """Add a kind. Adding the same one again does nothing."""
     known = kind(new.name)
     if known is new:
         return
@@ -48,7 +48,7 @@ def register(new: StepKind) -> None:
 
 
 def unregister(name: str) -> None:
-    """Takes an added kind out again. For tests: running instances would no longer find it."""
+    """Remove an added kind. Only for tests: runs that use it would no longer find it."""
     _ADDED.pop(name, None)
     kind_table.cache_clear()
 
@@ -61,7 +61,7 @@ def discover(module: ModuleType) -> None:
 
 @cache
 def shipped() -> Mapping[str, StepKind]:
-    """Those of this package, without what other apps bring."""
+    """The kinds of this package, without those of other apps."""
     found: dict[str, StepKind] = {}
     for one in _kinds_of(package):
         _check(one, others=found)
@@ -76,7 +76,7 @@ def _kinds_of(module: ModuleType) -> list[StepKind]:
 
 
 def _check(new: StepKind, *, others: dict[str, StepKind]) -> None:
-    """Two kinds may share an event type, but only if they mean the same by it."""
+    """Raise if the kind contradicts itself or another one. Kinds may share an event type only with the same schema."""
     problems = faults(new)
     taken: dict[tuple[str, str], EventType] = {
         (event.name, event.version): event for other in others.values() for event in other.events

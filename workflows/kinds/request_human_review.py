@@ -1,4 +1,4 @@
-"""A person of a tier confirms or overrides. Declining puts the review back into the queue; it is no outcome."""
+"""A person of a tier confirms or overrides. Declining returns the review to the queue; it is no outcome."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, CONTEXT, DIAGNOSES, REFERENCE, closed, snapshot

@@ -1,4 +1,4 @@
-"""Are there enough images? Only counted: whether they are good enough is the AI review's question."""
+"""Checks that there are enough images. They are only counted; their quality is judged by the AI review."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID, array_shape, closed

@@ -1,4 +1,4 @@
-"""Lets the AI module look at the images. Failure means that it could not run; low confidence is a completion."""
+"""Requests a review by the AI module. A failure means that it could not run; low confidence is a completion."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.shapes import BOOLEAN, CODE, DIAGNOSES, REFERENCE, SHARE, UUID, array_shape, closed, image_ids

@@ -1,4 +1,4 @@
-"""Does a step kind contradict itself? Asked when the program starts, so that no instance meets the contradiction."""
+"""Checks that a step kind does not contradict itself. Runs at program start, so that no run meets the contradiction."""
 
 import re
 

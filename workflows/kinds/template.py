@@ -26,7 +26,7 @@ TEMPLATE: Json = {**_INNER, "type": "object", "additionalProperties": _VALUE}
 
 
 def fill(template: Json, context: Json) -> Json:
-    """With values in place. What the context does not have is null: a webhook must not hold a workflow up."""
+    """The template with values filled in. A missing value becomes null: a webhook must not stop a workflow."""
     return {key: _filled(value, context) for key, value in template.items()}
 
 

@@ -1,4 +1,4 @@
-"""One run of a definition for one case, and its steps: a row per try."""
+"""Runs, their steps (a row per try), interventions, bulk orders, and signals to the engine."""
 
 from typing import TYPE_CHECKING
 
@@ -51,9 +51,9 @@ class WorkflowInstance(models.Model):
     )
     erased_at = models.DateTimeField(null=True)
 
-    # Its steps as they were read with its lock, for the advance that follows.
+    # Not columns. The steps as they were read with the run's lock, for the advance that follows.
     locked_steps: "list[WorkflowStep] | None" = None
-    # Its contract's door as it was read with the lock, under the send lock: open or not until the transaction ends.
+    # What intake would check about its contract, read with the lock: under the send lock it holds until the commit.
     locked_arrival: "OwnArrival | None" = None
     objects = TenantManager()
 
@@ -136,7 +136,7 @@ class WorkflowStep(models.Model):
 
 
 class WorkflowInstanceCurrentStep(models.Model):
-    """What is under way: a view of the open steps. Nothing to keep in step, and no write for it."""
+    """The open steps, as a database view: there is no second table to write and to keep consistent."""
 
     step_row = models.OneToOneField(
         WorkflowStep, primary_key=True, on_delete=models.DO_NOTHING, related_name="+", db_column="step_row_id"
@@ -155,7 +155,7 @@ class WorkflowInstanceCurrentStep(models.Model):
 
 
 class BulkIntervention(models.Model):
-    """One order for many instances; worked off in the background, item by item."""
+    """One order for many runs. A worker does it in the background, item by item."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
@@ -233,10 +233,10 @@ class WorkflowIntervention(AppendOnlyModel):
 
 
 class Nudge(models.Model):
-    """Something below has decided on a step's attempt or review. Written with that decision, taken off by the engine.
+    """An attempt or a review of a step was decided. Written with that decision, deleted when the engine has advanced.
 
-    The engine locks the instance first and reviews lock the review first: with a row in between neither waits for the
-    other, and nothing is lost when the wake-up is.
+    The engine locks the run first, and a vote locks the review first. With a row in between neither waits for the
+    other, and nothing is lost if the wake-up is.
 
     In the glossary this is a signal; the model keeps the name of its table.
     """

@@ -1,4 +1,4 @@
-"""States and moves of definitions, instances and steps, as data: models, triggers, engine and tests read the same."""
+"""States and moves of runs and steps, as data: models, migrations (triggers), engine and tests use the same."""
 
 from enum import StrEnum
 
@@ -47,7 +47,7 @@ class StepStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-# `pending` is a step whose retry is due at `next_eligible_at`, or which waits for a place in a cap.
+# `pending`: the step's retry is due at `next_eligible_at`, or the gate put it off because a throttle or a cap was full.
 STEP_OPEN: frozenset[str] = frozenset({"pending", "in_progress", "waiting_approval"})
 STEP_MOVES: frozenset[tuple[str, str]] = frozenset(
     {(source, target) for source in STEP_OPEN for target in StepStatus if source != target and target != "skipped"}

@@ -1,4 +1,5 @@
-"""Doors of the worker and the clock. Ids only; the rows decide whether there is anything to do."""
+"""Celery tasks of runs. They carry ids only: the rows say whether there is anything to do, so a repeated task does no
+harm."""
 
 from uuid import UUID
 

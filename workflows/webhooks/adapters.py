@@ -1,4 +1,4 @@
-"""One try over HTTP: guarded where the socket is made, one deadline over all, no redirects, little is read."""
+"""One try of a delivery over HTTP. The address is checked when the socket is opened; redirects are not followed."""
 
 import time
 from collections.abc import Mapping
@@ -10,7 +10,9 @@ import structlog
 
 from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 
+# For the whole exchange. Without it a receiver that sends one byte at a time would keep a sender's thread for ever.
 SECONDS = 15.0
+# Only a hash of the answer is kept. Without a limit a receiver could make us read for as long as the deadline allows.
 READ_LIMIT_BYTES = 64 * 1024
 GONE = 410
 USER_AGENT = "holdpoint-webhooks/1"
@@ -23,7 +25,7 @@ log = structlog.get_logger("holdpoint.webhooks")
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """What one try needs. Nothing of the database: it may run in a thread."""
+    """What one try needs. No database rows: it runs in a thread without a connection."""
 
     url: str
     body: bytes
@@ -44,7 +46,7 @@ class WebhookResult:
 
 
 def webhook_send(sending: WebhookRequest) -> WebhookResult:
-    """Never raises for what a receiver, a name or a URL can be."""
+    """Send once. Whatever the receiver, the host name or the URL does becomes a result and no exception."""
     began = time.monotonic()
     backend = GuardedBackend(private_hosts=sending.private_hosts, seconds=sending.seconds)
     try:
@@ -56,8 +58,9 @@ def webhook_send(sending: WebhookRequest) -> WebhookResult:
     except httpx.TimeoutException:
         return WebhookResult(TIMEOUT, duration_ms=_since(began))
     except (httpx.HTTPError, OSError):
+        # After the request was sent the receiver may have processed it; people must be able to tell the two apart.
         return WebhookResult(ANSWER_LOST if backend.sent else NO_CONNECTION, duration_ms=_since(began))
-    except Exception as error:  # a fault of ours must not stop the deliveries behind it
+    except Exception as error:  # a fault of ours must not stop the other deliveries
         log.error("webhook_fault", error=type(error).__name__)
         return WebhookResult(FAULT, duration_ms=_since(began))
 
@@ -77,7 +80,8 @@ def _exchange(client: httpx.Client, sending: WebhookRequest, began: float) -> We
 
 
 def _read(response: httpx.Response) -> tuple[bytes, bool]:
-    """The beginning of the answer as it came over the wire, never unpacked; the status line was the receiver's word."""
+    """The beginning of the answer, and whether it is all of it. The result depends on the status line alone."""
+    # Raw and not decompressed: a small compressed answer could unpack to gigabytes.
     read = b""
     try:
         for chunk in response.iter_raw():
@@ -98,7 +102,7 @@ def _webhook_outcome(status: int) -> str:
 
 
 def _seconds(text: str) -> float | None:
-    """Of `Retry-After`; a date is not read, the schedule waits long enough."""
+    """The seconds of `Retry-After`. A date is ignored: the schedule waits long enough."""
     return float(text) if text.isascii() and text.isdecimal() and len(text) < 8 else None
 
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints in the console: where they go, how they fare, every delivery with its exact bytes."""
+"""Webhook endpoints in the console: their addresses and state, and every delivery with its exact bytes."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,5 @@
-"""What settings say about webhooks, read in one place: hosts on private networks, and the demo's receiver."""
+"""Settings of webhooks (allowed private hosts, the demo's receiver), and the secrets, which are derived from
+SECRET_KEY."""
 
 from collections.abc import Iterable
 from secrets import token_bytes
@@ -12,8 +13,9 @@ from governance.outside.configured import demo_allowed
 
 
 def webhook_private_hosts() -> frozenset[str]:
-    """`host` or `host:port`. A list of its own: an organization's operator chooses a webhook's URL, and what the
-    installation's adapters may call is not for them to reach."""
+    """Hosts on private networks that webhooks may call, as `host` or `host:port`."""
+    # Not the adapters' list: an organization's operator chooses a webhook's URL, and with a shared list could reach
+    # hosts that the administrator allowed for the installation only.
     listed = {str(entry).lower() for entry in getattr(settings, "HOLDPOINT_WEBHOOK_ALLOW_PRIVATE", ())}
     return frozenset(listed | _demo_host())
 
@@ -31,6 +33,7 @@ def _demo_host() -> set[str]:
     return {f"{demo.hostname}:{port}"} if demo.hostname else set()
 
 
+# Part of the derivation: a key for another purpose must never come out the same. Changing it invalidates all secrets.
 PURPOSE = "holdpoint.webhook.v1"
 SALT_BYTES = 32
 
@@ -40,12 +43,12 @@ def new_salt() -> bytes:
 
 
 def secret_of(endpoint_id: UUID, salt: bytes) -> str:
-    """The clear text, for the one answer that shows it."""
+    """The secret in clear, for the one answer that shows it. It is derived and never stored."""
     return secret_text(_keys(endpoint_id, salt)[0])
 
 
 def keys_of(endpoint_id: UUID, salts: Iterable[bytes]) -> list[bytes]:
-    """Everything that signs now, the newest secret first."""
+    """All keys that sign now, the newest secret first."""
     return [key for salt in salts for key in _keys(endpoint_id, salt)]
 
 

@@ -1,4 +1,4 @@
-"""Where an organization is told what happens: endpoints, one delivery per endpoint and event, and every try of it."""
+"""Webhook endpoints and their secrets, deliveries (one per endpoint and event), their tries, and the ledger cursor."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -51,7 +51,7 @@ class WebhookEndpoint(models.Model):
 
     @property
     def host(self) -> str:
-        """The part of the address that is no secret: paths and queries of webhook URLs often are."""
+        """The host only: the path and query of a webhook URL often contain a secret."""
         return self.url.partition("://")[2].partition("/")[0].partition("?")[0]
 
     @property
@@ -129,10 +129,10 @@ class WebhookDelivery(models.Model):
 
 
 class WebhookAttempt(models.Model):
-    """One try: what was sent, written before it is sent, and what came back. Never the answer's text, never a secret.
+    """One try: what was sent, written before it is sent, and the result. Never the text of the answer, never a secret.
 
-    With the delivery's body these are the exact bytes of the request that somebody else could check. A row without an
-    end is one whose sender died; the delivery was then tried again under the same `webhook-id`."""
+    With the delivery's body these are the exact bytes of the request, so that a receiver can compare. A row without an
+    outcome is a try whose sender died; the delivery was then tried again with the same `webhook-id`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     delivery = models.ForeignKey(WebhookDelivery, on_delete=models.CASCADE, related_name="attempts", db_index=False)
@@ -158,7 +158,7 @@ class WebhookAttempt(models.Model):
 
 
 class WebhookCursor(models.Model):
-    """How far the sealed ledger has been turned into deliveries: the next position to read. One row."""
+    """The next position of the sealed ledger to make deliveries from. One row."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     position = models.BigIntegerField(default=0)

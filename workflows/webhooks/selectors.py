@@ -1,4 +1,4 @@
-"""Reading webhook endpoints, deliveries and tries."""
+"""Reads webhook endpoints, secrets, deliveries and tries, and finds what is due."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,6 +17,8 @@ from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEn
 from workflows.webhooks.rules.delivery import PATIENCE
 from workflows.webhooks.states import DisabledWhy, WebhookDeliveryState
 
+# In SQL, because only the names are wanted: reading all documents of an organization would cost far more. A draft may
+# have any shape, hence the type checks; without them jsonb_each raises.
 EMITTED = """
 SELECT DISTINCT step.value -> 'params' ->> 'event_name' FROM workflows_workflowdefinition d
 CROSS JOIN LATERAL jsonb_each(CASE WHEN jsonb_typeof(d.definition -> 'steps') = 'object' THEN d.definition -> 'steps'
@@ -24,10 +26,11 @@ CROSS JOIN LATERAL jsonb_each(CASE WHEN jsonb_typeof(d.definition -> 'steps') = 
 WHERE d.organization_id = %s AND d.state <> 'archived' AND step.value ->> 'kind' = 'emit_webhook'
     AND jsonb_typeof(step.value -> 'params' -> 'event_name') = 'string'
 """
-# Endpoint by endpoint, so that one with ten thousand waiting does not stand before the others; only those that have
-# something pending are looked at (a loose walk along the index). An endpoint that just failed gets one try at a time.
-# Within a subject in order: an earlier one that is not through yet holds the later ones back, for its first failures.
-# Asked row by row: of NOT EXISTS the planner makes a join that reads everything that waits.
+# Endpoint by endpoint, so that one with ten thousand pending deliveries does not delay the others. The recursive part
+# is a loose index scan: it visits only endpoints with something pending. A failing endpoint gets one try at a time.
+# Within a subject in order: an earlier delivery delays the later ones, but only for its first failures, or one bad
+# event would stop all news of its run for days. "(SELECT 1 ...) IS NULL" and not NOT EXISTS: of that the planner makes
+# a join that reads everything pending.
 DUE = """
 WITH RECURSIVE waiting AS (
     (SELECT endpoint_id FROM workflows_webhookdelivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -59,8 +62,8 @@ class DueDelivery:
 
 
 def deliveries_due(*, at: datetime, each: int, most: int, under_way: Mapping[UUID, int]) -> list[DueDelivery]:
-    """Which may be sent now, of all organizations; nothing is locked yet. `each` is how many at once to one endpoint,
-    `under_way` how many of these the asker has already."""
+    """Deliveries of all organizations that may be sent now; nothing is locked. `each`: how many at once to one
+    endpoint; `under_way`: how many of these the caller has in progress."""
     busy = json.dumps({str(endpoint_id): count for endpoint_id, count in under_way.items()})
     given: dict[str, Any] = {"at": at, "each": each, "most": most, "under_way": busy, "patient": PATIENCE}
     with connection.cursor() as cursor:
@@ -81,7 +84,7 @@ def endpoint_get(*, endpoint_id: UUID, lock: bool = False) -> WebhookEndpoint:
 
 
 def endpoints_enabled(*, organization_ids: Iterable[UUID] | None) -> list[WebhookEndpoint]:
-    """Of these organizations, or of all; read with the tenant scope wide open, by the relay."""
+    """Enabled endpoints of these organizations, or of all (None). The relay calls it with every tenant in scope."""
     rows = WebhookEndpoint.objects.filter(enabled=True).order_by("id")
     return list(rows if organization_ids is None else rows.filter(organization_id__in=list(organization_ids)))
 
@@ -91,7 +94,7 @@ def any_endpoint_enabled() -> bool:
 
 
 def salts(*, endpoint_ids: Iterable[UUID], at: datetime) -> dict[UUID, list[bytes]]:
-    """Of the secrets that sign now, the newest first."""
+    """Salts of the secrets that sign now, by endpoint, the newest first."""
     rows = WebhookSecret.objects.filter(Q(ends_at=None) | Q(ends_at__gt=at), endpoint_id__in=list(endpoint_ids))
     found: dict[UUID, list[bytes]] = {}
     for endpoint_id, salt in rows.order_by("-id").values_list("endpoint_id", "salt"):
@@ -105,7 +108,7 @@ def secrets_live(*, endpoint_id: UUID, at: datetime) -> list[WebhookSecret]:
 
 
 def names_emitted(*, organization_id: UUID) -> set[str]:
-    """Those that the organization's definitions, drafts included, give to their webhook steps."""
+    """Event names that the webhook steps of the organization's definitions use, drafts included."""
     with connection.cursor() as cursor:
         cursor.execute(EMITTED, [organization_id])
         return {name for (name,) in cursor.fetchall()}
@@ -137,13 +140,13 @@ def delivery_counts(*, endpoint_id: UUID) -> dict[str, int]:
 
 
 def endpoints_disabled() -> dict[str, int]:
-    """How many were disabled by what they answered, by why: nothing is told there until somebody acts."""
+    """How many endpoints Holdpoint itself disabled, by reason. They get nothing until somebody enables them."""
     rows = WebhookEndpoint.objects.filter(removed_at=None).order_by()
     whys = (DisabledWhy.GONE, DisabledWhy.FAILING)
     return {why.value: rows.filter(disabled_why=why)[:COUNT_LIMIT].count() for why in whys}
 
 
 def endpoints_in_trouble() -> int:
-    """Failing now, or disabled by what they answered and not by a person; for the front page."""
+    """How many endpoints are failing now, or were disabled by Holdpoint itself; for the front page."""
     bad = Q(enabled=True, failures__gt=0) | Q(disabled_why__in=[DisabledWhy.GONE, DisabledWhy.FAILING])
     return WebhookEndpoint.objects.filter(bad, removed_at=None).order_by()[:COUNT_LIMIT].count()

@@ -1,4 +1,4 @@
-"""States and moves of definitions, instances and steps, as data: models, triggers, engine and tests read the same."""
+"""States and moves of webhook deliveries, and why an endpoint is disabled."""
 
 from enum import StrEnum
 

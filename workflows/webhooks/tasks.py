@@ -1,4 +1,5 @@
-"""Doors of the worker and the clock. Ids only; the rows decide whether there is anything to do."""
+"""Celery tasks of webhooks. They carry no data: the rows say whether there is anything to do, so a repeated task does
+no harm."""
 
 from datetime import timedelta
 

@@ -53,7 +53,7 @@ def deletion_request(
             _record(row, "deletion.requested", actor=actor, at=at, due_at=row.due_at.isoformat())
     # The unique constraint `deletion_one_open`: a look before the insert would miss a request made at the same time.
     except IntegrityError as error:
-        raise AlreadyExists("There is an open request about this already.") from error
+        raise AlreadyExists("There is already an open request about this.") from error
     return row
 
 
@@ -151,7 +151,7 @@ def _is_so(row: DeletionRequest, reason_code: str, at: datetime) -> None:
     false = reason_code in BLOCKERS and reason_code not in blocked
     if false or (reason_code == NOTHING_TO_ERASE and (free or blocked)):
         said = ", ".join(blocked) or "nothing"
-        raise InvalidInput(errors=[FieldError("/reason_code", f"does not apply; in the way is: {said}")])
+        raise InvalidInput(errors=[FieldError("/reason_code", f"does not apply; blocked by: {said}")])
 
 
 def _open(actor: Actor, deletion_id: UUID) -> DeletionRequest:
@@ -162,7 +162,7 @@ def _open(actor: Actor, deletion_id: UUID) -> DeletionRequest:
         raise NotFound
     if row.requested_by_ref == actor_reference(actor):
         raise SecondPersonNeeded(
-            "Somebody else than whoever asked for a deletion decides on it.",
+            "The person who asked for a deletion cannot decide on it. Another person has to.",
             subject_type="deletion_request",
             subject_id=row.id,
             organization_id=row.organization_id,

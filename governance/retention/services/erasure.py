@@ -319,7 +319,7 @@ def purge_order(*, actor: Actor, at: datetime, organization_id: UUID, reason_cod
         reason_code_require(organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note)
         (preview,) = purge_preview(actor=actor, at=at, organization_ids=[organization_id])
         if not preview.subjects:
-            raise InvalidInput("Nothing is over and free; nothing was ordered.")
+            raise InvalidInput("Nothing can be erased now, so nothing was ordered.")
         return erasure_order(
             actor=actor,
             at=at,

@@ -111,7 +111,7 @@ def legal_hold_release(*, actor: Actor, at: datetime, hold_id: UUID, reason_code
         try:
             hold.release()
         except TransitionNotAllowed as error:
-            raise WrongState("This hold is released already.") from error
+            raise WrongState("This legal hold is already released.") from error
         hold.release_reason_code, hold.released_by_ref, hold.released_at = reason_code, actor_reference(actor), at
         hold.release_note = note_create(organization_id=hold.organization_id, text=note)
         hold.save(
@@ -125,14 +125,14 @@ def _second_person(hold: LegalHold, actor: Actor) -> None:
     facts = {"subject_type": "legal_hold", "subject_id": hold.id, "organization_id": hold.organization_id}
     if hold.placed_by_ref == actor_reference(actor):
         raise SecondPersonNeeded(
-            "A legal hold is released by somebody else than whoever placed it.",
+            "The person who placed a legal hold cannot release it. Another person has to.",
             **facts,  # type: ignore[arg-type]
         )
     if terms_for(organization=hold.organization).hold_release_needs_compliance:
         people = {hold.placed_by_ref, actor_reference(actor)}
         if not commitment_has_role(commitments=people, organization_id=hold.organization_id, role=OWNER_OF_HOLDS):
             raise SecondPersonNeeded(
-                "A contract of this organization demands that one of the two people is from global-compliance.",
+                "A contract of this organization requires that one of the two people is from global-compliance.",
                 **facts,  # type: ignore[arg-type]
             )
 

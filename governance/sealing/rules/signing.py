@@ -54,8 +54,8 @@ def _make(file: Path) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(b64encode(seed).decode() + "\n")
-    # A link fails if the name is taken; a rename would replace a key that another process uses already. And nobody
-    # reads half a file.
+    # A link fails if the name is taken; a rename would replace a key that another process uses already. And no
+    # process reads half a file.
     with suppress(FileExistsError):
         os.link(draft, file)
     draft.unlink()

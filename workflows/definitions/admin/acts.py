@@ -1,4 +1,4 @@
-"""What operators do with a definition: each a page that says what will happen, and one service."""
+"""Acts on a definition. Each is a page that says what will happen, and calls one service."""
 
 from typing import Any
 

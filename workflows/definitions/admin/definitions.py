@@ -179,7 +179,7 @@ class WorkflowDefinitionAdmin(DefinitionPages):
         return rows
 
     def _operates(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> bool:
-        """A template is cloned by whoever operates any organization."""
+        """Anybody who operates an organization may clone a template."""
         return super()._operates(request, None if obj is not None and obj.is_template else obj, **kwargs)
 
     @display(description="Status", label=STATUS_LABELS)

@@ -8,7 +8,7 @@ from governance.contracts.states import STRICTNESS, Effect
 from workflows.definitions.rules.document import Definition
 from workflows.kinds.base import StepKind
 
-# What the engine says about a step when it asks for release. Codes and ids; what is not listed is refused.
+# The metadata that the engine gives with a step's request: codes and ids. What is not listed is refused.
 METADATA_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -33,7 +33,7 @@ PER_MINUTE = {"tenant": 6000, "user": 6000, "service": 6000, "workflow": 6000, "
 
 
 def effect_of(definition: Definition, kinds: Mapping[str, StepKind]) -> Effect:
-    """The strictest of its steps, and never milder than what the event adapter can prove."""
+    """The strictest effect of its steps, and never milder than what the event adapter can prove."""
     effects = {Effect(kinds[step.kind].effect) for step in definition.steps.values()}
     return max(effects | {Effect.IDEMPOTENT}, key=lambda effect: STRICTNESS[effect])
 
@@ -47,7 +47,7 @@ def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> di
     """The documents of a first contract: the safe defaults, adapted to steps that follow each other in one case."""
     documents = default_documents()
     documents["attempt_identity_envelope"]["runtime_modes"] = ["active"]
-    # A case's steps, and a patient's cases, do not stand in each other's way; the organization's own cap remains.
+    # Steps of one case, and cases of one patient, must not block each other; the organization's own cap remains.
     documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
     documents["throttles_and_misuse"]["limits"] = [
         {"per": per, "limit": limit, "window_seconds": 60} for per, limit in PER_MINUTE.items()
@@ -59,7 +59,8 @@ def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> di
 
 
 def with_retries(document: dict[str, Any], retries: int) -> dict[str, Any]:
-    """`retry_and_replay`, opened because a step asks for it. How often and when is the step's own."""
+    """`retry_and_replay` with automatic retries allowed, because a step asks for them. How many and when is in the
+    step."""
     if retries == 0 or document["automatic_retries"] != "never":
         return document
     return document | {"automatic_retries": "when_safe", "max_attempts": 10, "window_seconds": 86_400}

@@ -41,7 +41,8 @@ class Definition:
 
 
 def read_definition(document: Mapping[str, Any], *, definition_id: str) -> Definition:
-    """From stored JSON. `definition_id` enters `sample()`: the same case under the same definition decides the same."""
+    """From stored JSON. `definition_id` is part of the seed of `sample()`, so that a case always gets the same
+    answer."""
     return Definition(
         id=definition_id,
         name=str(document.get("name", "")),

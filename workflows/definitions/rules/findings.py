@@ -1,4 +1,4 @@
-"""One thing that is wrong with a definition: the rule, the place, what to do, and the name that was probably meant."""
+"""A finding about a definition: rule, pointer, message, and the name that was probably meant."""
 
 import re
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def nearest(name: object, names: Iterable[str]) -> str:
 
 
 def is_plain(name: object) -> bool:
-    """An identifier that trips no detector: it may stand in a message or a pointer."""
+    """Whether a submitted name is a plain identifier that no detector objects to: only then may a message repeat it."""
     return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and not key_facts(name).rules
 
 

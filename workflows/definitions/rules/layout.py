@@ -1,4 +1,4 @@
-"""From steps and transitions to rows: who stands in which row, and in which order, so that few lines cross.
+"""From steps and transitions to rows: which step is in which row, and in which order, so that few lines cross.
 
 Lines that pass several rows get a place in each. Lines to the same target share their places, like a bus.
 """
@@ -56,7 +56,7 @@ def _downward(link: Link, turned: frozenset[Link]) -> tuple[str, str]:
 
 
 def _turned(names: list[str], links: list[Link]) -> frozenset[Link]:
-    """The lines that close a circle, found by walking in depth from the start."""
+    """The transitions that close a cycle, found depth first from the start."""
     out: dict[str, list[Link]] = {name: [] for name in names}
     for link in links:
         out[link.source].append(link)

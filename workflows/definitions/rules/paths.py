@@ -1,4 +1,4 @@
-"""Does a dotted path lead to something that the context will hold when a step begins?"""
+"""Whether a dotted path leads to something that the context contains when a step starts."""
 
 from dataclasses import dataclass
 

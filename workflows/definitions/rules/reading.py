@@ -1,4 +1,4 @@
-"""A careful reading of a document that may be anything: rules ask it, and need not fear what they find."""
+"""Reads a document that may be any JSON, so that the rules need not check types themselves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -89,7 +89,8 @@ class Graph:
 
     @cached_property
     def _certain(self) -> dict[str, int]:
-        """Begins with everything and keeps what all paths agree on (a greatest fixed point: circles do no harm)."""
+        """Starts with all steps and keeps what all paths agree on: a greatest fixed point, which also ends for
+        cycles."""
         known = dict.fromkeys(self.nodes, (1 << len(self.nodes)) - 1)
         waiting = [self.start] if self.start in self.nodes else []
         known |= dict.fromkeys(waiting, 0)

@@ -61,7 +61,7 @@ def svg(
 
 
 def picture_in_words(picture: Picture, statuses: Mapping[str, str] | None = None) -> str:
-    """The same for those who do not see it."""
+    """The picture as text, for screen readers."""
     told = []
     for box in picture.boxes:
         ways = [f"{line.outcome} to {line.target}" for line in picture.lines if line.source == box.id]

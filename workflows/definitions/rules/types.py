@@ -1,5 +1,5 @@
-"""Would a condition always fail? Kinds of value are known from the outputs' schemas, so a comparison of a number with a
-text, or with a word that an output never holds, is found while its author is still there."""
+"""Finds conditions that would always fail. The output schemas give the types of values, so a comparison of a number
+with a text, or with a word that an output never has, is found before publishing."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

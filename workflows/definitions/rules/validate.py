@@ -32,7 +32,7 @@ def validate(
     if unreadable:
         return unreadable
     reading = Reading(document, kinds=kinds, codes=codes, tiers=tiers)
-    # Rules that look at the whole graph cost its square, so they wait until it is of a size that may be published.
+    # Rules about the whole graph cost its square, so they run only if its size may be published at all.
     return _run(LOCAL if len(reading.raw_steps) > MAX_STEPS else (*LOCAL, *WHOLE), reading)
 
 

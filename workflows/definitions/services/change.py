@@ -1,4 +1,4 @@
-"""Drafts change, with a revision that says what and why. Everything else is immutable; archiving ends it."""
+"""Changes drafts, with a revision each, and archives definitions. A definition that is no draft cannot be changed."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -34,7 +34,8 @@ def definition_change(
     seen_revision: int | None = None,
     **settings: Any,
 ) -> WorkflowDefinition:
-    """Drafts only. `seen_revision`: refused when somebody else has changed it since. `settings` as for a new one."""
+    """Drafts only. `seen_revision`: refuse if somebody else has changed the draft since. `settings` as in
+    `definition_create`."""
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         definition = definition_lock(actor=actor, definition_id=definition_id)
@@ -57,7 +58,7 @@ def definition_change(
 
 @violations_recorded
 def definition_archive(*, actor: Actor, at: datetime, definition_id: UUID, reason: str = "") -> WorkflowDefinition:
-    """New cases of its product find no definition any more. Running instances go on: they have their snapshot."""
+    """New cases find no definition any more. Runs that have started continue: they follow their frozen copy."""
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         definition = definition_lock(actor=actor, definition_id=definition_id)

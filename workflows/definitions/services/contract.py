@@ -1,6 +1,6 @@
-"""The contract of a definition that is being published: its first one, or a new version of the one before.
+"""The contract of a definition that is being published: the first one, or a new version of the one before.
 
-In the publisher's transaction. Whatever the owners have not approved as it is now stays closed.
+Runs in the publisher's transaction. The contract opens only if all ten areas are approved as they are now.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ OWNER = "customer_clinician"
 
 @dataclass(frozen=True, slots=True)
 class PublishTerms:
-    """What a publisher may choose; what is left out stays as in the contract before, or gets the default."""
+    """What a publisher may choose. What is left out stays as in the contract before, or gets the default."""
 
     policy_slug: str = ""
     risk_tier: str = ""
@@ -59,7 +59,9 @@ class PublishTerms:
 
 
 def send_lock_before_publish(*, definition: WorkflowDefinition) -> None:
-    """Publishing may retire a contract that was never opened, and closing takes the send lock before any row."""
+    """Take the send lock if publishing may retire a contract."""
+    # Retiring closes a contract, and everything that closes takes this lock first, before any row: that is the lock
+    # order.
     latest = _latest(definition)
     if latest is not None and latest.state == ContractState.DRAFT:
         send_lock_exclude()
@@ -68,7 +70,7 @@ def send_lock_before_publish(*, definition: WorkflowDefinition) -> None:
 def contract_for(
     *, definition: WorkflowDefinition, organization: Organization, terms: PublishTerms, actor: Actor, at: datetime
 ) -> Contract:
-    """A draft with the right terms; open when all ten areas are approved already."""
+    """The definition's contract with the right terms; opened if all ten areas are approved already."""
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
     latest = _latest(definition)
     _check_policy(organization, terms)
@@ -146,7 +148,7 @@ def _next(
     actor: Actor,
     at: datetime,
 ) -> Contract:
-    """An unpublished draft was prepared for this and is taken as it is; else a new version of the latest."""
+    """An existing contract draft that no definition has yet, or else a new version of the latest."""
     _only_workflows(definition, latest)
     before = contract_definition(contract=latest)
     draft = latest
@@ -167,12 +169,13 @@ def _changes_for(
     terms: PublishTerms,
     before: WorkflowDefinition | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What differs from the contract before. A changed core or document needs its owners again."""
+    """What differs from the contract before. Owners must approve a changed core or document again."""
     wanted = {"title": definition.name, "effect": effect_of(parsed, kind_table()).value} | terms.chosen()
     core = {name: value for name, value in wanted.items() if getattr(contract, name) != value}
     asked_before = retries_of(read_definition(before.definition, definition_id="")) if before else 0
     stored: Mapping[str, Any] = contract_documents(contract=contract)["retry_and_replay"]
-    # Once a definition asked for retries, "never" is what an operator chose, and stays.
+    # Only the first definition that asks for retries changes the document. After that, "never" is an operator's choice,
+    # and a publication must not undo it.
     opened = with_retries(dict(stored), retries_of(parsed) if asked_before == 0 else 0)
     return core, {"retry_and_replay": opened} if opened != stored else {}
 
@@ -183,7 +186,7 @@ def _latest(definition: WorkflowDefinition) -> Contract | None:
 
 
 def _only_workflows(definition: WorkflowDefinition, latest: Contract) -> None:
-    """Approvals of a contract that stands for something else must not be carried over to a workflow."""
+    """Refuse a slug whose contract belongs to no workflow: its approvals would carry over to this one."""
     prepared = latest.state == ContractState.DRAFT
     ours = prepared or slug_was_published(organization_id=definition.organization_id, slug=definition.slug)
     if latest.adapter != AdapterName.EVENT or not ours:
@@ -199,7 +202,7 @@ def _check_policy(organization: Organization, terms: PublishTerms) -> None:
 
 
 def _default_policy(organization: Organization, *, actor: Actor, at: datetime) -> None:
-    """Made once. One that somebody archived stays archived."""
+    """Create the policy once. If somebody has archived it, it stays archived."""
     if not Policy.objects.filter(organization=organization, slug=POLICY).exists():
         policy = policy_create(
             actor=actor, at=at, organization=organization, slug=POLICY, title="Workflow steps", rules=POLICY_RULES

@@ -1,4 +1,4 @@
-"""New drafts: from scratch, from a template, from another definition."""
+"""Creates drafts: new, cloned from a template or a definition; and adopts the starters as templates."""
 
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ def definition_create(
     reason: str = "",
     **settings: Any,
 ) -> WorkflowDefinition:
-    """A draft may have faults; publishing finds them. `settings`: name, default_mode, workflow_timeout_seconds."""
+    """A draft may be invalid; publishing checks it. `settings`: name, default_mode, workflow_timeout_seconds."""
     text_check(text=reason, pointer="/reason")
     document = document_check(document_with(document, settings) if isinstance(document, dict) else document)
     with transaction.atomic():
@@ -58,7 +58,8 @@ def definition_clone(
     reason: str = "",
     **settings: Any,
 ) -> WorkflowDefinition:
-    """A template's or an own definition's content as a new draft. Without `product_id`: the source's product."""
+    """A new draft with the content of a template or of the organization's own definition. Default: the source's
+    product."""
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         source = definition_get(definition_id=source_id)
@@ -92,7 +93,7 @@ def _draft(
     at: datetime,
     cloned_from: WorkflowDefinition | None = None,
 ) -> WorkflowDefinition:
-    """The next version for this organization and product. The organization's lock makes the count exact."""
+    """The next version for this organization and product, numbered under the organization's lock."""
     draft = WorkflowDefinition(
         organization=organization,
         product=product,
@@ -112,8 +113,9 @@ SHIPPED = "Shipped with the program"
 
 
 def templates_adopt(*, at: datetime) -> list[str]:
-    """One query when nothing changed. A template stays a draft, so a newer starter replaces its document: one version
-    more, and a revision that says what changed. Clones are copies and do not change with it."""
+    """Create or update the templates from the starters; returns the slugs that changed. A newer starter replaces the
+    template's document, with a new version and a revision. Clones are copies and do not change."""
+    # Called after every `migrate`, so the usual case is one query: hashes are compared, and documents are not read.
     wanted = {name.replace("_", "-"): document for name, document in starters().items()}
     with every_tenant():
         rows = WorkflowDefinition.objects.filter(is_template=True)
@@ -127,6 +129,7 @@ def templates_adopt(*, at: datetime) -> list[str]:
 
 
 def _adopt(slug: str, document: dict[str, Any], *, at: datetime) -> None:
+    # Locked: two that migrate at the same time must not both write the next version.
     template = WorkflowDefinition.objects.select_for_update(no_key=True).filter(is_template=True, slug=slug).first()
     before: dict[str, Any] = {}
     if template is None:

@@ -1,4 +1,4 @@
-"""What is stored of a document: the check that even a draft must pass, and the columns that repeat parts of it."""
+"""A definition's document: the check that even a draft must pass, its columns, its hash, and its findings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,12 +27,12 @@ from workflows.definitions.states import Mode
 from workflows.kinds.registry import kind_table, kinds
 
 FORMAT = "holdpoint-definition-v1"
-# Fields of the document that a request may give beside it, and the row repeats.
+# Fields of the document that a request may give separately, and that the row has as columns too.
 SETTINGS = ("name", "default_mode", "workflow_timeout_seconds")
 
 
 def document_check(document: Any) -> dict[str, Any]:
-    """A draft may have faults, but it is a JSON object of bounded size without people and secrets in it."""
+    """What even a draft must be: a JSON object of bounded size without personal data and secrets."""
     findings = draft_findings(document, kinds=kinds())
     errors = [FieldError(f"/definition{f.pointer}", f.message, rule=f.rule) for f in findings]
     if any(finding.rule == "text_boundary" for finding in findings):
@@ -43,12 +43,12 @@ def document_check(document: Any) -> dict[str, Any]:
 
 
 def document_with(document: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The document is the truth: what is given beside it is written into it."""
+    """Settings that are given beside the document are written into it: the document is what counts."""
     return dict(document) | {name: settings[name] for name in SETTINGS if settings.get(name) is not None}
 
 
 def document_set(definition: WorkflowDefinition, document: dict[str, Any]) -> None:
-    """The row's columns repeat the document; where a draft's is not usable they hold the default."""
+    """Set the document and the columns that repeat parts of it. An unusable value of a draft becomes the default."""
     name, mode, seconds = (document.get(field) for field in SETTINGS)
     definition.definition = document
     definition.name = name[:MAX_NAME] if isinstance(name, str) and name.strip() else definition.slug
@@ -58,24 +58,24 @@ def document_set(definition: WorkflowDefinition, document: dict[str, Any]) -> No
 
 
 def snapshot_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What an instance follows, as it is stored under its hash."""
+    """The frozen copy that a run follows, as it is stored under its hash."""
     return {"format": FORMAT, "definition": dict(document)}
 
 
 def definition_sha256(document: Mapping[str, Any]) -> str:
-    """The address under which publishing stores it; revisions name it from the first draft on."""
+    """The hash under which publishing stores the document. Revisions name it from the first draft on."""
     return canonical_sha256(snapshot_document(document))
 
 
 def definition_validate(*, definition_id: UUID, document: Any = None) -> list[DefinitionFinding]:
-    """Of the stored document, or of one that somebody is still writing."""
+    """The findings about the stored document, or about the given one."""
     definition = definition_get(definition_id=definition_id)
     judged = definition.definition if document is None else document
     return document_findings(organization_id=definition.organization_id, document=judged)
 
 
 def document_findings(*, organization_id: UUID | None, document: Any) -> list[DefinitionFinding]:
-    """Without an organization (templates) the system's own codes and tiers count."""
+    """All findings. Without an organization (templates) the system's own codes and tiers count."""
     tiers = reviewer_tiers(organization_id=organization_id) if organization_id else REVIEWER_TIERS
     found = validate(
         document,
@@ -88,8 +88,9 @@ def document_findings(*, organization_id: UUID | None, document: Any) -> list[De
 
 
 def _contract_findings(document: dict[str, Any]) -> Iterator[DefinitionFinding]:
-    """The contract has the strictest effect of all steps. If that is `once` it promises no retry to any, and one
-    that is asked for would quietly never happen."""
+    """Retries that the contract would not allow."""
+    # The contract has the strictest effect of all steps. If that is `once`, no step is retried; without this finding a
+    # requested retry would silently never happen.
     definition = read_definition(document, definition_id="")
     if effect_of(definition, kind_table()) is not Effect.ONCE:
         return

@@ -1,4 +1,4 @@
-"""Publishing: the definition is judged, takes the place of the active one, and gets its contract. One transaction."""
+"""Publishes a definition in one transaction: validates it, replaces the active one, and prepares its contract."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ from workflows.definitions.states import DefinitionStatus
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """`missing`: the contract's areas that wait for their owners; none of them: it is open."""
+    """`missing`: the contract's areas that wait for their owners. If there are none, the contract is open."""
 
     definition: WorkflowDefinition
     contract: Contract
@@ -43,7 +43,10 @@ class Published:
 def definition_publish(
     *, actor: Actor, at: datetime, definition_id: UUID, terms: PublishTerms | None = None, reason: str = ""
 ) -> Published:
-    """Lock order: send lock, organization, definitions, contract. Two publications of a product follow each other."""
+    """Refused with its findings if the definition is invalid."""
+    # Lock order: send lock, organization, definitions, contract. The organization's lock serializes publications;
+    # without it two could both become the active definition of a product, and the second would fail at the unique
+    # index.
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         send_lock_before_publish(definition=definition_get(definition_id=definition_id))
@@ -63,7 +66,7 @@ def definition_publish(
 
 
 def _make_room(definition: WorkflowDefinition, *, actor: Actor, at: datetime) -> WorkflowDefinition | None:
-    """One active definition per organization and product. Its instances go on under their own contract."""
+    """Archive the active definition of the same product. Its runs continue under their own contract."""
     active = definition_active(organization_id=definition.organization_id, product_id=definition.product_id)
     if active is not None:
         active = definition_lock(actor=actor, definition_id=active.id)

@@ -1,4 +1,4 @@
-"""One revision and one ledger entry for every change of a definition, in its transaction."""
+"""Records a change of a definition (one revision, one ledger entry), and chooses slugs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +18,8 @@ from workflows.definitions.services.document import definition_sha256
 
 
 def content_of(definition: WorkflowDefinition) -> dict[str, Any]:
-    """What a revision compares. The document is copied by nobody: services replace it, they do not edit it."""
+    """What a revision compares."""
+    # The document is not copied: services replace it and never change it in place.
     return {"slug": definition.slug, "status": str(definition.state), "definition": definition.definition}
 
 
@@ -32,7 +33,7 @@ def definition_record(
     reason: str = "",
     **facts: Any,
 ) -> WorkflowDefinitionRevision:
-    """`before` is what `content_of` said before the change; empty for a new one. The row is locked, or new."""
+    """`before`: what `content_of` returned before the change; empty for a new definition. The row is locked, or new."""
     revision = WorkflowDefinitionRevision(
         workflow_definition=definition,
         number=revision_latest(definition=definition) + 1,
@@ -64,8 +65,8 @@ def definition_record(
 
 
 def _changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """`definition`: the document's changes, from nothing for the first revision, so that all of them together give the
-    document back. `slug` and `status` only when they changed."""
+    """`definition`: the changes of the document. The first revision's are from an empty document, so that all revisions
+    together rebuild it. `slug` and `status` only if they changed."""
     found: dict[str, Any] = {"definition": diff(before.get("definition", {}), after["definition"])}
     for name in ("slug", "status"):
         if before.get(name) != after[name]:
@@ -77,7 +78,8 @@ LENGTH = 63
 
 
 def slug_check(*, organization_id: UUID | None, product_id: UUID | None, slug: str) -> str:
-    """Under the organization's lock: two products cannot both take it."""
+    """The slug, if no other product has it. Call it under the organization's lock: otherwise two products could take
+    it."""
     reference_check(reference=slug, pointer="/slug")
     if slug_is_anothers(organization_id=organization_id, product_id=product_id, slug=slug):
         raise AlreadyExists("Another product's definitions have this slug; it names their contract. Choose another.")
@@ -92,7 +94,7 @@ def slug_from(name: object) -> str:
 
 
 def slug_for_clone(*, source: WorkflowDefinition, organization_id: UUID, product_id: UUID | None, tail: str) -> str:
-    """The source's; with `tail` or a number behind it when another product has that."""
+    """The source's slug; with `tail` or a number appended if another product has it."""
     for end in ("", f"-{tail}", *(f"-{number}" for number in range(2, 1000))):
         slug = source.slug[: LENGTH - len(end)].strip("-") + end if len(end) < LENGTH else ""
         if slug and not slug_is_anothers(organization_id=organization_id, product_id=product_id, slug=slug):

@@ -1,6 +1,7 @@
-"""The streams in Valkey: one for each event type, read by consumer groups. The wire only; it decides nothing.
+"""The streams in Valkey: one per event type, read by consumer groups. Transport only; it decides nothing about
+messages.
 
-Every call may raise RedisError: whoever calls waits and comes back, or fails closed.
+Every call may raise RedisError: the caller tries again later, or refuses.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +25,10 @@ log = structlog.get_logger("holdpoint.streams")
 EXPIRED = Counter("holdpoint_stream_expired_total", "Messages that were trimmed before anybody finished with them.")
 GROUP = "holdpoint"
 DATA, KEY, SIGNATURE = "data", "key", "signature"
-# Whoever wakes up after so long has nothing in hand; a consumer at work is never silent for more than seconds.
+# A consumer that is silent for a day is gone: one at work asks every few seconds.
 FORGOTTEN_MS = 24 * 3600 * 1000
-# In one step, because a consumer that is deleted takes what it has in hand with it.
+# One script, because it must be atomic: DELCONSUMER also drops the consumer's pending messages, which would be lost if
+# it read one between the check and the deletion.
 FORGET = """
 local gone = 0
 for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
@@ -52,18 +54,18 @@ class StreamMessage:
 
     @property
     def data(self) -> bytes:
-        """The exact bytes, whatever they are."""
+        """The exact bytes: the signature is over them."""
         return self.fields.get(DATA, "").encode("utf-8", "surrogateescape")
 
     @property
     def written_at(self) -> float:
-        """By Valkey's clock, which makes the ids."""
+        """By Valkey's clock, which creates the entry ids."""
         return int(self.entry_id.partition("-")[0]) / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """How far a group is. `lag` is None when Valkey cannot tell, because entries in between were deleted."""
+    """How far a group has read. `lag` is None if Valkey cannot tell, because entries in between were deleted."""
 
     event_type: str
     group: str
@@ -74,7 +76,10 @@ class GroupStanding:
 
 @cache
 def message_client() -> "redis.Redis":
-    """Without silent repetition of commands, and for bytes that are no text: those come back as they went in."""
+    """The client for reading messages."""
+    # No retries: a command that is repeated silently could read a second batch of messages, and lose track of the
+    # first. surrogateescape: bytes that are no UTF-8 come back unchanged, so that a message's hash and signature stay
+    # right.
     return redis.Redis.from_url(
         valkey_url(),
         socket_timeout=5,
@@ -90,7 +95,7 @@ def stream_of(event_type: str) -> str:
 
 
 def inbound_types() -> list[str]:
-    """What modules send; each has its stream."""
+    """The event types that modules send."""
     return sorted({one.name for one in event_types() if one.direction == "in"})
 
 
@@ -108,24 +113,27 @@ class Inbox:
         return message_client()
 
     def prepare(self) -> None:
-        """From the beginning: what was sent before anybody listened, or before Valkey lost the group, is read too."""
+        """Create the streams and our group."""
+        # From the beginning (0 and not $): messages that were sent before the first start, or before Valkey lost its
+        # data, are read too. The event ids keep them from being processed twice.
         for stream in self.names:
             try:
                 self.client.xgroup_create(stream, GROUP, id="0", mkstream=True)
             except ResponseError as error:
-                if not str(error).startswith("BUSYGROUP"):
+                if not str(error).startswith("BUSYGROUP"):  # the group exists already
                     raise
 
     def read(self, *, count: int, block_ms: int) -> list[StreamMessage]:
-        """New ones, oldest first within each stream."""
+        """New messages, oldest first within each stream."""
         found = self.client.xreadgroup(
             GROUP, self.consumer, dict.fromkeys(self.names, ">"), count=count, block=block_ms
         )
         return [StreamMessage(self.names[stream], id_, fields) for stream, rows in found or () for id_, fields in rows]
 
     def claim(self) -> Iterator[StreamMessage]:
-        """What somebody took and did not finish in time. One by one, so that of those which were read together only
-        the one that kills its consumer is counted up."""
+        """Messages that a consumer read and did not finish in time."""
+        # One by one: if a message kills its consumer, only that one's delivery count grows, and not that of all that
+        # were claimed together.
         for stream in self._with_pending():
             cursor = "0-0"
             while True:
@@ -151,7 +159,8 @@ class Inbox:
         self.client.xack(stream_of(message.event_type), GROUP, message.entry_id)
 
     def give_back(self, messages: Sequence[StreamMessage]) -> None:
-        """Read and not begun: to be claimed at once, and not counted as a delivery."""
+        """Return messages that were read and not started."""
+        # `idle` makes them claimable at once; JUSTID keeps the delivery count, because nobody tried them.
         for one in messages:
             self.client.xclaim(
                 stream_of(one.event_type),
@@ -172,7 +181,7 @@ def message_read(*, event_type: str, entry_id: str) -> StreamMessage | None:
 
 
 def group_standings() -> list[GroupStanding]:
-    """Of every group of every stream of the catalogue; in one round trip, and nothing of streams that do not exist."""
+    """Of every group of every stream in the catalogue, in one round trip. Streams that do not exist are left out."""
     names = sorted({one.name for one in event_types()})
     pipe: Any = message_client().pipeline(transaction=False)
     for name in names:
@@ -197,8 +206,8 @@ def consumer_idle_ms() -> int | None:
 
 
 def streams_tidy(*, max_age_ms: int) -> int:
-    """How many entries were older, by Valkey's own clock, and were removed, read or not. Our group forgets consumers
-    that are long gone."""
+    """Remove older entries, read or not, and return how many. Our group also forgets consumers that are long gone."""
+    # By Valkey's own clock, which creates the ids: a worker whose clock is wrong by days would empty the streams.
     client: Any = message_client()
     seconds, micros = client.time()
     oldest = seconds * 1000 + micros // 1000 - max_age_ms

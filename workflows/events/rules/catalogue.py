@@ -1,4 +1,4 @@
-"""Every event type there is, by name and version: those of the step kinds and those of a workflow's life."""
+"""All event types by name and version: those of the step kinds and the lifecycle events of runs."""
 
 from collections.abc import Mapping
 
@@ -143,7 +143,7 @@ _cached: tuple[Mapping[str, StepKind] | None, _Catalogue] = (None, {})
 
 
 def _catalogue() -> _Catalogue:
-    """Made anew when a kind was added: the registry then gives another table."""
+    """Built again when a kind was added: the registry then returns another table."""
     global _cached
     kinds = registry.kind_table()
     if _cached[0] is not kinds:

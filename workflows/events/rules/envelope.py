@@ -1,4 +1,5 @@
-"""The envelope of S4 4.2: what is wrong with one, what of it may be stored, how one is built. Never echoes a value."""
+"""The envelope of S4 4.2: its problems, what of it may be stored, and how one is built. Never repeats a submitted
+value."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,8 +13,8 @@ from workflows.kinds.base import EventType, Json
 from workflows.kinds.checking import Checker, ShapeProblem, checker
 
 _ENVELOPE: Final = Checker(envelope_schema())
-# The type's schema is the allow-list, so no key needs forbidding; what stands in a reference still does. Far over what
-# the door lets in.
+# The type's schema is the allow list, so no key is forbidden here; texts still pass the detectors. The limits are far
+# above what the API accepts.
 _BOUNDARY: Final = BoundaryPolicy(
     schema=None,
     max_bytes=256 * 1024,

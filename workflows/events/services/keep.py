@@ -1,4 +1,4 @@
-"""An event that found no run, or no active definition: kept, and a person can drive it again."""
+"""Stores an event that matched no run or no active definition. A person can process it again later."""
 
 from datetime import datetime
 from typing import Any
@@ -28,7 +28,8 @@ def event_keep(*, envelope: dict[str, Any], at: datetime, redrives: UUID | None 
 
 
 def correlation_of(envelope: dict[str, Any]) -> UUID | None:
-    """Ours are UUIDs. A client-driven module's own may be any reference, and matches no request of ours."""
+    """The correlation id, if it is one of ours. A client-driven module may send any reference, which matches no
+    step."""
     try:
         return UUID(envelope["correlation_id"])
     except ValueError:

@@ -1,4 +1,5 @@
-"""A message of an inbound stream: who signed it, what it says, and then the same service as `POST /api/v1/events`."""
+"""Messages of the inbound streams: checked, received like `POST /api/v1/events`, or parked; and what people do with
+parked ones."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ PREFIX = re.compile(r"[0-9a-f]{10}")
 
 
 class Unacceptable(Exception):
-    """It will not be taken in as it is, however often it comes. Holds pointers and rules, never a value."""
+    """The message would be refused every time, so it is parked. Contains pointers and rules, never a value."""
 
     def __init__(
         self,
@@ -51,9 +52,9 @@ class Unacceptable(Exception):
 
 
 def _message_apply(*, message: StreamMessage, at: datetime, region: str) -> Received:
-    """Raises Unacceptable, or what may pass by itself."""
+    """Raises Unacceptable, or an error that may be gone at the next delivery."""
     credential = _message_signer(message=message, at=at)
-    if credential is None:  # nothing that nobody answers for is even read
+    if credential is None:  # an unsigned message is not even parsed: anybody who reaches Valkey can write one
         raise Unacceptable(ParkedWhy.SIGNATURE)
     if ApiScope.ORCHESTRATOR_WRITE not in credential.actor.scopes:
         raise Unacceptable(ParkedWhy.SCOPE, credential=credential)
@@ -68,7 +69,8 @@ def _message_apply(*, message: StreamMessage, at: datetime, region: str) -> Rece
 
 
 def _message_signer(*, message: StreamMessage, at: datetime) -> Credential | None:
-    """The organization comes from the key, as it does over HTTP; what the envelope says must agree with it."""
+    """The key that signed the message. The organization comes from the key, as over HTTP; the envelope must agree with
+    it."""
     prefix = message.fields.get(KEY, "")
     if not PREFIX.fullmatch(prefix):
         return None
@@ -78,7 +80,7 @@ def _message_signer(*, message: StreamMessage, at: datetime) -> Credential | Non
 
 @contextmanager
 def _context(credential: Credential, envelope: Any) -> Iterator[None]:
-    """The key's organization is all that is in scope; the trace is the one that the module began."""
+    """Tenant scope of the key's organization, and the trace that the module started."""
     given = envelope.get("traceparent") if isinstance(envelope, dict) else None
     bind_trace(read_trace(request_id="", traceparent=given if isinstance(given, str) else ""))
     try:
@@ -96,7 +98,7 @@ def _receive(credential: Credential, envelope: Any, at: datetime, region: str) -
     except CrossTenant:
         raise Unacceptable(ParkedWhy.FOREIGN, credential=credential, envelope=envelope) from None
     except DomainError as refusal:
-        if refusal.status >= 500:
+        if refusal.status >= 500:  # our own trouble: the message stays with its group and is delivered again
             raise
         raise Unacceptable(
             ParkedWhy.REFUSED, credential=credential, envelope=envelope, errors=[FieldError("", refusal.code)]
@@ -105,6 +107,7 @@ def _receive(credential: Credential, envelope: Any, at: datetime, region: str) -
     return received
 
 
+# A message that was delivered this often without an end probably kills its consumer; it is parked unread.
 MOST_DELIVERIES = 5
 MOST_PROBLEMS = 20
 
@@ -116,7 +119,7 @@ class Fate(StrEnum):
 
 
 def message_take(*, message: StreamMessage, at: datetime, region: str) -> Fate:
-    """Committed when it returns. Raises only what may pass by itself: the message then stays with its group."""
+    """Receive or park a message; committed when it returns. An error means: not done, deliver it again."""
     try:
         if message.deliveries > MOST_DELIVERIES:
             raise Unacceptable(ParkedWhy.DELIVERIES, credential=_message_signer(message=message, at=at))
@@ -128,7 +131,7 @@ def message_take(*, message: StreamMessage, at: datetime, region: str) -> Fate:
 
 
 def _park(message: StreamMessage, refusal: Unacceptable, at: datetime) -> None:
-    """Once: a message that comes again, because its consumer died before the acknowledgement, is parked already."""
+    """Metadata and a hash only: what could not be checked may contain anything, and stays in its stream."""
     account = refusal.credential.key.service_account if refusal.credential else None
     problems = [{"pointer": one.pointer, "rule": one.rule or "", "message": one.message} for one in refusal.errors]
     row = ParkedMessage(
@@ -145,6 +148,7 @@ def _park(message: StreamMessage, refusal: Unacceptable, at: datetime) -> None:
         parked_at=at,
     )
     with every_tenant():
+        # A consumer that died before the acknowledgement gets the message again; the unique entry id keeps one row.
         ParkedMessage.objects.bulk_create([row], ignore_conflicts=True)
 
 
@@ -158,7 +162,8 @@ def _event_id(envelope: Any) -> UUID | None:
 def message_redrive(
     *, message_id: UUID, reason_code: str, note: str, actor: Actor, at: datetime, region: str
 ) -> Received:
-    """Whoever had sent it is the actor of what it does; the person stands in the ledger as the one who drove it."""
+    """Process a parked message again, with every check. Its sender is the actor of its effects; the ledger entry of the
+    redrive names the person."""
     with transaction.atomic():
         row = _lock(message_id, actor, reason_code, note)
         try:
@@ -174,7 +179,8 @@ def message_redrive(
 
 @violations_recorded
 def message_dismiss(*, message_id: UUID, reason_code: str, note: str, actor: Actor, at: datetime) -> ParkedMessage:
-    """It stays in the list of those that were settled; its stream lets go of it in time."""
+    """Settle a parked message without processing it. Its row stays; its content leaves the stream with the usual
+    trimming."""
     with transaction.atomic():
         row = _lock(message_id, actor, reason_code, note)
         _settle(row, ParkedStatus.DISMISSED, reason_code, note, actor=actor, at=at, more={})
@@ -182,7 +188,8 @@ def message_dismiss(*, message_id: UUID, reason_code: str, note: str, actor: Act
 
 
 def _lock(message_id: UUID, actor: Actor, reason_code: str, note: str) -> ParkedMessage:
-    """One without an organization is in the scope of administrators only, who come this far by that."""
+    """The parked message, locked: two people must not both settle it."""
+    # A message without an organization is in the scope of administrators only, so nobody else gets this far.
     row = ParkedMessage.objects.select_for_update(no_key=True, of=("self",)).filter(id=message_id).first()
     if row is None or not (row.organization_id is None or actor.may_act_in(row.organization_id)):
         raise NotFound
@@ -193,7 +200,7 @@ def _lock(message_id: UUID, actor: Actor, reason_code: str, note: str) -> Parked
 
 
 def _from_stream(row: ParkedMessage) -> StreamMessage:
-    """The very message that was parked, or none."""
+    """The message from its stream. Its hash must be the one that was parked."""
     try:
         message = message_read(event_type=row.event_type, entry_id=row.entry_id)
     except RedisError:

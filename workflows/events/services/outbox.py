@@ -1,4 +1,5 @@
-"""From the outbox to the streams: oldest first, in order within an instance, the same event_id on every delivery."""
+"""The relay from the outbox to the streams: in order within a run, with the same event_id on every delivery. Also
+publishes parked events again when a person orders it."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -26,14 +27,18 @@ from workflows.events.states import OutboxStatus
 
 log = structlog.get_logger("holdpoint.outbox")
 TASK = "workflows.tasks.outbox_relay"
+# Rows per transaction: their locks last as long as the round trip to Valkey.
 BATCH = 200
-AWAY_WAIT = timedelta(seconds=2)  # the tick's own pace: nothing waits longer than that once the stream is back
+# The interval of the scheduled task: a longer wait would delay events after Valkey is back.
+AWAY_WAIT = timedelta(seconds=2)
 LONGEST_WAIT = 60
+# After this many refusals a person must look: the event would be refused for ever, and later events of its run wait.
 MOST_REFUSALS = 8
-# Answers that are about the server and not about the event: whatever is sent now, it would say the same.
+# Answers that are about the server and not about the event. They do not count as refusals: an outage must not park
+# events.
 SERVERS_OWN = (*RETRYABLE_ANSWERS, "MISCONF", "NOAUTH", "WRONGPASS", "NOREPLICAS")
-# Due ones whose instance has no older one that is unsent. A row that another relay is busy with is passed over, and
-# with it everything behind it in the same instance; behind a parked one, all wait for a person.
+# Due events whose run has no earlier event that is not sent yet: order within a run is promised. SKIP LOCKED: several
+# relays share the work; NOT EXISTS also keeps back what is behind a row that another relay has, or behind a parked one.
 DUE = """
 SELECT o.id FROM workflows_outboxevent o
 WHERE o.status = 'pending' AND o.next_try_at <= statement_timestamp()
@@ -49,10 +54,11 @@ _listeners: list[Listener] = []
 
 
 def on_published(listener: Listener) -> Listener:
-    """Called with the rows that the stream has confirmed, in the relay's transaction, before they are marked as sent.
+    """Register a listener. The relay calls it in its transaction with the rows that the stream confirmed, before it
+    marks them as sent.
 
-    What it writes is there exactly once per event; what it raises undoes the mark, so that the batch is published
-    again. It must be quick and may talk to the database only.
+    What the listener writes is committed with that mark. If it raises, the batch is published again. It must be quick
+    and may use the database only.
     """
     if listener not in _listeners:
         _listeners.append(listener)
@@ -60,12 +66,12 @@ def on_published(listener: Listener) -> Listener:
 
 
 def relay_wake_up() -> None:
-    """After the commit, once per transaction."""
+    """Wake the relay after the commit, once per transaction."""
     wake_up_once(TASK)
 
 
 def outbox_relay(*, at: datetime) -> int:
-    """How many were published. Several relays may run: each row is one relay's."""
+    """Publish what is due and return how many that were. Several relays may run at once."""
     wake_up_received(TASK)
     total = 0
     while True:
@@ -78,7 +84,7 @@ def outbox_relay(*, at: datetime) -> int:
             _tell(sent, at)
             _mark(rows, answers, at)
         total += len(sent)
-        if not sent:
+        if not sent:  # the server is away or refuses: the next batch would most likely fail too
             return total
 
 
@@ -90,8 +96,8 @@ def _take() -> list[OutboxEvent]:
 
 
 def _publish(rows: list[OutboxEvent]) -> dict[UUID, Any]:
-    """The stream's answer for each, in one round trip. Whatever was not confirmed is published again later, under the
-    same event_id."""
+    """The stream's answer for each row, in one round trip. What was not confirmed is published again later with the
+    same event_id, so that receivers can recognize it."""
     try:
         pipe = stream_client().pipeline(transaction=False)
         for row in rows:
@@ -111,7 +117,8 @@ def _tell(rows: list[OutboxEvent], at: datetime) -> None:
 
 
 def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any], at: datetime) -> None:
-    """Waiting times are counted from now and not from `at`, which may be long ago when there was much to publish."""
+    """Mark the rows as sent, to be tried again, or refused."""
+    # Waits count from the database's now and not from `at`: after a long run of batches `at` can be long ago.
     refused = [row for row in rows if _refuses(answers[row.id])]
     away = {id_ for id_, answer in answers.items() if isinstance(answer, Exception)} - {row.id for row in refused}
     sent = answers.keys() - away - {row.id for row in refused}
@@ -128,8 +135,8 @@ def _refuses(answer: Any) -> bool:
 
 
 def _refused(row: OutboxEvent, answer: ResponseError) -> None:
-    """The stream takes others and not this one: after some tries a person looks. Only the answer's first word is kept:
-    the rest may repeat what was sent."""
+    """The stream refuses this event. After MOST_REFUSALS it is parked for a person."""
+    # Only the first word of the answer is kept: the rest may repeat what was sent.
     refusals, word = row.refusals + 1, answer_code(answer)[:40]
     parked = refusals >= MOST_REFUSALS
     OutboxEvent.objects.filter(id=row.id).update(

@@ -1,4 +1,4 @@
-"""Events from modules: taken in once, matched to their run, and kept whatever they turn out to be."""
+"""Receives events of modules: each event_id once, matched to its run, and logged whatever its outcome is."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +37,7 @@ class Received:
 
 @violations_recorded
 def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> Received:
-    """Taken in and acted upon, in one transaction. The same event_id again changes nothing."""
+    """Receive an event and advance its run, in one transaction. The same event_id again changes nothing."""
     problems = envelope_shape_problems(envelope)
     if not problems:
         known = event_type(envelope["event_type"], envelope["schema_version"])
@@ -53,7 +53,9 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
     try:
         with transaction.atomic():
             return _take_in(envelope, organization_id, actor, at, region)
-    except IntegrityError:  # the same event, or another one about the same new case, came at the same moment and won
+    # The same event, or another one about the same new case, committed first, and a unique index refused this one. Once
+    # more finds what it wrote.
+    except IntegrityError:
         with transaction.atomic():
             return _take_in(envelope, organization_id, actor, at, region)
 
@@ -69,8 +71,8 @@ def _take_in(envelope: dict[str, Any], organization_id: UUID, actor: Actor, at: 
 def event_apply(
     *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
 ) -> WorkflowEvent | None:
-    """In the caller's transaction. `redrives` is the unmatched event that a person drives again, which has no
-    event_id of its own any more. None: an event with this event_id was taken in before, and nothing was done."""
+    """In the caller's transaction. `redrives`: the unmatched event that a person processes again; the new row has no
+    event_id, which is taken by the old one. None: an event with this event_id was received before; nothing was done."""
     problems = _payload_problems(envelope)
     if envelope["event_type"] == TRIGGER:
         if problems:
@@ -96,7 +98,7 @@ def event_apply(
 
 
 def _known_or_refuse(envelope: dict[str, Any], problems: list[ShapeProblem]) -> None:
-    """Whatever it says now: what was taken in before has its answer already."""
+    """Refuse an invalid event, unless it was received before: a repeated delivery gets the answer it had."""
     if not WorkflowEvent.objects.filter(organization_id=envelope["org_id"], event_id=envelope["event_id"]).exists():
         raise _invalid(problems)
 
@@ -110,7 +112,8 @@ def _logged_input(
     at: datetime,
     redrives: UUID | None,
 ) -> LoggedInput:
-    """A payload that does not fit its schema is not kept: only that it came."""
+    """The input, with what the log keeps. A payload that does not fit its schema is not stored: it may contain
+    anything."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
     allowed = retries_allowed(instance)
     return LoggedInput(
@@ -126,7 +129,7 @@ def _logged_input(
 
 
 def retries_allowed(instance: WorkflowInstance) -> bool:
-    """A contract may tighten what the definition asks for, never loosen it."""
+    """Whether the contract allows automatic retries. A contract can only tighten what the definition asks for."""
     contract = instance.contract
     if contract is None or not contract.snapshot_sha256:
         return False
@@ -135,7 +138,7 @@ def retries_allowed(instance: WorkflowInstance) -> bool:
 
 
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
-    """Is this the answer that the current step waits for? Only then is its bad shape the step's failure."""
+    """Whether this is the answer that the open step waits for. Only then does its bad shape fail the step."""
     current = next((step for step in instance.locked_steps or () if step.state in STEP_OPEN), None)
     awaited = kind(current.step_kind) if current else None
     if current is None or awaited is None:

@@ -1,4 +1,4 @@
-"""A person drives a kept event again, now that something can take it. Once: what becomes of it is another row."""
+"""A person has an unmatched event processed again. Possible once per event: the result is a row of its own."""
 
 from datetime import datetime
 from uuid import UUID
@@ -17,12 +17,12 @@ from workflows.events.states import EventOutcome
 
 @violations_recorded
 def event_redrive(*, event_id: UUID, actor: Actor, at: datetime, region: str) -> WorkflowEvent:
-    """The event that was made of it. Still without a match it is kept again, and that one can be driven later.
-
-    The log is append-only, so its rows cannot be locked: the constraint `event_redriven_once` lets one of two win."""
+    """The new event. If it still matches nothing it is kept too, and can be processed again later."""
+    # The log is append-only and its rows cannot be locked; the constraint `event_redriven_once` lets one of two people
+    # win.
     try:
         return _redrive(event_id, actor, at, region)
-    except IntegrityError:  # somebody else did the same, or the case was announced anew, at this moment: look again
+    except IntegrityError:  # another redrive, or a new event of the same case, committed first: check again
         return _redrive(event_id, actor, at, region)
 
 

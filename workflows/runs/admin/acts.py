@@ -1,4 +1,4 @@
-"""The five interventions as pages: what will happen, why it is done, and a button that is posted."""
+"""The five interventions as pages: what will happen, the reason, and the form."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Orders for many runs in the console: how far each is, and what came of every run."""
+"""Bulk orders in the console: choose, preview, order; progress, and the result for every run."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""Runs in the console: find one, see where it stands and how it got there, intervene."""
+"""Runs in the console: the list, and one run with its picture, steps and timeline."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A run for people's eyes: what happened and who did it, and the context as a table."""
+"""The timeline of a run (what happened, and who did it), and its context as a table."""
 
 import json
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class TimelineFacts:
 
 
 def run_timeline(told: TimelineFacts) -> list[TimelineLine]:
-    """Oldest first. What people did and what modules said are one story; so are the attempts behind the steps."""
+    """Oldest first: acts of people, events of modules, and the attempts behind the steps, in one list."""
     entries = {(entry.payload or {}).get("number"): entry for entry in told.entries}
     done = {one.created_at: one for one in told.interventions}
     tries = {step.id: step for step in told.steps}

@@ -1,4 +1,4 @@
-"""Reading orders for many runs: what they would touch, how far they are, and whether who gave them still may."""
+"""Reads bulk orders: the runs they match, their progress, and whether the orderer still has the permission."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,12 +16,13 @@ from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance, 
 from workflows.runs.selectors.run import instance_list, orderer_name
 from workflows.runs.states import STEP_OPEN, StepStatus
 
+# One order may have this many runs: preview, order and progress read all of them.
 MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Which runs: all that a filter matches, or these."""
+    """Which runs: all that a filter matches, or the listed ones."""
 
     filter: dict[str, Any] = field(default_factory=dict)
     instance_ids: Sequence[UUID] = ()
@@ -40,7 +41,8 @@ class BulkProgress:
 
 
 def targets_find(*, organization_id: UUID, targets: Targets, limit: int = MOST + 1) -> QuerySet[WorkflowInstance]:
-    """Oldest first; one more than an order may have tells that there are more."""
+    """Oldest first. The default limit is one more than an order may have, so that the caller sees that there are
+    more."""
     if targets.instance_ids:
         rows = WorkflowInstance.objects.filter(id__in=list(targets.instance_ids))
     else:
@@ -49,7 +51,7 @@ def targets_find(*, organization_id: UUID, targets: Targets, limit: int = MOST +
 
 
 def targets_facts(rows: QuerySet[WorkflowInstance]) -> list[dict[str, Any]]:
-    """What decides whether an action is legal, for all of them in one query."""
+    """What decides whether an action is legal, for all runs in one query."""
     open_steps = WorkflowStep.objects.filter(instance_id=OuterRef("id"), state__in=STEP_OPEN)
     under_way = open_steps.exclude(state=StepStatus.PENDING).order_by("-number").values("step_id")[:1]
     names = ("id", "case_id", "state", "halt_reason", "deadline_at", "under_way", "context__product_id")
@@ -83,7 +85,8 @@ def bulk_progress(*, bulk_id: UUID) -> BulkProgress:
 
 
 def orderer_still(*, bulk: BulkIntervention, at: datetime) -> Actor | None:
-    """Who gave the order, if they may still do what it says; asked again for every item."""
+    """The orderer, if they still have the permission; otherwise None."""
+    # Asked again for every item: a role or a key that is revoked meanwhile must stop the rest of the order.
     if bulk.actor_kind == ActorKind.PERSON:
         may = person_may(user_id=bulk.ordered_by, organization_id=bulk.organization_id, permission=OPERATE)
     else:
@@ -94,7 +97,8 @@ def orderer_still(*, bulk: BulkIntervention, at: datetime) -> Actor | None:
 
 
 def _service_may(bulk: BulkIntervention, at: datetime) -> bool:
-    """A live key of the account has the scope; in another organization than its own also that of an administrator."""
+    """Whether a live key of the account has the scope; outside its own organization it also needs the
+    administrator's."""
     keys = live_keys(at).filter(service_account_id=bulk.ordered_by, scopes__contains=[ApiScope.ORCHESTRATOR_INTERVENE])
     own = Q(service_account__organization_id=bulk.organization_id)
     return keys.filter(own | Q(scopes__contains=[ApiScope.ORCHESTRATOR_ADMIN])).exists()

@@ -1,4 +1,4 @@
-"""Reading for the console's pages of runs; every answer is bounded."""
+"""Reads for the console's pages and its search: runs, events, the outbox. Every result is bounded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,20 +43,21 @@ def names_of(*, refs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def halt_reasons() -> list[str]:
-    """Those of the newest thousand halted runs: enough to choose from, whatever modules report."""
+    """The halt reasons of the newest thousand halted runs, for a filter's choices."""
     newest = WorkflowInstance.objects.filter(state=InstanceStatus.HALTED).order_by("-id").values("halt_reason")[:1000]
     return sorted({row["halt_reason"] for row in newest})
 
 
 def runs_by_status(*, limit: int = COUNT_LIMIT) -> dict[str, int]:
-    """Those that have not ended, for the front page; each status counted up to the limit."""
+    """Runs that have not ended, by state, for the front page. Each state is counted up to the limit."""
     rows, going = WorkflowInstance.objects.order_by(), [status for status in InstanceStatus if status not in ENDED]
     return {status.value: rows.filter(state=status)[:limit].count() for status in going}
 
 
 def outbox_list() -> QuerySet[OutboxEvent]:
-    """Newest first, of the installation's newest ten thousand: no index has them by organization, and a small one's
-    would be looked for among everybody's."""
+    """Newest first, within the newest ten thousand of the installation."""
+    # No index has outbox rows by organization: for a small organization PostgreSQL would read everybody's rows to find
+    # them.
     whole = OutboxEvent._base_manager.order_by("-id").values_list("id", flat=True)
     oldest = whole[NEWEST : NEWEST + 1].first()
     rows = OutboxEvent.objects.order_by("-id")
@@ -64,7 +65,7 @@ def outbox_list() -> QuerySet[OutboxEvent]:
 
 
 def outbox_parked() -> QuerySet[OutboxEvent]:
-    """Refused by their streams; a person must look."""
+    """Events that their streams refused; a person must act."""
     return OutboxEvent.objects.filter(status=OutboxStatus.PARKED).order_by("-id")
 
 
@@ -75,7 +76,7 @@ def outbox_stuck() -> QuerySet[OutboxEvent]:
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """`lag_seconds` is how long the oldest event that is due has waited to be published."""
+    """`lag_seconds`: how long the oldest due event has waited to be published."""
 
     waiting: int
     lag_seconds: float
@@ -95,7 +96,7 @@ def outbox_waiting(*, at: datetime) -> Outbox:
 
 
 def events_unmatched() -> int:
-    """Kept because no run took them."""
+    """How many events were kept because no run matched."""
     rows = WorkflowEvent.objects.filter(by_organization(), outcome=EventOutcome.UNMATCHED).order_by()
     return rows[:COUNT_LIMIT].count()
 
@@ -104,13 +105,13 @@ FOUND = 20
 
 
 def runs_by_case(*, case_id: UUID) -> list[WorkflowInstance]:
-    """The case's present run, and those that it superseded."""
+    """The case's current run, and the superseded ones."""
     rows = WorkflowInstance.objects.filter(by_organization(), of_case(case_id))
     return list(_shown(rows)[:FOUND])
 
 
 def runs_by_correlation(*, correlation_id: UUID) -> list[WorkflowInstance]:
-    """The run whose step asked with this id, and runs that an event with it began."""
+    """The run whose step has this id, and runs that an event with this correlation id started."""
     asked = WorkflowStep.objects.filter(id=correlation_id).values_list("instance_id", flat=True)
     begun = WorkflowEvent.objects.filter(Q(number=1) | Q(instance=None), correlation_id=correlation_id)
     ids = {*asked, *begun.exclude(instance=None).values_list("instance_id", flat=True)[:FOUND]}
@@ -124,7 +125,7 @@ def events_by_event_id(*, event_id: UUID) -> list[WorkflowEvent]:
 
 
 def events_by_correlation(*, correlation_id: UUID) -> list[WorkflowEvent]:
-    """Events with this id that no run took."""
+    """Events with this correlation id that matched no run."""
     rows = WorkflowEvent.objects.filter(Q(number=1) | Q(instance=None), correlation_id=correlation_id, instance=None)
     return list(rows.select_related("organization").defer("envelope", "facts")[:FOUND])
 

@@ -95,7 +95,9 @@ class InstanceCollector:
         return attempts_record(attempts=attempts, reviews=reviews) | {subject_id}
 
     def collect(self, *, subject_id: UUID) -> Material:
-        """Locks instance, attempts, reviews, in the order that everybody keeps."""
+        """Everything that an evidence bundle about a run contains."""
+        # Locked, so that the rows are of one moment. Lock order: run, attempts, reviews, as everywhere; otherwise this
+        # could deadlock with an advance or a vote.
         instance = instance_lock(instance_id=subject_id)
         steps = _steps(subject_id)
         governed = sorted({step.governed_attempt for step in steps if step.governed_attempt})
@@ -120,7 +122,7 @@ class InstanceCollector:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """As bundles have always said it: `status`, where the column is `state`."""
+    """With the key `status`, as bundles have always had it; the column is `state`."""
     return {"status" if name == "state" else name: value for name, value in row.items()}
 
 
@@ -133,7 +135,7 @@ def _events(instance_id: UUID) -> Any:
 
 
 def _event(event: WorkflowEvent) -> dict[str, Any]:
-    """Metadata, and the hash of the rest: what modules sent stays where it is."""
+    """Metadata, and hashes of the content: what modules sent never enters a bundle."""
     return one(event, EVENT) | {
         "envelope_sha256": canonical_sha256(canonical_plain(event.envelope)),
         "facts_sha256": canonical_sha256(canonical_plain(event.facts)),
@@ -159,7 +161,7 @@ def _picture(instance: WorkflowInstance, steps: list[WorkflowStep]) -> str:
 
 
 def picture_style() -> str:
-    """The picture's own style sheet, with its dark half asked of the reader's system."""
+    """The picture's style sheet. Dark colours follow the reader's system."""
     text = STYLE.read_text()
     begin = text.index(DARK)
     end = text.index("}", begin) + 1

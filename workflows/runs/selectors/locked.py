@@ -1,7 +1,6 @@
-"""A run under its lock, with its steps, its tenant and its contract's door, in one statement: what every advance begins
-with.
+"""Locks a run and reads its steps, organization and contract, in one statement. Every advance begins with it.
 
-Written in SQL and prepared, like an intake's: putting these queries together takes the ORM longer than answering them.
+Hand-written and prepared: building these queries takes the ORM longer than PostgreSQL needs to answer them.
 """
 
 import json
@@ -21,8 +20,9 @@ from reasoncodes.base.tenancy import current_scope
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
-# $2 organization, $3 case, $4 the request that is answered, $5 the event's own id. By the request; else the case's
-# present run. What has come before is not looked up.
+# $2 organization, $3 case, $4 correlation id, $5 the event's own id. The run whose step was answered; else the case's
+# current run. For an event that was received before nothing is looked up and nothing is locked. OFFSET 0 keeps the
+# planner from merging the subquery, so that EXISTS is evaluated once.
 BY_EVENT = """
     SELECT known, CASE WHEN NOT known THEN coalesce(
         (SELECT s.instance_id FROM workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id
@@ -37,7 +37,7 @@ BY_EVENT = """
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`known`: the event was taken in before, and nothing was locked for it."""
+    """`known`: the event was received before, and nothing was locked for it."""
 
     known: bool
     instance: WorkflowInstance | None
@@ -50,20 +50,20 @@ def instance_locked_by_id(*, instance_id: UUID) -> WorkflowInstance | None:
 def instance_locked_by_event(
     *, organization_id: UUID, case_id: UUID, correlation_id: UUID | None, event_id: UUID | None
 ) -> Found:
-    """`event_id` None: it is known to be new."""
+    """`event_id` None: the caller knows that the event is new."""
     return _locked(BY_EVENT, organization_id, case_id, correlation_id, event_id)
 
 
 def _locked(which: str, *parameters: Any) -> Found:
-    """FOR NO KEY UPDATE, first in the lock order; the send lock before it, so that contract and shutdowns, which
-    are read with it, are younger and stay as they are.
-
-    The statement sees the steps as they were when it began. If it had to wait for the lock they may be outdated: the
-    locked row is then another version than the one seen, and the second reading, under the lock, is right."""
+    """Lock one run, and read with it what an advance needs."""
+    # The send lock is a statement of its own before this one: contract and shutdowns, which this statement reads, are
+    # then newer than the lock and cannot change until the commit. The run is the first row in the lock order.
     scope = current_scope()
     organizations = None if scope.everything else list(scope.organization_ids)
     while True:
         ((known, is_current, steps, *columns),) = fetch(_sql(which), (organizations, *parameters), first=TAKE_SEND_LOCK)
+        # The statement sees rows as they were when it began. If it waited for the lock, the locked row is a newer
+        # version than the one it saw, and the steps are outdated: read again, now under the lock.
         if is_current is not False:
             return Found(known, _instance(columns, steps))
 
@@ -99,7 +99,9 @@ def _json(value: Any) -> Any:
 
 @cache
 def _sql(which: str) -> str:
-    """$1 the organizations in scope (empty: all), then what `which` takes."""
+    """$1: the organizations in scope (NULL: all); then the parameters of `which`."""
+    # MATERIALIZED: each part is evaluated once, although it is used several times. NO KEY UPDATE: rows that refer to
+    # the run by foreign key can still be inserted meanwhile.
     instance, step = _columns(WorkflowInstance), _columns(WorkflowStep)
     return f"""
     WITH wanted AS MATERIALIZED ({which}),

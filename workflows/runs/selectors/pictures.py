@@ -1,5 +1,5 @@
-"""The one way to a workflow's picture, for definitions, runs, review cards and reports. See also the tags in
-templatetags/pictures.py; the styles are holdpoint/states.css and workflows/graph.css."""
+"""Pictures of workflows for definitions, runs and review cards. See also the tags in templatetags/pictures.py; the
+styles are holdpoint/states.css and workflows/graph.css."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,8 +17,9 @@ from workflows.runs.states import InstanceStatus
 
 
 def workflow_picture(document: Any, *, title: str, prefix: str = "wf", **drawn: Any) -> SafeString:
-    """Any document, also a draft that is full of faults. Made by us from classes and escaped text. `drawn` are svg's
-    statuses, taken and links."""
+    """The picture of any document, also of an invalid draft. `drawn` are the arguments of `svg`: statuses, taken,
+    links."""
+    # mark_safe: `svg` writes only its own markup and escapes all text.
     picture = layout(document if isinstance(document, dict) else {})
     return mark_safe(svg(picture, title=title, prefix=prefix, **drawn))  # noqa: S308
 
@@ -45,7 +46,7 @@ def run_picture(
 
 
 def step_picture(step_id: UUID | None, *, prefix: str = "wf") -> SafeString:
-    """The run that a step row belongs to: a review's or an attempt's `origin_step`. Nothing for one that has none."""
+    """The picture of the run of a step (an attempt's or a review's `origin_step`); empty if there is none."""
     instance = step_instance(step_id=step_id) if step_id else None
     return mark_safe("") if instance is None else run_picture(instance, prefix=prefix)
 

@@ -1,4 +1,4 @@
-"""Runs as subjects of retention, and what is exported of this app and of the ledger."""
+"""Runs and unmatched events as subjects of retention, and the tables of this app and of the ledger in an export."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,7 +29,7 @@ CASE = "case/"
 
 
 def _instances_about(organization_id: UUID, reference: str) -> QuerySet[WorkflowInstance]:
-    """Whose case, or whose patient reference, this is."""
+    """Runs whose case or patient reference this is."""
     about = Q(context__patient_id=reference)
     with suppress(ValueError):
         about |= Q(case_id=UUID(reference.removeprefix(CASE)))
@@ -37,7 +37,8 @@ def _instances_about(organization_id: UUID, reference: str) -> QuerySet[Workflow
 
 
 def _subjects(rows: QuerySet[WorkflowInstance]) -> list[RetentionSubject]:
-    """Newest first: a run is needed as long as the one that took its place."""
+    """Newest first: a superseded run is needed as long as the run that replaced it, whose last activity counts for it
+    too."""
     opened = Attempt.objects.filter(id__in=_opened(OuterRef(OuterRef("id"))))
     unresolved = opened.filter(state=AttemptState.QUARANTINED).filter(
         Q(quarantine_case=None) | Q(quarantine_case__resolution="")
@@ -110,7 +111,7 @@ def _kept_events(organization_id: UUID) -> QuerySet[WorkflowEvent]:
 
 
 def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> list[RetentionSubject]:
-    """Not stamped: kept as long as the organization's regions say, from the day they came."""
+    """They have no retention stamp: they are kept as long as the organization's regions say, from the day they came."""
     years = terms_for(organization=Organization.objects.get(id=organization_id)).terms.retention_years
     return [
         RetentionSubject(
@@ -128,7 +129,7 @@ def _event_subjects(organization_id: UUID, rows: QuerySet[WorkflowEvent]) -> lis
 
 
 def _events_due(organization_id: UUID, at: datetime, after: UUID, limit: int) -> list[RetentionSubject]:
-    """Those that are not over yet are left out: whatever follows them is not over either."""
+    """Events whose retention is over, from the oldest `limit` ones."""
     rows = _kept_events(organization_id).filter(id__gt=after)
     ids = list(rows.order_by("id").values_list("id", flat=True)[:limit])
     found = _event_subjects(organization_id, WorkflowEvent.objects.filter(id__in=ids)) if ids else []
@@ -159,7 +160,7 @@ EVENT = SubjectKind(
 
 
 class OfRun:
-    """Rows that belong to a run about the reference."""
+    """Rows of runs that are about the reference."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -169,7 +170,7 @@ class OfRun:
 
 
 def _events(organization_id: UUID, reference: str) -> Q:
-    """Also those of its case that found no run."""
+    """Also events of the case that matched no run."""
     found = OfRun("instance")(organization_id, reference)
     try:
         return found | Q(case_id=UUID(reference.removeprefix(CASE)))
@@ -190,6 +191,7 @@ def _payloads(organization_id: UUID, reference: str) -> Q:
 
 
 def workflow_export_tables() -> Iterable[ExportTable]:
+    # Archives have always said `status`; the column is `state`.
     through, called = "instance__organization_id", {"state": "status"}
     return [
         ExportTable(LedgerEntry, about=_run_ledger_about),
@@ -212,6 +214,6 @@ def workflow_export_tables() -> Iterable[ExportTable]:
 
 LEFT_OUT = {
     "workflows.webhooksecret": "a secret's salt; of no use to anybody without the installation's own secret",
-    "workflows.nudge": "a doorbell between two transactions; gone once it was heard",
+    "workflows.nudge": "a signal between two transactions; deleted once it was followed",
     "workflows.workflowinstancecurrentstep": "a view of the steps, which are exported",
 }

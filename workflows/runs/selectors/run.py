@@ -1,4 +1,4 @@
-"""Reading runs: lists, and what belongs to one. Everything is bounded, however long a run has been going on."""
+"""Reads runs: lists, one run and what belongs to it, and the lock on a run."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,10 +21,10 @@ from workflows.runs.states import STEP_OPEN
 
 
 def instance_lock(*, instance_id: UUID) -> WorkflowInstance:
-    """With its steps, organization and contract, which no advance can do without; the send lock is taken with it."""
+    """The run, locked, with its steps, organization and contract. Takes the send lock before it."""
     found = instance_locked_by_id(instance_id=instance_id)
     if found is None:
-        tenant_get(WorkflowInstance, instance_id)  # says whether it is somebody else's
+        tenant_get(WorkflowInstance, instance_id)  # raises a violation if it is another organization's
         raise NotFound
     return found
 
@@ -34,7 +34,7 @@ def current_step(*, instance_id: UUID) -> WorkflowStep | None:
 
 
 def actor_name(*, kind: str = "actor_kind", ref: str = "actor_ref") -> Combinable:
-    """For a commitment, as the record keeps it."""
+    """The name behind a commitment, which is how the record names people."""
     person = PersonReference.objects.filter(commitment=OuterRef(ref)).values("user__username")[:1]
     nobody = Case(When(**{kind: "person"}, then=Value("erased")), default=F(kind))
     service = NullIf(F(ref), Value(""))
@@ -42,11 +42,12 @@ def actor_name(*, kind: str = "actor_kind", ref: str = "actor_ref") -> Combinabl
 
 
 def orderer_name() -> Combinable:
-    """For `ordered_by`, which is an id: the order must find its person again."""
+    """The name behind `ordered_by`, which is an id and no commitment: the order must find its person again."""
     person = User.objects.filter(id=OuterRef("ordered_by")).values("username")[:1]
     return Coalesce(Subquery(person), Cast("ordered_by", CharField()))
 
 
+# Limits of what one page or answer shows. A run that is retried for weeks has more steps and events than anybody reads.
 SHOWN = 50
 STEPS_SHOWN = 1000
 
@@ -62,7 +63,7 @@ def instance_list(
     created_after: datetime | None = None,
     created_before: datetime | None = None,
 ) -> QuerySet[WorkflowInstance]:
-    """Newest first, without what only the page of one run shows."""
+    """Newest first, without the columns that only the page of one run needs."""
     exact = {
         "product_id": product_id,
         "definition_id": definition_id,
@@ -79,7 +80,8 @@ def instance_list(
 
 
 def of_case(case_id: UUID) -> Q:
-    """Said so that both partial indexes serve: the case's present run, and those that it superseded."""
+    """The case's current run, and the superseded ones."""
+    # As two conditions, because each matches one partial index; `case_id` alone would match neither.
     return Q(case_id=case_id, superseded_by=None) | Q(case_id=case_id, superseded_by__isnull=False)
 
 
@@ -89,7 +91,7 @@ def instance_get(*, instance_id: UUID) -> WorkflowInstance:
 
 
 def instances_walk() -> Iterator[WorkflowInstance]:
-    """All in scope, oldest first, a thousand at a time."""
+    """All runs in scope, oldest first. Read in chunks, so that memory does not grow with the table."""
     return WorkflowInstance.objects.order_by("id").iterator(chunk_size=1000)
 
 
@@ -98,7 +100,7 @@ def instances_total() -> int:
 
 
 def instance_steps(*, instance_id: UUID) -> list[WorkflowStep]:
-    """Every try in its order; of a run that was retried more often than anybody can read, the newest."""
+    """All tries in order; at most the newest STEPS_SHOWN."""
     rows = WorkflowStep.objects.filter(instance_id=instance_id).order_by("-number")[:STEPS_SHOWN]
     return list(rows)[::-1]
 
@@ -138,14 +140,14 @@ def steps_attempts(*, steps: list[WorkflowStep]) -> dict[UUID, Attempt]:
 
 
 def attempts_reviews(*, attempt_ids: set[UUID]) -> dict[UUID, Review]:
-    """The hold of each attempt that was held."""
+    """The review of each attempt that was held."""
     rows = Review.objects.filter(attempt_id__in=attempt_ids) if attempt_ids else Review.objects.none()
     return {row.attempt_id: row for row in rows if row.attempt_id is not None}
 
 
 def steps_reviews(*, steps: list[WorkflowStep], events: list[WorkflowEvent]) -> dict[UUID, UUID]:
-    """Step row: the human review that it waits for, or that answered it. The answered ones are in the log: of ended
-    reviews no index leads from the step."""
+    """By step: the human review that it waits for, or that answered it."""
+    # Ended reviews come from the log: the index on `origin_step` has open reviews only.
     waiting = [step.id for step in steps if step.state == "waiting_approval"]
     open_ones = Review.objects.filter(origin_step__in=waiting, status=ReviewStatus.REQUESTED) if waiting else []
     found = {row.origin_step: row.id for row in open_ones if row.origin_step is not None}

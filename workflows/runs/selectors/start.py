@@ -1,4 +1,5 @@
-"""What a case's beginning must know, in one statement: definition, tenant, contract, and the run that it may have."""
+"""Reads what the start of a case needs, in one statement: definition, organization, contract, and the case's run if it
+has one."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -23,9 +24,9 @@ DEFINITION_FOR = f"SELECT id FROM ({definition_runs_sql(organization='$1', produ
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`known`: the event was taken in before. `definition` is the product's own active one, or the organization's.
-    `running`: the case has a run. `under_way` counts the organization's runs up to its cap. `arrival`: the door of the
-    definition's contract."""
+    """`known`: the event was received before. `definition`: the product's own active one, or the organization's.
+    `running`: the case's run. `under_way`: the organization's running runs, counted up to its cap. `arrival`: what
+    intake would check about the definition's contract."""
 
     known: bool
     definition: WorkflowDefinition | None
@@ -35,7 +36,8 @@ class Start:
 
 
 def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event_id: UUID | None) -> Start:
-    """The transaction has the send lock with it. `event_id` None: it is known to be new."""
+    """Also takes the send lock. `event_id` None: the caller knows that the event is new."""
+    # Hand-written SQL passes by the tenant manager, so the scope is checked here.
     if not in_scope(organization_id):
         return Start(known=False, definition=None, running=None, under_way=0)
     parameters = (organization_id, product_id, case_id, event_id)
@@ -48,12 +50,13 @@ def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event
         return Start(known, None, running, under_way or 0)
     ours = own_side(columns[len(DEFINITION) + len(PRODUCT) :])
     beside = {"organization": ours.organization, "contract": ours.contract, "product": product}
+    # Set by hand, because `stored_row` does not call Model.__init__; without it each of them would be a query.
     definition._state.fields_cache |= beside
     return Start(known, definition, running, under_way or 0, ours.arrival)
 
 
 def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefinition | None:
-    """The definition alone, by the same rule: for a run that begins anew."""
+    """The definition that a new run would follow, by the same rule."""
     if not in_scope(organization_id):
         return None
     found = fetch(DEFINITION_FOR, (organization_id, product_id))

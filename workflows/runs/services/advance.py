@@ -1,8 +1,8 @@
-"""The shell: reads an instance under its lock, lets the engine decide, and writes all of it in one go.
+"""The code around the engine: takes a locked run, lets the engine decide, and writes everything in one statement.
 
-The state of an instance and its steps changes here and nowhere else; `instance_start` inserts an instance that has to
-queue. Beside the state, `intervene` and `supersede` write why a run was cancelled and which one replaced it, and count
-the event they emit; erasure empties what a run holds."""
+Only this module changes the state of a run and its steps. Others write around it: `start` inserts a run that has to
+queue, `intervene` writes why a run was cancelled, which run replaced it and the count of its events, and erasure
+empties what a run contains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -30,7 +30,8 @@ from workflows.runs.services.metrics import count_run
 from workflows.runs.services.step_gate import StepGate
 from workflows.runs.states import InstanceStatus
 
-# Where row and value have the same name. `id`, `step_id`, `kind` and `attempt` of a step never change.
+# Fields that have the same name in the row and in the engine's value, and that an advance may change. `id`, `step_id`,
+# `kind`, `attempt` and `retries` of a step never change.
 INSTANCE_FIELDS = ("state", "halt_reason", "halt_step_id", "resume_step_id", "completed_at", "early", "context")
 STEP_FIELDS = (
     "state",
@@ -55,7 +56,8 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
     )
 
 
-# A row's values in the order of the state's fields, of which one has another name there.
+# A row's values in the order of the value's fields; `kind` is called `step_kind` in the row. Positional, because every
+# advance converts all steps of its run.
 _of_row = attrgetter(*({"kind": "step_kind"}.get(field.name, field.name) for field in fields(StepState)))
 _changing = attrgetter(*STEP_FIELDS)
 
@@ -81,7 +83,7 @@ def step_row(instance: WorkflowInstance, step: StepState, number: int) -> Workfl
 def _steps_changed(
     instance: WorkflowInstance, rows: Sequence[WorkflowStep], state: InstanceState
 ) -> tuple[list[WorkflowStep], list[WorkflowStep]]:
-    """The rows to insert and the rows to update; steps are only ever added at the end."""
+    """The rows to insert and the rows to update. The engine only appends steps, so their numbers do not change."""
     known: dict[UUID, WorkflowStep] = {row.id: row for row in rows}
     added, changed = [], []
     for number, step in enumerate(state.steps, start=1):
@@ -96,7 +98,7 @@ def _steps_changed(
 
 
 def state_differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
-    """Where two states disagree, by name; empty: they are the same."""
+    """The names of the fields in which two states differ; empty if they are the same."""
     found = [
         field.name
         for field in fields(InstanceState)
@@ -124,7 +126,7 @@ STEP_CHANGE = (*STEP_FIELDS, "governed_attempt")
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What an input did."""
+    """The result of one input."""
 
     instance: WorkflowInstance
     event: WorkflowEvent
@@ -135,8 +137,8 @@ class Advanced:
 def instance_advance(
     *, instance: WorkflowInstance, logged: LoggedInput, actor: Actor, at: datetime, region: str, new: bool = False
 ) -> Advanced:
-    """In the caller's transaction, which has the send lock. The instance comes from `instance_lock`, or is `new` and
-    not yet stored; organization and contract come with it."""
+    """Advance a run by one input, in the caller's transaction. The run comes from `instance_lock`, which also took the
+    send lock and loaded organization and contract; or it is `new` and not stored yet."""
     rows = [] if new else _steps(instance)
     gate = StepGate(
         instance=instance,
@@ -159,7 +161,8 @@ def instance_advance(
 
 
 def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
-    """As they were read with the lock; a second advance under the same lock reads them anew."""
+    # As they were read with the lock. Used once: a second advance under the same lock would see the steps before the
+    # first.
     locked, instance.locked_steps = instance.locked_steps, None
     if locked is None:
         return list(WorkflowStep.objects.filter(instance=instance).order_by("number"))
@@ -183,10 +186,13 @@ def _write(
     instance.writes += gate.sent
     added, changed = _steps_changed(instance, rows, run.state)
     for row in [*added, *changed]:
-        inherited = gate.earlier.get(row.step_id) if row.retries else None  # a retry is another try of one attempt
+        # A retry is another try of the same attempt; a try that a person started has an attempt of its own.
+        inherited = gate.earlier.get(row.step_id) if row.retries else None
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
     outbox = outbox_rows(instance, run, event, actor=actor, at=at)
     entry = _entry(instance, run, event, actor=actor, at=at)
+    # The gate's own rows (decision, attempt, lease, intent) are pending too: all of it is one statement, or the attempt
+    # could be committed without the run that asked for it.
     pending, steps = gate.pending, [*rows, *added]
     if new:
         pending.add(instance)
@@ -201,7 +207,7 @@ def _write(
 
 
 def _note(instance: WorkflowInstance, event: WorkflowEvent, run: Run, gate: StepGate) -> None:
-    """Stale, late or drifted: it is on the log, and perhaps kept for its turn; nothing else changes."""
+    """A stale, late or drifted input: it is logged, and an early completion is kept. Nothing else changes."""
     instance.early = run.state.early
     gate.pending.change(instance, ("events", "early"))
     gate.pending.add(event)
@@ -212,6 +218,7 @@ def _event_row(
     instance: WorkflowInstance, run: Run, gate: StepGate, logged: LoggedInput, at: datetime
 ) -> WorkflowEvent:
     instance.events += 1
+    # Replay has no gate to ask: it takes the answers from here.
     gates = {"gates": [answer_json(answer) for answer in gate.answers]} if gate.answers else {}
     event = new_row(
         WorkflowEvent,
@@ -232,12 +239,13 @@ def _event_row(
         at=logged.input.at,
         received_at=at,
     )
+    # Set by hand, because `new_row` does not call Model.__init__; without it `event.instance` would be a query.
     event._state.fields_cache["instance"] = instance
     return event
 
 
 def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
-    """One entry per advance: which input, what it did, where the instance is now."""
+    """The ledger entry of an advance: the input, what it did, and the state of the run after it."""
     action = ACTION_OF.get(instance.state, "workflow.advanced")
     if event.event_type in {TRIGGER, STARTED} and instance.state not in ACTION_OF:
         action = "workflow.started"

@@ -1,4 +1,4 @@
-"""What a run's own frozen definition says about it: what comes next, and what each step was asked. Reads only."""
+"""What a run's frozen definition says about it: the next step, and the input of each try. Reads only."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from workflows.runs.states import InstanceStatus
 
 @dataclass(frozen=True, slots=True)
 class StepShown:
-    """One try; or, in a completed run, a step that was never needed (`row` is None)."""
+    """One try; or, in a completed run, a step that was never entered (`row` is None)."""
 
     step_id: str
     step_kind: str
@@ -38,7 +38,7 @@ def steps_shown(*, instance: WorkflowInstance) -> list[StepShown]:
 
 
 def steps_of(instance: WorkflowInstance, rows: list[WorkflowStep]) -> list[StepShown]:
-    """Tries in their order. A completed run names the steps that it did without as skipped."""
+    """All tries in order; for a completed run also the steps that were never entered, as skipped."""
     definition = definition_of(instance)
     asked = inputs(definition, kind_table(), state_of(instance, rows))
     found = [

@@ -1,4 +1,4 @@
-"""The same intervention for many runs: previewed, ordered in one transaction, then worked off item by item."""
+"""The same intervention for many runs: previewed, ordered in one transaction, then done item by item by a worker."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -28,12 +28,13 @@ from workflows.runs.states import InterventionAction
 
 TASK = "workflows.tasks.bulk_work"
 SAMPLE = 20
+# A batch that takes longer than this is taken up by the scheduled task too; items are locked, so none is done twice.
 PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class BulkPreview:
-    """What an order would touch now. `more`: the filter matches more than one order may have."""
+    """What an order would do now. `more`: the filter matches more runs than one order may have."""
 
     total: int
     more: bool
@@ -43,7 +44,7 @@ class BulkPreview:
 
 
 def bulk_preview(*, organization_id: UUID, order: InterventionOrder, targets: Targets, at: datetime) -> BulkPreview:
-    """As `targets_preview`, and the reason is looked at too."""
+    """As `targets_preview`; the reason code and the note are checked too."""
     _check(organization_id, order, targets)
     return targets_preview(organization_id=organization_id, action=order.action, targets=targets, at=at)
 
@@ -51,7 +52,7 @@ def bulk_preview(*, organization_id: UUID, order: InterventionOrder, targets: Ta
 def targets_preview(
     *, organization_id: UUID, action: InterventionAction, targets: Targets, at: datetime
 ) -> BulkPreview:
-    """Writes nothing. What only shows when its turn comes (an outcome that nobody knows) is not foreseen."""
+    """Writes nothing. Refusals that only the locked run shows (an unresolved outcome) are not in the preview."""
     _check_targets(targets)
     facts = targets_facts(targets_find(organization_id=organization_id, targets=targets))
     _all_found(targets, {row["id"] for row in facts})
@@ -68,7 +69,7 @@ def targets_preview(
 def bulk_order(
     *, organization_id: UUID, order: InterventionOrder, targets: Targets, actor: Actor, at: datetime
 ) -> BulkIntervention:
-    """Runs that are chosen now. Whether each may be acted upon is found out, under its lock, when its turn comes."""
+    """Choose the runs now; whether the action is legal for each is checked later, under that run's lock."""
     if not actor.may_act_in(organization_id) or actor.id is None:
         raise NotFound
     with transaction.atomic():
@@ -125,7 +126,8 @@ def _check(organization_id: UUID, order: InterventionOrder, targets: Targets) ->
 
 
 def _all_found(targets: Targets, found: set[UUID]) -> None:
-    """Somebody else's run does not exist, and asking for it is on record."""
+    """Refuse unknown ids."""
+    # `tenant_get` tells a run of another organization, which is recorded as a violation, from one that does not exist.
     for missing in sorted(set(targets.instance_ids) - found):
         tenant_get(WorkflowInstance, missing)
         raise NotFound
@@ -154,8 +156,10 @@ def _refusal(row: dict[str, Any], action: InterventionAction, runnable: set[str]
     return said
 
 
+# Small, so that a worker is free for other tasks between two batches.
 BATCH = 100
 log = structlog.get_logger("holdpoint.bulk")
+# By the database's clock: the clocks of two workers may differ.
 DUE = """
 SELECT id FROM workflows_bulkintervention
 WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
@@ -163,15 +167,16 @@ WHERE finished_at IS NULL AND resume_at <= statement_timestamp() ORDER BY resume
 
 
 def bulk_work(*, bulk_id: UUID, now: Callable[[], datetime], region: str) -> int:
-    """One batch; how many were worked off. Rings for the next batch, so that others get their turn in between."""
+    """Do one batch and return how many items were done. The next batch is a task of its own."""
     bulk = BulkIntervention.objects.select_related("note").filter(id=bulk_id, finished_at=None).first()
     if bulk is None:
         return 0
+    # Committed before the work: while this worker is alive the scheduled task leaves the order alone.
     BulkIntervention.objects.filter(id=bulk.id).update(resume_at=now() + PATIENCE)
     items = BulkItem.objects.filter(bulk=bulk, status="waiting").order_by("id").values_list("id", flat=True)
     worked = sum(_item(bulk, item_id, now(), region) for item_id in list(items[:BATCH]))
     if items.exists():
-        if worked:  # otherwise somebody else is at it, or the tick will be
+        if worked:  # otherwise another worker has the items, and the next batch would find the same
             wake_up(TASK, bulk.id)
     else:
         _finish(bulk, now())
@@ -179,20 +184,20 @@ def bulk_work(*, bulk_id: UUID, now: Callable[[], datetime], region: str) -> int
 
 
 def bulks_due() -> list[UUID]:
-    """Unfinished ones that nobody has touched for a while: the bell was unheard, or the worker died."""
+    """Unfinished orders that no worker has touched for a while: the wake-up was lost, or the worker died."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [BATCH])
         return [row[0] for row in cursor.fetchall()]
 
 
 def _item(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bool:
-    """False: somebody else has it. What fails for no reason of ours is refused too, or the order would never end."""
+    """False: another worker has it."""
     try:
         with transaction.atomic():
             return _one(bulk, item_id, at, region)
-    except (OperationalError, InterfaceError):
+    except (OperationalError, InterfaceError):  # the database is away: the item stays waiting
         raise
-    except Exception as error:
+    except Exception as error:  # an unexpected error counts as a refusal too: otherwise the order would never end
         log.error("bulk_item_failed", bulk=str(bulk.id), item=str(item_id), error=type(error).__name__)
         with transaction.atomic():
             item = _take(item_id)
@@ -204,6 +209,7 @@ def _one(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bo
     if item is None:
         return False
     try:
+        # A savepoint: a refusal undoes what the action has written, and the item's own row can still be marked.
         with transaction.atomic():
             actor = orderer_still(bulk=bulk, at=at)
             if actor is None:
@@ -218,6 +224,7 @@ def _one(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> bo
 
 
 def _take(item_id: UUID) -> BulkItem | None:
+    # SKIP LOCKED: two workers share an order without waiting for each other, and no item is done twice.
     rows = BulkItem.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
     return rows.filter(id=item_id, status="waiting").first()
 

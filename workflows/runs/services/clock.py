@@ -1,4 +1,4 @@
-"""What the clock does to runs, each tick by what is due: timeouts, deadlines, due retries, unheard nudges."""
+"""Scheduled work on runs: step timeouts, workflow deadlines, due retries, and signals whose wake-up was lost."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,8 +14,10 @@ from workflows.runs.services.advance import instance_advance
 from workflows.runs.services.logged_input import deadline_passed_input, retry_due_input, timed_out_input
 from workflows.runs.services.signal_follow import signal_follow
 
+# Rows per run of a scheduled task; the rest is found by the next run.
 BATCH = 200
-# Each reads its partial index from the front; statement_timestamp() is the database's clock.
+# Each condition matches a partial index, which is read from its front: the cost does not grow with the runs that wait.
+# statement_timestamp() is the database's clock, so that workers whose clocks differ agree on what is due.
 STEP_TIMED_OUT = """state IN ('in_progress', 'waiting_approval') AND timeout_at <= statement_timestamp()"""
 RETRY_DUE = """state = 'pending' AND next_eligible_at <= statement_timestamp()"""
 DEADLINE_PASSED = """state IN ('queued', 'running', 'waiting_approval') AND deadline_at <= statement_timestamp()"""
@@ -40,7 +42,7 @@ def step_retries_due(*, at: datetime, region: str) -> int:
         row, instance = _step(step)
         if row.next_eligible_at is None or not _still(STEPS, RETRY_DUE, step):
             return False
-        # By the database's clock it is due, whatever this machine's says.
+        # The database's clock says it is due. This machine's clock may be behind, and the engine would call it early.
         logged = retry_due_input(row.id, max(at, row.next_eligible_at))
         instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
         return True
@@ -61,12 +63,12 @@ def deadlines_pass(*, at: datetime, region: str) -> int:
 
 
 def signals_due(*, at: datetime, region: str) -> int:
-    """Those whose wake-up was lost."""
+    """Follow signals whose wake-up was lost."""
     return _each(DUE_SIGNALS, lambda row: signal_follow(signal_id=row, at=at, region=region), tick="nudges_due")
 
 
 def _step(step: UUID) -> tuple[WorkflowStep, WorkflowInstance]:
-    """The instance's lock first; then the step as it is now."""
+    """Lock the run first, then read the step: what was read before the lock may be outdated."""
     instance_id = WorkflowStep.objects.values_list("instance_id", flat=True).get(id=step)
     instance = instance_lock(instance_id=instance_id)
     return WorkflowStep.objects.get(id=step), instance
@@ -77,7 +79,7 @@ def _due(table: str, condition: str, column: str) -> str:
 
 
 def _still(table: str, condition: str, row: UUID) -> bool:
-    """Under the lock: another tick, or whatever it was that the row waited for, may have been here."""
+    """Check again under the lock: another worker, or the awaited event, may have advanced the run meanwhile."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM {table} WHERE id = %s AND {condition}", [row])  # noqa: S608
         return cursor.fetchone() is not None

@@ -1,4 +1,4 @@
-"""Queued runs start as their tenants' caps allow, fairly between organizations by capacity (S3 3.4)."""
+"""Starts queued runs while their organizations have free slots, fairly between organizations by capacity (S3 3.4)."""
 
 from datetime import datetime
 from enum import Enum, auto
@@ -15,9 +15,10 @@ from workflows.runs.services.logged_input import started_input
 from workflows.runs.services.start import has_run_slot
 from workflows.runs.states import InstanceStatus
 
+# Limits of one run of the scheduled task: runs started, and queued runs read per organization.
 MOST_PER_TICK = 200
 LOOK_AHEAD = 50
-# Jumps from organization to organization instead of reading every waiting row.
+# A loose index scan: it jumps from organization to organization. A DISTINCT would read every queued run.
 WAITING = """
 WITH RECURSIVE tenant AS (
     (SELECT organization_id FROM workflows_workflowinstance WHERE state = 'queued' ORDER BY organization_id LIMIT 1)
@@ -41,12 +42,12 @@ CROSS JOIN LATERAL (
 
 class IntakeResult(Enum):
     STARTED = auto()
-    FULL = auto()  # there is no slot for this organization in this tick
+    FULL = auto()  # no free slot for this organization now
     PASSED_BY = auto()
 
 
 def instances_dispatch(*, at: datetime, region: str) -> int:
-    """How many were started."""
+    """Start what may start, and return how many that were."""
     lines: dict[UUID, list[UUID]] = {}
     shares: dict[UUID, Share] = {}
     with connection.cursor() as cursor:
@@ -67,7 +68,7 @@ def instances_dispatch(*, at: datetime, region: str) -> int:
 
 
 def _take_up(instance_id: UUID, at: datetime, region: str) -> IntakeResult:
-    """One that cannot be handled, or that is queued no more, is passed by: those behind it must not wait for it."""
+    """A run that fails, or that is no longer queued, is passed by: the runs behind it must not wait for it."""
     taken = IntakeResult.PASSED_BY
 
     def handle(row: UUID) -> bool:

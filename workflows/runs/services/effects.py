@@ -1,4 +1,4 @@
-"""What the engine wants done: events into the outbox, reviews opened and ended, attempts settled."""
+"""Applies the engine's effects: outbox rows, reviews opened and ended, attempts settled."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ from workflows.runs.models import WorkflowInstance, WorkflowStep
 def outbox_rows(
     instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime
 ) -> list[OutboxEvent]:
-    """Requests with their step's correlation id, lifecycle events with the instance's; numbered in their order."""
+    """Outbox rows for requests and lifecycle events. A request's correlation id is its step, an event's is the run."""
     rows = []
     for effect in run.effects:
         if isinstance(effect, SendRequest):
@@ -52,6 +52,7 @@ def outgoing(
     known, event_id, trace = event_type(name), uuid7(), current_trace()
     if known is None:
         raise ValueError(f"there is no event type {name}")
+    # Numbered per run under the run's lock: the relay publishes the events of a run in this order.
     instance.emitted += 1
     envelope = build_envelope(
         event=known,
@@ -81,7 +82,7 @@ def outgoing(
 def successes_join(
     run: Run, rows: Sequence[WorkflowStep], pending: Pending, opened: Mapping[UUID, New], *, actor: Actor, at: datetime
 ) -> None:
-    """The attempts that ended well: in the one statement that writes the advance."""
+    """Add the rows of attempts that succeeded to the statement that writes the advance."""
     attempts = {row.id: row.governed_attempt for row in rows}
     for effect in run.effects:
         attempt_id = attempts[effect.step] if _is_success(effect) else None
@@ -97,7 +98,7 @@ def _is_success(effect: Effect) -> TypeGuard[Settle]:
 def effects_apply(
     instance: WorkflowInstance, run: Run, rows: Sequence[WorkflowStep], *, actor: Actor, at: datetime
 ) -> None:
-    """After the rows are written."""
+    """Apply what needs the written rows: reviews, and attempts that did not succeed."""
     by_id = {row.id: row for row in rows}
     for effect in run.effects:
         if isinstance(effect, OpenReview):
@@ -124,7 +125,7 @@ def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, 
 
 
 def _settle(effect: Settle, rows: Sequence[WorkflowStep], step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
-    if step.governed_attempt is None:  # it was refused at the door: there is nothing to settle
+    if step.governed_attempt is None:  # it was refused before an attempt was opened
         return
     following = next((row for row in rows if row.step_id == step.step_id and row.attempt == step.attempt + 1), None)
     step_settle(

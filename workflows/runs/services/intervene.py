@@ -1,4 +1,5 @@
-"""What people do to runs (S4 5.9): retry-step, cancel, supersede, halt, resume. Each with a reason, each on record."""
+"""Interventions of people (S4 5.9): retry-step, cancel, supersede, halt, resume. Each has a reason code and is
+recorded."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +39,7 @@ from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class InterventionOrder:
-    """What is to be done to a run, and why."""
+    """What to do to a run, and why."""
 
     action: InterventionAction
     reason_code: str
@@ -49,7 +50,7 @@ class InterventionOrder:
 def instance_intervene(
     *, instance_id: UUID, order: InterventionOrder, actor: Actor, at: datetime, region: str
 ) -> WorkflowIntervention:
-    """Not for `supersede`, which has a service of its own because it makes a second run."""
+    """For every action but `supersede`, which creates a second run."""
     with transaction.atomic():
         instance = instance_lock(instance_id=instance_id)
         if not actor.may_act_in(instance.organization_id):
@@ -60,10 +61,11 @@ def instance_intervene(
 def _intervention_apply(
     instance: WorkflowInstance, order: InterventionOrder, *, actor: Actor, at: datetime, region: str
 ) -> WorkflowIntervention:
-    """For an instance that is locked."""
+    """For a run that is locked."""
     reason_code_known(instance.organization_id, order)
     _legal_or_refuse(instance, order.action, at=at)
     note = order.bulk.note if order.bulk else note_create(organization_id=instance.organization_id, text=order.note)
+    # Read before the advance changes the instance: an intervention records the run before and after it.
     before = _run_summary(instance)
     logged = intervened_input(order.action, order.reason_code, at, **_said(order, note))
     advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region)
@@ -79,7 +81,7 @@ def _said(order: InterventionOrder, note: Note | None) -> dict[str, str]:
 
 
 def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
-    """A halt reason or an intervention reason; the refusal lists the latter."""
+    """Require a halt reason or an intervention reason. A refusal lists the intervention reasons."""
     if reason_code_resolve(organization_id=organization_id, scope=Scope.HALT, code=order.reason_code):
         scope = Scope.HALT
     else:
@@ -100,7 +102,7 @@ def _legal_or_refuse(instance: WorkflowInstance, action: InterventionAction, *, 
 
 
 def _resolved_or_refuse(instance: WorkflowInstance) -> None:
-    """What must not happen twice is not sent again while nobody knows whether it happened."""
+    """Refuse to repeat a step of effect `once` while it is unknown whether its last try had its effect."""
     rows = WorkflowStep.objects.filter(instance=instance, step_id=instance.resume_step_id)
     last = rows.order_by("-number").first()
     known = kind(last.step_kind) if last else None
@@ -111,7 +113,7 @@ def _resolved_or_refuse(instance: WorkflowInstance) -> None:
 
 
 def _run_summary(instance: WorkflowInstance) -> dict[str, Any]:
-    """What an intervention's before and after show."""
+    """What `before_state` and `after_state` of an intervention contain."""
     step = current_step(instance_id=instance.id)
     return {
         "status": instance.state,
@@ -146,6 +148,7 @@ def _record(
     insert_together([intervention], [_event(advanced, order, actor=actor, at=at)])
     instance.save(update_fields=["emitted"])
     relay_wake_up()
+    # After the commit: an intervention that is rolled back must not be counted.
     transaction.on_commit(lambda: INTERVENTIONS.labels(order.action.value).inc())
     return intervention
 
@@ -164,7 +167,7 @@ def _event(advanced: Advanced, order: InterventionOrder, *, actor: Actor, at: da
 def instance_supersede(
     *, instance_id: UUID, order: InterventionOrder, actor: Actor, at: datetime, region: str
 ) -> tuple[WorkflowIntervention, WorkflowInstance]:
-    """The intervention on the old run, and the new one."""
+    """Cancel the old run and start a new one for its case. Returns the intervention and the new run."""
     with transaction.atomic():
         old = instance_lock(instance_id=instance_id)
         if not actor.may_act_in(old.organization_id):
@@ -175,8 +178,8 @@ def instance_supersede(
             raise InterventionNotLegal("The case's product has no active definition to run under.")
         intervention = _intervention_apply(old, order, actor=actor, at=at, region=region)
         new = instance_build(definition=definition, envelope=envelope, at=at)
-        # One run per case: the old one leaves that place before the new one takes it. The foreign key is checked at
-        # commit, when the new row is there.
+        # A unique index allows one run per case that is not superseded, so the old row must change before the new one
+        # is inserted. The foreign key is checked at commit, when the new row exists.
         old.superseded_by_id, old.cancelled_reason = new.id, f"superseded_by:{new.id}"
         old.save(update_fields=["superseded_by", "cancelled_reason"])
         logged = LoggedInput(Started(at), STARTED, "person", envelope={"supersedes": str(old.id)})
@@ -186,7 +189,7 @@ def instance_supersede(
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What was done, and the run that took the place of the old one, if it was superseded."""
+    """The intervention, and after `supersede` the run that replaced the old one."""
 
     intervention: WorkflowIntervention
     successor: WorkflowInstance | None = None

@@ -1,4 +1,4 @@
-"""An input with what the log keeps of it; and back again from the log, for replay."""
+"""An input of the engine together with what the log keeps of it, and its way back from the log for replay."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +19,7 @@ from workflows.events.models import WorkflowEvent
 from workflows.events.states import EventOutcome
 from workflows.runs.states import InterventionAction
 
+# Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
 STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
@@ -30,7 +31,7 @@ INTERVENED = "instance.intervened"
 
 @dataclass(frozen=True, slots=True)
 class LoggedInput:
-    """`envelope` is the module's, or for our own inputs what they say."""
+    """`envelope` is what a module sent; for inputs of our own it is their content."""
 
     input: Input
     event_type: str
@@ -63,7 +64,7 @@ def gate_answered_input(answer: GateAnswered) -> LoggedInput:
 
 
 def intervened_input(action: InterventionAction, reason_code: str, at: datetime, **more: str) -> LoggedInput:
-    """`more` goes into the log and the ledger: the note's hash, the order for many that it was part of."""
+    """`more` goes into the log and the ledger: the note's hash, and the bulk order it is part of."""
     said = {"action": action.value, "reason_code": reason_code} | more
     return LoggedInput(Intervened(at, action, reason_code), INTERVENED, "person", envelope=said)
 
@@ -89,7 +90,7 @@ def answer_from_json(said: dict[str, Any]) -> GateAnswered:
 
 
 def input_of(row: WorkflowEvent) -> Input | None:
-    """What the engine was told then; None for what never reached it (a start that had to queue)."""
+    """The input that the engine got then; None for an event that never reached it (a start that was queued)."""
     step = row.correlation_id
     if row.event_type in {TRIGGER, STARTED}:
         return Started(row.at) if row.outcome == EventOutcome.ADVANCED else None

@@ -1,4 +1,7 @@
-"""Counters of this app, with the names of S4 8.3. Labels are slugs and codes of ours, never text of a caller's."""
+"""Prometheus metrics of this app, with the names of S4 8.3, and the counting of an advance."""
+
+# Labels are slugs and codes of ours. A caller's text as a label would put content into the metrics and make their
+# number unbounded.
 
 from django.db import transaction
 from prometheus_client import Counter, Histogram
@@ -34,7 +37,7 @@ WEBHOOK_SECONDS = Histogram(
 
 
 def count_run(instance: WorkflowInstance, run: Run, *, old_state: str) -> None:
-    """After the commit: what was rolled back did not happen."""
+    # After the commit: an advance that is rolled back must not be counted.
     transaction.on_commit(lambda: _count(instance, run, old_state))
 
 

@@ -1,4 +1,4 @@
-"""Folds an instance's log through the engine again and compares. Reads only; law 3 for runs."""
+"""Feeds a run's log through the engine again and compares the result with the stored state. Reads only."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -24,8 +24,8 @@ log = structlog.get_logger("holdpoint.replay")
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """`differences` names what the stored state and the replayed one disagree on; empty: they agree. Of a run
-    that was erased there is nothing to replay; `erased_by` is the order."""
+    """`differences` names the fields in which the stored and the replayed state differ; empty if they agree. An erased
+    run cannot be replayed; `erased_by` is the erasure order."""
 
     instance: WorkflowInstance
     events: int
@@ -38,6 +38,7 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
         return Replayed(instance, 0, [], erased_by=order)
     stored = state_of(instance, list(WorkflowStep.objects.filter(instance=instance).order_by("number")))
     events = list(WorkflowEvent.objects.filter(instance=instance, number__isnull=False).order_by("number"))
+    # A gap in the numbers is a deleted or inserted row, even if the states should agree.
     wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]
     state: InstanceState | None = None
     try:
@@ -45,14 +46,14 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
         for event in events:
             state, agrees = _again(definition_of(instance), state, event)
             wrong += [] if agrees else [f"event {event.number}"]
-    except Exception as error:  # a log that was altered may be anything
+    except Exception as error:  # an altered log can contain anything, and one bad run must not end the check of all
         log.warning("replay_impossible", instance_id=str(instance.id), error=type(error).__name__)
         wrong.append("log")
     return Replayed(instance, len(events), wrong + (state_differences(stored, state) if state else []))
 
 
 def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -> tuple[InstanceState, bool]:
-    """The state after it, and whether it turned out to be what the log says."""
+    """The state after the event, and whether its outcome is the one in the log."""
     happened = input_of(event)
     if happened is None:
         return state, True

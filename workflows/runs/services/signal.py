@@ -1,4 +1,7 @@
-"""What people and rules below decided about a step, put down in their transaction and taken up in the engine's."""
+"""Writes a signal when an attempt or a review of a step is decided, in the transaction of that decision.
+
+The engine follows it in a transaction of its own (`signal_follow`): here attempt and review are locked already, and
+locking the run after them would break the lock order (run, attempt, review) and could deadlock."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,11 +17,14 @@ from reasoncodes.base.actors import Actor
 from workflows.runs.models import Nudge
 
 SIGNAL_TASK = "workflows.tasks.nudge_follow"
+# How long the wake-up has to get through before the scheduled task follows the signal.
 PATIENCE = timedelta(seconds=5)
 
 
 def signal_attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
-    """Only refusals: a released attempt comes by the worker's wake-up, and the engine sees to all other ends."""
+    """Signal a denied attempt."""
+    # Only denials: the worker's dispatch resumes the step of a released attempt, and all other ends are the engine's
+    # own.
     if new == AttemptState.PREFLIGHT_DENIED and attempt.origin_step is not None:
         said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
         _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)

@@ -1,4 +1,5 @@
-"""Takes a signal off and lets the engine know: a refused attempt, a person's answer, a review that expired."""
+"""Follows signals: a denied attempt, a person's answer, an expired review. Also resumes the step of a released
+attempt."""
 
 from datetime import datetime
 from typing import Any
@@ -20,12 +21,12 @@ from workflows.runs.services.advance import instance_advance
 from workflows.runs.services.logged_input import LoggedInput, gate_answered_input, retry_due_input, timed_out_input
 from workflows.runs.states import StepStatus
 
-# Of a person's answer, what the log keeps beside it: the review, and where an overriding judgement is written down.
+# What the log keeps of a person's answer beside the payload: the review, and the reference to an overriding result.
 KEPT = ("review", "result_ref", "result_sha256")
 
 
 def signal_follow(*, signal_id: UUID, at: datetime, region: str) -> bool:
-    """False: somebody else has followed it. The lock order is the engine's: instance first, then the signal."""
+    """False: it was followed already, or belongs to no step."""
     with transaction.atomic():
         found = Nudge.objects.filter(id=signal_id).first()
         if found is None:
@@ -34,6 +35,8 @@ def signal_follow(*, signal_id: UUID, at: datetime, region: str) -> bool:
         if step is None:  # no step of ours
             found.delete()
             return False
+        # Lock order: run, then signal; the engine locks the run first everywhere. SKIP LOCKED: the transaction that has
+        # the signal is following it.
         instance = instance_lock(instance_id=step.instance_id)
         signal = Nudge.objects.select_for_update(skip_locked=True).filter(id=signal_id).first()
         if signal is None:
@@ -45,8 +48,8 @@ def signal_follow(*, signal_id: UUID, at: datetime, region: str) -> bool:
 
 
 def _concerned(signal: Nudge, step: WorkflowStep) -> WorkflowStep:
-    """What was said about an earlier try must not answer the next. A review belongs to one try; an attempt to all
-    that are retries of it."""
+    """The try that the signal is about. A review belongs to one try; an attempt to all retries of it."""
+    # Without this check a decision about an earlier attempt would answer a later try of the same step.
     newest = _current_try(step)
     if signal.kind == "attempt" and str(newest.governed_attempt) == signal.payload["attempt"]:
         return newest
@@ -54,7 +57,7 @@ def _concerned(signal: Nudge, step: WorkflowStep) -> WorkflowStep:
 
 
 def _current_try(step: WorkflowStep) -> WorkflowStep:
-    """An attempt outlives the tries of its step: what is said about it concerns the newest one."""
+    """The newest try of the same step: an attempt can have several tries."""
     rows = WorkflowStep.objects.filter(instance_id=step.instance_id, step_id=step.step_id)
     return rows.order_by("-number").first() or step
 
@@ -69,7 +72,7 @@ def _logged_input(signal: Nudge, step: WorkflowStep) -> LoggedInput:
 
 
 def _answered(signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:
-    """A person's answer in our own queue counts as the module's would."""
+    """A person's answer, in the form of the completion that the human-review module would send."""
     known = kind(step.step_kind)
     name = known.completion.name if known and known.completion else ""
     payload = {"decision": said["decision"], "reviewer_id": said["reviewer_id"]}
@@ -83,12 +86,12 @@ def _answered(signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> Logged
 
 
 def _actor(signal: Nudge) -> Actor:
-    """Who decided is on the ledger with the decision; the engine only follows."""
+    """The clock or the system: the ledger entry of the decision itself names the person."""
     return CLOCK if signal.actor_kind == ActorKind.CLOCK else SYSTEM
 
 
 def step_resume(*, attempt_id: UUID, at: datetime, region: str) -> None:
-    """Called by the worker's dispatch and by its tick; does nothing when the step is no longer waiting for it."""
+    """Continue the step of a released attempt. Does nothing if the step no longer waits for it."""
     with every_tenant(), transaction.atomic():
         origin = attempt_origin(attempt_id=attempt_id)
         first = WorkflowStep.objects.filter(id=origin).first() if origin else None
@@ -110,7 +113,7 @@ def step_resume(*, attempt_id: UUID, at: datetime, region: str) -> None:
 
 
 def _dispatch(step: WorkflowStep, attempt_id: UUID, at: datetime) -> GateAnswered | None:
-    """None: not yet; it stays held and the next ring tries again."""
+    """None: not yet. The step stays held, and the next wake-up or scheduled task tries again."""
     leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=at)
     if leases.granted:
         return GateAnswered(at, step.id, "allow")

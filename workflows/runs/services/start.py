@@ -1,4 +1,4 @@
-"""A case begins: the active definition is found and frozen, and the run starts, or queues while its tenant is full."""
+"""Starts the run of a new case under the active definition, or queues it while its organization has no free slot."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,29 +26,33 @@ from workflows.runs.services.advance import instance_advance
 from workflows.runs.services.logged_input import TRIGGER, LoggedInput
 from workflows.runs.states import InstanceStatus
 
-# Reads no more rows than the cap, however many wait.
+# LIMIT: counts no further than the cap, so that the cost does not grow with the runs.
 UNDER_WAY = """
 SELECT count(*) FROM (
     SELECT 1 FROM workflows_workflowinstance
     WHERE organization_id = %(organization)s AND state = 'running' LIMIT %(cap)s
 ) running
 """
-# Starts of one organization follow each other only when so few slots are left that two could take the same one.
+# Serializes the starts of one organization until their commits. Without it two starts that do not see each other could
+# both take the last slot. Taken only when few slots are left, so that starts normally do not wait for each other.
 ONE_BY_ONE = "SELECT pg_advisory_xact_lock(hashtextextended('workflow_runs ' || %(organization)s, 0))"
 FEW = 20
 
 
 def has_run_slot(*, organization: Organization, under_way: int | None = None) -> bool:
-    """Runs per minute and runs at once. Counters that cannot be read count as full. In the transaction that
-    starts the run; `under_way` is how many it has just counted."""
+    """Whether a run may start now: runs at once, and runs per minute. Call it in the transaction that starts the run;
+    `under_way` is the number of runs that it has just counted."""
+    # The concurrency limit first: the throttle counts what it lets through, and a run that cannot start must not use it
+    # up.
     if not has_concurrency_slot(organization=organization, under_way=under_way):
         return False
     limit = Limit("runs", str(organization.id), organization.max_runs_per_min, 60)
+    # Anything but "ok" is full, also "unavailable": a limit that cannot be read must not let everything through.
     return throttle_take(limits=[limit]).status == "ok"
 
 
 def has_concurrency_slot(*, organization: Organization, under_way: int | None = None) -> bool:
-    """Runs at once. Two that ask at the same time while few slots are left follow each other until they commit."""
+    """Whether the organization may have one more run at once."""
     cap = organization.max_concurrency
     if under_way is not None and not 0 < cap - under_way <= FEW:
         return under_way < cap
@@ -58,6 +62,7 @@ def has_concurrency_slot(*, organization: Organization, under_way: int | None = 
             under_way = _count(cursor, facts)
         if 0 < cap - under_way <= FEW:
             cursor.execute(ONE_BY_ONE, facts)
+            # Counted again: the transaction that had the lock before may have taken the last slot.
             under_way = _count(cursor, facts)
     return under_way < cap
 
@@ -69,7 +74,7 @@ def _count(cursor: Any, facts: dict[str, str | int]) -> int:
 
 
 def case_origin(instance: WorkflowInstance) -> dict[str, Any]:
-    """The envelope of the event that began the case, from the log of its first run."""
+    """The envelope of the event that started the case, from the log of the case's first run."""
     envelope = _first(instance.id)
     while "supersedes" in envelope:
         envelope = _first(UUID(envelope["supersedes"]))
@@ -77,7 +82,7 @@ def case_origin(instance: WorkflowInstance) -> dict[str, Any]:
 
 
 def root_context(envelope: dict[str, Any], *, definition_id: UUID, instance_id: UUID) -> dict[str, Any]:
-    """What the context of a run holds before its first step."""
+    """The context of a run before its first step."""
     payload = envelope["payload"]
     root = {name: envelope[name] for name in ("case_id", "org_id", "product_id")}
     root |= {"definition_id": str(definition_id), "instance_id": str(instance_id)}
@@ -94,8 +99,8 @@ def _first(instance_id: UUID) -> dict[str, Any]:
 def instance_start(
     *, envelope: dict[str, Any], actor: Actor, at: datetime, region: str, redrives: UUID | None = None
 ) -> WorkflowEvent | None:
-    """In the caller's transaction; a case has one run. Without an active definition the event is kept as unmatched.
-    None: it was taken in before."""
+    """In the caller's transaction. A case has one run; without an active definition the event is kept as unmatched.
+    None: an event with this id was received before."""
     organization_id, case_id = UUID(envelope["org_id"]), UUID(envelope["case_id"])
     logged = trigger(envelope, at=at, redrives=redrives)
     facts = start_facts(
@@ -138,7 +143,8 @@ def instance_begin(
     region: str,
     under_way: int | None = None,
 ) -> WorkflowEvent:
-    """At once if a slot is free; otherwise queued, and the dispatch starts it. The transaction has the send lock."""
+    """Start the run if a slot is free; otherwise queue it for `instances_dispatch`. The transaction has the send
+    lock."""
     if has_run_slot(organization=instance.organization, under_way=under_way):
         advanced = instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region, new=True)
         return advanced.event
@@ -146,7 +152,7 @@ def instance_begin(
 
 
 def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], at: datetime) -> WorkflowInstance:
-    """The definition as it is now, by its hash: what happens to it later does not touch this run."""
+    """A run that is not stored yet. It follows the definition's frozen copy: later changes do not affect it."""
     payload, instance_id = envelope["payload"], uuid7()
     organization, contract = definition.organization, definition.contract
     instance = new_row(
@@ -170,6 +176,7 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         ),
     )
     beside = {"organization": organization, "contract": contract, "product": definition.product}
+    # Set by hand, because `new_row` does not call Model.__init__; without it every one of them would be a query.
     instance._state.fields_cache |= beside | {"definition": definition}
     return instance
 
@@ -191,7 +198,8 @@ def _queue(instance: WorkflowInstance, logged: LoggedInput, *, actor: Actor, at:
 
 
 def _known_case(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
-    """Said twice with two event ids: kept beside the run, of no consequence. `supersede` is how a case runs anew."""
+    """A second start of the same case under another event id: recorded as ignored. `supersede` starts a case again."""
+    # Without a number: it is no input of the engine, and replay must not see it.
     event = _row(instance, logged, at)
     event.number = None
     insert_together([event])

@@ -1,4 +1,4 @@
-"""A step's request before the hold point. Governed ones open an attempt; the others need an open contract too."""
+"""The gate of a step's request. A governed step opens an attempt; any other request needs an open contract too."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,19 +20,19 @@ from workflows.engine.state import InstanceState
 from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance
 
-# Refusals that pass by themselves; nothing was sent, so asking again is no repetition of anything.
+# Refusals that end without a person. Nothing was sent, so asking again repeats no effect.
 PASSING = frozenset({"rate_limited", "concurrency_limit", "throttle_unavailable"})
 VERDICTS = {"allow": "allow", "needs_approval": "hold", "deny": "deny"}
 
 
 @dataclass(slots=True)
 class StepGate:
-    """For one advance of one instance. Remembers every answer, because the log keeps them."""
+    """The gate for one advance of one run. It keeps every answer, because the log stores them for replay."""
 
     instance: WorkflowInstance
     at: datetime
     region: str
-    arrival: OwnArrival | None = None  # the contract's door, if it was read with the lock
+    arrival: OwnArrival | None = None  # what intake would check about the contract, if it was read with the lock
     earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
@@ -59,8 +59,9 @@ class StepGate:
         return answer
 
     def _plain(self, ask: AskGate) -> GateAnswered:
-        """A read or a check: no attempt, but nothing leaves while the contract is closed or a shutdown covers it. The
-        transaction took the send lock before the run's lock, so this reading is younger."""
+        """A read or a check: no attempt, but refused while the contract is closed or a shutdown covers it."""
+        # The transaction took the send lock before it read the contract, so no shutdown can come between this and the
+        # commit.
         try:
             intake_pass_ours(contract_id=self.contract_id, arrival=self.arrival)
         except AttemptCreationDisabled as refusal:
@@ -68,7 +69,7 @@ class StepGate:
         return self._answer(ask, "allow")
 
     def _again(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
-        """Another try of what was released before: the attempt is the same, and it is one more write."""
+        """A retry of a request that was sent before: the same attempt, one more write."""
         self.attempts[ask.step] = attempt_id
         if self._has_written_enough():
             return self._answer(ask, "deny", "write_cap_reached")
@@ -117,15 +118,17 @@ class StepGate:
         return self._answer(ask, VERDICTS[opened.verdict], opened.reason_code)
 
     def _dispatch(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
-        """Lease and intent with the outbox row in one commit."""
+        """Lease the attempt and write its intent, in the transaction that writes the outbox row."""
         self.attempts[ask.step] = attempt_id
         leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at)
         if not leases.granted and not leases.refused:
+            # The attempt's due time may still be ahead: a person wants the retry now, or another machine's clock set
+            # it.
             leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=self.at, hasten=True)
         if leases.granted:
             self.sent += 1
             return self._answer(ask, "allow")
-        if not leases.refused:  # it has ended, or ended otherwise, behind the engine's back
+        if not leases.refused:  # the attempt has ended without the engine: nobody knows whether it had its effect
             return self._answer(ask, "deny", "outcome_unknown")
         _, checked = leases.refused[0]
         verdict = "later" if checked.go is Go.HOLD and checked.reason_code in PASSING else "deny"
@@ -136,6 +139,6 @@ class StepGate:
 
 
 def _ends_at_once(name: str) -> bool:
-    """Being sent is all there is to it: its attempt is opened and completed in one transaction."""
+    """No answer is awaited: the attempt is opened and completed in one transaction."""
     known = kind(name)
     return known is not None and (known.completion is None or known.instant is not None)

@@ -1,4 +1,4 @@
-"""Which events an endpoint wants: names, `prefix.*`, or `*`. Pure."""
+"""Which events an endpoint wants (names, `prefix.*`, or `*`), and when a delivery is tried again. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ def _one(pattern: str, name: str) -> bool:
 
 
 def pattern_problems(patterns: Sequence[str], *, emitted: Iterable[str]) -> list[FieldError]:
-    """What would never match anything, with what was perhaps meant. `emitted` are the names that the organization's
-    own definitions give to their emit_webhook steps."""
+    """Patterns that would never match anything, each with a suggestion. `emitted`: the event names of the
+    organization's own emit_webhook steps."""
     names = {*TYPES, *emitted} - {EMIT, TEST}
     found = []
     for place, pattern in enumerate(patterns):
@@ -45,19 +45,20 @@ def pattern_problems(patterns: Sequence[str], *, emitted: Iterable[str]) -> list
     return found
 
 
-# After the first try, the second, and so on: 75 hours and a half altogether.
+# Seconds after each failed try: 75 and a half hours altogether, a little longer than FAILING.
 DELAYS: tuple[int, ...] = (5, 60, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
-JITTER = 0.1  # later, never sooner: what is given up was tried for more than FAILING
-# After so many failures of an earlier event of the same subject, later ones no longer wait for it.
+JITTER = 0.1  # only later, never earlier: all tries together must last longer than FAILING
+# After this many failures of an event, later events of the same subject no longer wait for it.
 PATIENCE = 4
 FAILING = timedelta(days=3)
 """An endpoint that has given no good answer for so long is disabled."""
+# Seconds. The second one limits what a receiver may ask for: it must not be able to stop deliveries for days.
 LONGEST_HOLD = 300.0
 LONGEST_RETRY_AFTER = 3600.0
 
 
 def next_try(*, delivery_id: UUID, failures: int, at: datetime) -> datetime | None:
-    """After this many failures; None: it is given up."""
+    """The next try after this many failures; None: the delivery has failed."""
     if failures > len(DELAYS):
         return None
     seconds = DELAYS[failures - 1]
@@ -65,12 +66,13 @@ def next_try(*, delivery_id: UUID, failures: int, at: datetime) -> datetime | No
 
 
 def hold(*, failures: int, at: datetime, retry_after: float | None) -> datetime:
-    """Until when nothing is sent to an endpoint that just failed: one try at a time finds out whether it is back."""
+    """Until when nothing more is sent to an endpoint that just failed."""
     own = min(2.0 ** min(failures, 16), LONGEST_HOLD)
     return at + timedelta(seconds=max(own, min(retry_after or 0.0, LONGEST_RETRY_AFTER)))
 
 
 def _spread(delivery_id: UUID, failures: int) -> float:
-    """Between 0 and 1, the same for the same try: what failed together does not come back together."""
+    """Between 0 and 1, the same for the same try. Spreads deliveries that failed together, so that they do not all
+    return at once."""
     digest = sha256(delivery_id.bytes + failures.to_bytes(2)).digest()
     return int.from_bytes(digest[:4]) / 0xFFFFFFFF

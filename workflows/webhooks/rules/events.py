@@ -1,7 +1,7 @@
-"""What webhook endpoints can be told: every type with the schema of its `data`, and how its thin body is made. Pure.
+"""The events that webhook endpoints can get: every type with the schema of its `data`, and how its body is built. Pure.
 
-A body has ids, a status and codes; what else there is to know is fetched with a key. Types come from two sources: the
-outbox (a workflow's life, and what its `emit_webhook` steps say) and the sealed ledger (everything else).
+A body has ids, a status and codes; the receiver fetches everything else with an API key. Types come from two sources:
+the outbox (a workflow's life, and what its `emit_webhook` steps say) and the sealed ledger (everything else).
 """
 
 import json

@@ -1,6 +1,7 @@
-"""Sends what is due. A delivery is leased, and its try written down, before anything goes out.
+"""Sends due deliveries and records the results; disables endpoints that are gone or keep failing.
 
-A sender that dies leaves a lease that ends; the same delivery then goes out again under the same `webhook-id`."""
+A delivery is leased and its try recorded before anything is sent. If a sender dies, the lease ends and the delivery is
+sent again with the same `webhook-id`."""
 
 import time
 from collections import Counter
@@ -36,19 +37,22 @@ def attempt_settle(*, delivery_id: UUID, attempt_id: UUID, tries: int, sent: Web
     with transaction.atomic():
         endpoint_id = WebhookDelivery.objects.values_list("endpoint_id", flat=True).get(id=delivery_id)
         good = sent.outcome == DELIVERED
+        # Lock order: endpoint, delivery, as in deliveries_take and redeliver; otherwise two senders could deadlock.
         endpoint = _endpoint_lock(endpoint_id, good=good)
         delivery = WebhookDelivery.objects.select_for_update(no_key=True).defer("body").get(id=delivery_id)
         _write_down(attempt_id, sent)
         if good:
             _delivered(delivery, at)
-        elif delivery.tries == tries:  # otherwise the lease was over, and the newer try decides
+        elif delivery.tries == tries:  # otherwise the lease had ended and a newer try decides
             _failed(delivery, sent, at)
         if endpoint is not None:
             _judge(endpoint, sent, at)
 
 
 def _endpoint_lock(endpoint_id: UUID, *, good: bool) -> WebhookEndpoint | None:
-    """A good answer changes nothing at a healthy endpoint, so its row is left alone then."""
+    """The endpoint's row, locked; None if this result does not change it."""
+    # A success changes nothing at a healthy endpoint. Without this filter all deliveries to it would queue for its
+    # lock.
     rows = WebhookEndpoint.objects.select_for_update(no_key=True).filter(id=endpoint_id)
     return (rows.filter(Q(failures__gt=0) | Q(succeeded_at=None)) if good else rows).first()
 
@@ -65,7 +69,7 @@ def _write_down(attempt_id: UUID, sent: WebhookResult) -> None:
 
 
 def _failed(delivery: WebhookDelivery, sent: WebhookResult, at: datetime) -> None:
-    """A try that was never answered because its sender died does not count: only what a receiver did."""
+    """Count the failure and choose the next try. A try whose sender died never gets here and does not count."""
     if delivery.state != WebhookDeliveryState.PENDING:
         return
     delivery.failures, delivery.why = delivery.failures + 1, sent.outcome
@@ -100,7 +104,8 @@ def _judge(endpoint: WebhookEndpoint, sent: WebhookResult, at: datetime) -> None
 def endpoint_disable_locked(
     endpoint: WebhookEndpoint, why: DisabledWhy, *, actor: Actor, at: datetime, reason_code: str = "", note: str = ""
 ) -> int:
-    """What waits for it has failed, and a person can have it sent again; how many that were."""
+    """Disable a locked endpoint. Its pending deliveries fail, and a person can have them sent again; returns how
+    many."""
     endpoint.enabled, endpoint.disabled_why, endpoint.disabled_at, endpoint.updated_at = False, why.value, at, at
     endpoint.removed_at = at if why == DisabledWhy.REMOVED else None
     endpoint.save(update_fields=["enabled", "disabled_why", "disabled_at", "removed_at", "updated_at"])
@@ -120,10 +125,10 @@ def endpoint_disable_locked(
 
 
 log = structlog.get_logger("holdpoint.webhooks")
-LEASE = timedelta(seconds=60)  # four times the longest exchange
+LEASE = timedelta(seconds=60)  # four times the longest exchange: a lease that ended early would send twice
 THREADS = 8
-EACH = 4  # at once to one endpoint
-TURN = 20.0  # seconds; then another task gets the worker's place
+EACH = 4  # at once to one endpoint: a slow receiver must leave threads for the others
+TURN = 20.0  # seconds; then the worker is free for another task
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +148,8 @@ def deliveries_send(
     turn: float = TURN,
     lease: timedelta = LEASE,
 ) -> int:
-    """Until nothing is due or the turn is over; how many tries were made. At most `senders` run in the installation,
-    so that slow receivers cannot take all of its workers."""
+    """Send until nothing is due or the turn is over; returns the number of tries. At most `senders` run in the
+    installation, so that slow receivers cannot take all workers."""
     wake_up_received(TASK)
     with _sender_slot(senders) as found:
         if not found:
@@ -157,7 +162,7 @@ def deliveries_send(
 
 
 class _Sender:
-    """HTTP in threads, the database in this one."""
+    """HTTP in threads; the database only in the thread that runs the task, because connections belong to a thread."""
 
     def __init__(self, now: Callable[[], datetime], private_hosts: frozenset[str], lease: timedelta) -> None:
         self.now = now
@@ -167,10 +172,11 @@ class _Sender:
         self.tries = 0
 
     def run(self, *, until: float) -> bool:
-        """True: the turn is over and there may be more."""
+        """True: the turn is over, and there may be more to send."""
         with ThreadPoolExecutor(THREADS, thread_name_prefix="webhook") as pool:
             while True:
                 over = time.monotonic() >= until
+                # Not for every free thread: each look for due deliveries is a query.
                 if not over and len(self.running) <= THREADS // 2:
                     self._start(pool)
                 if not self.running:
@@ -189,7 +195,7 @@ class _Sender:
             self.running[pool.submit(webhook_send, job.sending)] = job
 
     def _settle(self) -> None:
-        """Whatever is finished; after a second at the latest it is looked for new ones."""
+        """Record what is finished. Waits at most a second, so that new deliveries are not delayed by slow receivers."""
         done, _ = wait(self.running, timeout=1.0, return_when=FIRST_COMPLETED)
         for future in done:
             job, sent = self.running.pop(future), future.result()
@@ -209,12 +215,15 @@ def deliveries_take(
     under_way: Mapping[UUID, int] | None = None,
     lease: timedelta = LEASE,
 ) -> list[DeliveryJob]:
-    """Leased and written down, each by one sender. Lock order: endpoint, delivery."""
+    """Lease due deliveries and record their tries."""
     with transaction.atomic():
         due = deliveries_due(at=at, each=EACH, most=most, under_way=under_way or {})
         failing = {one.endpoint_id for one in due if one.failures}
-        if failing:  # one try at a time: whoever comes next waits for what comes of this one
+        # A failing endpoint gets one try at a time. Lock order: endpoint, delivery.
+        if failing:
             WebhookEndpoint.objects.filter(id__in=failing).update(held_until=at + lease)
+        # `deliveries_due` locks nothing: a delivery that another sender has taken meanwhile is skipped, or no longer
+        # due.
         rows = WebhookDelivery.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
         taken = list(
             rows.filter(
@@ -223,7 +232,7 @@ def deliveries_take(
         )
         known = salts(endpoint_ids={row.endpoint_id for row in taken}, at=at)
         signed = [row for row in taken if row.endpoint_id in known]
-        if len(signed) < len(taken):  # never unsigned; it stays pending, and the others go out
+        if len(signed) < len(taken):  # nothing is sent unsigned; these stay pending
             log.error("webhook_without_secret", deliveries=len(taken) - len(signed))
         return _lease(signed, known, at, at + lease, private_hosts) if signed else []
 
@@ -257,7 +266,8 @@ def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset
 
 @contextmanager
 def _sender_slot(senders: int) -> Iterator[bool]:
-    """One of the places, as long as this connection lasts: a killed sender's is free at once."""
+    """One of the sender slots, if one is free."""
+    # Session advisory locks: PostgreSQL releases the slot of a killed sender together with its connection.
     taken = next((place for place in range(senders) if _advisory("pg_try_advisory_lock", place)), None)
     try:
         yield taken is not None

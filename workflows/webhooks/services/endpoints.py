@@ -1,4 +1,4 @@
-"""Endpoints: added, changed, enabled, disabled, removed, tried. A secret is shown once and rotated with overlap."""
+"""Webhook endpoints: create, change, enable, disable, remove, test, and rotate secrets. A secret is shown once."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -31,7 +31,9 @@ from workflows.webhooks.services.deliver import endpoint_disable_locked
 from workflows.webhooks.services.gather import TASK, EndpointEvent, delivery_row
 from workflows.webhooks.states import DisabledWhy
 
+# Every event of an organization is matched with all of its endpoints.
 MOST_ENDPOINTS = 20
+# The old and the new secret, during the overlap of a rotation.
 LIVE_SECRETS = 2
 URL_LENGTH = 500
 
@@ -54,7 +56,7 @@ def endpoint_create(
     description: str = "",
     private_hosts: frozenset[str],
 ) -> IssuedEndpoint:
-    """Enabled at once: what happens from now on is sent to it."""
+    """Create an endpoint. It is enabled at once and gets events from now on."""
     if not actor.may_act_in(organization_id):
         raise NotFound
     with transaction.atomic():
@@ -86,7 +88,7 @@ def endpoint_change(
     events: Sequence[str] | None = None,
     description: str | None = None,
 ) -> WebhookEndpoint:
-    """What waits goes to the new address, under the same ids and in the same bytes."""
+    """Pending deliveries go to the new address, with the same ids and bytes."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
         changes: dict[str, Any] = {"url": url, "events": events, "description": description}
@@ -104,7 +106,8 @@ def endpoint_change(
 
 @violations_recorded
 def endpoint_enable(*, actor: Actor, at: datetime, endpoint_id: UUID) -> WebhookEndpoint:
-    """From now on; what happened meanwhile was not kept for it, what failed can be sent again."""
+    """The endpoint gets events from now on. Events of the meantime were not kept; failed deliveries can be sent
+    again."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
         if endpoint.enabled:
@@ -133,8 +136,8 @@ def endpoint_disable(
 
 @violations_recorded
 def endpoint_remove(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_code: str = "", note: str = "") -> None:
-    """Its deliveries stay readable until they are trimmed like all others; its secrets are of no use any more. People
-    are asked for a reason; DELETE has no body to say one in."""
+    """Remove an endpoint and delete its secrets. Its deliveries stay readable until they are trimmed. The console asks
+    for a reason; an HTTP DELETE has no body to give one in."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
         code, said = _reason(endpoint, reason_code, note) if reason_code else ("", "")
@@ -144,7 +147,8 @@ def endpoint_remove(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_cod
 
 @violations_recorded
 def endpoint_secret_rotate(*, actor: Actor, at: datetime, endpoint_id: UUID, overlap: timedelta) -> IssuedEndpoint:
-    """A new secret; the old one signs too until the overlap is over, so that nothing is refused on the way."""
+    """A new secret. The old one signs too until the overlap ends, so that the receiver can change over without
+    refusals."""
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
         live = secrets_live(endpoint_id=endpoint.id, at=at)
@@ -188,7 +192,7 @@ def _lock(actor: Actor, endpoint_id: UUID) -> WebhookEndpoint:
 
 
 def _reason(endpoint: WebhookEndpoint, reason_code: str, note: str) -> tuple[str, str]:
-    """The code that exists, and the hash of the note, which lives outside the ledger."""
+    """The checked reason code, and the hash of the note; the note itself is not in the ledger."""
     organization_id = endpoint.organization_id
     code = reason_code_require(
         organization_id=organization_id, scope=Scope.INTERVENTION, code=reason_code, note=note
@@ -220,7 +224,9 @@ def _check(
 
 
 def url_problems(url: str, *, private_hosts: frozenset[str]) -> list[FieldError]:
-    """What can be seen without asking for the name: that is asked where the socket is made, every time."""
+    """Problems that are visible without resolving the host name."""
+    # The name is resolved and checked when the socket is opened, every time: what it resolves to can change after this
+    # check.
     try:
         url_check(url, private_hosts=private_hosts)
         parsed = httpx.URL(url)
@@ -242,7 +248,8 @@ def _is_address(host: str) -> bool:
 
 
 def _said(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """The address by its hash: its path may be somebody's secret."""
+    """What the ledger says about an endpoint."""
+    # The URL by its hash: a path may contain a secret.
     hashed = sha256(endpoint.url.encode()).hexdigest()
     return {"url_sha256": hashed, "events": endpoint.events, "enabled": endpoint.enabled}
 

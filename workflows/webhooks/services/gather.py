@@ -1,7 +1,8 @@
-"""From what happened to deliveries: one row per endpoint and event, in the transaction that knows of the event.
+"""Creates deliveries from events: one row per endpoint and event. Also trims and erases them.
 
-Two sources. The outbox: its relay calls `outbox_told` with what it has published. The record: a cursor follows the
-sealed ledger, whose positions have no gaps and to which nothing is added in between; nothing waits for it.
+There are two sources. The outbox: its relay calls `outbox_told` with what it has published. The ledger: a cursor
+follows the sealed entries; their positions have no gaps and nothing is inserted before them later, so a cursor misses
+nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +25,14 @@ from workflows.webhooks.rules.events import BY_ACTION, body_of_entry, body_of_ou
 from workflows.webhooks.selectors import any_endpoint_enabled, endpoints_enabled
 
 TASK = "workflows.tasks.webhooks_deliver"
+# Rows per transaction, and transactions per run of the task: a cursor that is far behind catches up over several runs.
 BATCH = 1000
 MOST_BATCHES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointEvent:
-    """An event as endpoints get it. Without an organization it concerns all of them."""
+    """An event as endpoints get it. An event without an organization concerns all of them."""
 
     event_id: UUID
     organization_id: UUID | None
@@ -41,8 +43,8 @@ class EndpointEvent:
 
 
 def outbox_told(rows: Sequence[OutboxEvent], at: datetime) -> None:
-    """A listener of the relay: in its transaction, for events that the streams have."""
-    full = [row for row in rows if row.instance_id and row.envelope]  # an erased one says nothing any more
+    """A listener of the relay: called in its transaction with published events."""
+    full = [row for row in rows if row.instance_id and row.envelope]  # an erased event has no content any more
     chosen = [(row, type_of_outbox(row.event_type, row.envelope["payload"])) for row in full]
     deliveries_make([_of_outbox(row, name) for row, name in chosen if name], at=at)
 
@@ -53,7 +55,7 @@ def _of_outbox(row: OutboxEvent, name: str) -> EndpointEvent:
 
 
 def ledger_gather(*, at: datetime) -> int:
-    """How many deliveries were made. One gatherer at a time, by the cursor's row; a second one finds nothing to do."""
+    """Make deliveries of newly sealed entries and return how many."""
     total = 0
     for _ in range(MOST_BATCHES):
         made = _gather_batch(at)
@@ -64,7 +66,7 @@ def ledger_gather(*, at: datetime) -> int:
 
 
 def _gather_batch(at: datetime) -> int | None:
-    """None: all is gathered, or somebody else is at it."""
+    """None: nothing is left, or another worker has the cursor."""
     with transaction.atomic():
         head = checkpoint_latest()
         cursor = _cursor(head.size if head else 0)
@@ -76,13 +78,15 @@ def _gather_batch(at: datetime) -> int | None:
             found = sealed_entries(first=cursor.position, before=last, actions=list(BY_ACTION))
             made = deliveries_make([_of_entry(entry) for entry in found], at=at)
         else:
-            last = head.size  # nobody listens: an endpoint that is made now hears what is sealed from now on
+            last = head.size  # no endpoint: one that is created later gets what is sealed from then on
         WebhookCursor.objects.filter(id=cursor.id).update(position=last)
         return made
 
 
 def _cursor(size: int) -> WebhookCursor | None:
-    """A lost cursor begins at the end: the past is not told twice."""
+    """The cursor, locked; None if another worker has it."""
+    # SKIP LOCKED: one worker gathers at a time, and a second one does not wait. A lost cursor starts at the end:
+    # starting at the beginning would send the whole past again.
     rows = WebhookCursor.objects.select_for_update(no_key=True, skip_locked=True)
     if not WebhookCursor.objects.exists():
         WebhookCursor.objects.bulk_create([WebhookCursor(position=size)], ignore_conflicts=True)
@@ -103,7 +107,8 @@ def _of_entry(entry: SealedEntry) -> EndpointEvent:
 
 
 def deliveries_make(events: Sequence[EndpointEvent], *, at: datetime) -> int:
-    """In the caller's transaction. The same event for the same endpoint is made once, whoever asks again."""
+    """Make the deliveries of these events, in the caller's transaction. A delivery that exists already is left
+    alone."""
     if not events:
         return 0
     of_all = any(event.organization_id is None for event in events)
@@ -112,6 +117,8 @@ def deliveries_make(events: Sequence[EndpointEvent], *, at: datetime) -> int:
     )
     rows = [delivery_row(endpoint, event, at) for event in events for endpoint in _listening(endpoints, event)]
     if rows:
+        # ignore_conflicts: the relay publishes a batch again after a failure; endpoint and event id are unique
+        # together.
         WebhookDelivery.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
         wake_up_once(TASK)
     return len(rows)
@@ -140,11 +147,13 @@ def delivery_row(endpoint: WebhookEndpoint, event: EndpointEvent, at: datetime) 
     )
 
 
+# Each batch is a transaction of its own; what is left is trimmed by the next run.
 MOST_TRIM_BATCHES = 100
 
 
 def deliveries_trim(*, at: datetime, keep: timedelta) -> int:
-    """Those older than `keep`, pending ones too: nothing is tried for so long. Where a legal hold is active, none."""
+    """Delete deliveries older than `keep`, pending ones too: nothing is tried for that long. Organizations with an
+    active legal hold are left out."""
     before = _first_id(at - keep)
     on_hold = LegalHold.objects.filter(state=HoldState.ACTIVE).values("organization_id")
     total = 0
@@ -161,12 +170,13 @@ def deliveries_trim(*, at: datetime, keep: timedelta) -> int:
 
 
 def _first_id(at: datetime) -> UUID:
-    """The smallest id of that millisecond: ids begin with the moment, so the primary key finds the oldest rows."""
+    """The smallest UUIDv7 of that millisecond, so that the primary key's index finds the oldest rows."""
     return UUID(int=int(at.timestamp() * 1000) << 80)
 
 
 def deliveries_erase(item: ErasureItem, actor: Actor, at: datetime) -> None:
-    """In the transaction of an erasure: what was told about the subject cannot be read or sent again."""
+    """In the transaction of an erasure: empty the bodies about the subject, so that they cannot be read or sent
+    again."""
     about = WebhookDelivery.objects.filter(
         organization_id=item.organization_id, subject_id__in={item.subject_id, *item.related}
     )

@@ -1,4 +1,4 @@
-"""A person has something sent again: one delivery, or all that failed at an endpoint. Same id, same bytes."""
+"""A person has one delivery sent again, or all failed ones of an endpoint. Same id, same bytes."""
 
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from workflows.webhooks.selectors import delivery_get, endpoint_get
 from workflows.webhooks.services.gather import TASK
 from workflows.webhooks.states import WebhookDeliveryState
 
+# One order is one UPDATE in one transaction; a second order takes the next ones.
 AT_ONCE = 10_000
 
 
@@ -26,7 +27,8 @@ AT_ONCE = 10_000
 def delivery_redeliver(
     *, actor: Actor, at: datetime, delivery_id: UUID, reason_code: str, note: str = ""
 ) -> WebhookDelivery:
-    """The schedule begins anew. Lock order: endpoint, delivery."""
+    """Send a delivery again; its schedule starts from the beginning."""
+    # Lock order: endpoint, delivery, as in deliver.py; otherwise this could deadlock with a sender.
     with transaction.atomic():
         seen = delivery_get(delivery_id=delivery_id)
         endpoint = _enabled(actor, seen.endpoint_id)
@@ -47,7 +49,7 @@ def delivery_redeliver(
 
 @violations_recorded
 def failed_redeliver(*, actor: Actor, at: datetime, endpoint_id: UUID, reason_code: str, note: str = "") -> int:
-    """How many; the oldest first, at most ten thousand at once."""
+    """Send failed deliveries again, the oldest first, at most AT_ONCE; returns how many."""
     with transaction.atomic():
         endpoint = _enabled(actor, endpoint_id)
         said = _reason(endpoint, reason_code, note)

@@ -1,4 +1,4 @@
-"""The rules of a publishable definition, in the order in which people read what they find."""
+"""The rules of a publishable definition, in the order in which people read their findings."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Can every condition be decided when its turn comes? It parses, and all it reads is there on every path."""
+"""Conditions can be evaluated: they parse, and everything that they read is in the context on every path."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def condition_parses(reading: Reading) -> Iterator[DefinitionFinding]:
 
 
 def condition_paths_known(reading: Reading) -> Iterator[DefinitionFinding]:
-    """What stands inside coalesce may be missing at run time, but must be able to exist: a typing error is neither."""
+    """Arguments of coalesce may be missing at run time, but must be able to exist: otherwise it is a typing error."""
     for step_id, param, source in _sources(reading):
         condition = _compiled(source)
         required = condition.required_paths if condition else frozenset()
@@ -40,7 +40,7 @@ def condition_types_fit(reading: Reading) -> Iterator[DefinitionFinding]:
 
 
 def template_paths_known(reading: Reading) -> Iterator[DefinitionFinding]:
-    """A template's missing value is null, so the step need not be upstream on every path; on one it must be."""
+    """A missing value of a template is null, so its step must be upstream on one path only."""
     for step_id, _, kind in reading.of_kind():
         for param in kind.templates:
             for where, path in placeholders(reading.params(step_id).get(param)):

@@ -1,4 +1,4 @@
-"""Does each step fit its kind: the kind exists, its params fit, its outcomes all lead somewhere?"""
+"""Each step fits its kind: the kind exists, the params fit its schema, every outcome has a transition."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def final_targets_terminal(reading: Reading) -> Iterator[DefinitionFinding]:
 
 
 def effect_forbids_retries(reading: Reading) -> Iterator[DefinitionFinding]:
-    """Law 4: nothing proves a second try of effect `once` safe."""
+    """Law 4: a step of effect `once` must not be retried."""
     for step_id, step, kind in reading.of_kind():
         if kind.effect == "once" and (integer_or_none(step.get("max_retries")) or 0) > 0:
             message = f"{kind.name} has effect once and is never retried automatically. Set max_retries to 0."

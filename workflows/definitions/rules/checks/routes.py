@@ -1,4 +1,4 @@
-"""Does the graph hold together: it begins, every arrow lands, nothing is lost, nothing circles, and it can end well?"""
+"""The graph is sound: a start, no transition to nowhere, no unreachable step, no cycle, and a final step in reach."""
 
 from collections.abc import Iterator
 

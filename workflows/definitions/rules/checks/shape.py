@@ -1,4 +1,4 @@
-"""Is it a definition at all? Shape, sizes, numbers and the names of steps."""
+"""Shape, sizes, numbers and the names of steps."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def document_shape(reading: Reading) -> Iterator[DefinitionFinding]:
 
 
 def integers_written_plainly(reading: Reading) -> Iterator[DefinitionFinding]:
-    """JSON Schema takes 3.0 for an integer; the engine would count to 3.0."""
+    """JSON Schema accepts 3.0 as an integer; the engine needs a real one."""
     top = integers_written_as_floats(reading.document, schema=DOCUMENT_SCHEMA)
     for problem in top:
         yield _integer(problem.pointer)

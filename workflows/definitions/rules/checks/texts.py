@@ -1,4 +1,4 @@
-"""No person and no secret in a definition (law 6). Also for drafts, which are stored before they are valid."""
+"""No personal data and no secrets in a definition (law 6). Also for drafts, which are stored before they are valid."""
 
 from collections.abc import Iterator
 from typing import Any

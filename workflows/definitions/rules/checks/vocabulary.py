@@ -1,4 +1,4 @@
-"""Do the words exist for this organization: reason codes of halts, tiers of reviewers?"""
+"""Halt reasons and reviewer tiers exist in this organization."""
 
 from collections.abc import Iterable, Iterator
 
