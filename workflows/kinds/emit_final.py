@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, CONTEXT, SOURCED_DIAGNOSES, UUID, closed, diagnoses, snapshot
+from workflows.kinds.shapes import BOOLEAN, CONTEXT, SOURCED_DIAGNOSES, UUID_SCHEMA, closed, diagnoses, snapshot
 
 
 def _payload(params: Json, context: Json) -> Json:
@@ -35,7 +35,9 @@ KIND = StepKind(
         name="case.workflow.completed",
         direction="out",
         description="What the steps found. Which diagnosis counts is for the system of record to say.",
-        schema=closed({"final_diagnoses": SOURCED_DIAGNOSES, "context_snapshot": CONTEXT, "definition_id": UUID}),
+        schema=closed(
+            {"final_diagnoses": SOURCED_DIAGNOSES, "context_snapshot": CONTEXT, "definition_id": UUID_SCHEMA}
+        ),
     ),
     default_timeout_seconds=60,
     must_target={"on_complete": "TERMINAL"},

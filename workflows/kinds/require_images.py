@@ -1,7 +1,7 @@
 """Checks that there are enough images. They are only counted; their quality is judged by the AI review."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID, array_shape, closed
+from workflows.kinds.shapes import BOOLEAN, COUNT, TERM, UUID_SCHEMA, array_shape, closed
 
 _ASKED = closed(
     {
@@ -10,7 +10,7 @@ _ASKED = closed(
     },
     optional=("image_types",),
 )
-_RESULT = closed({"count": COUNT, "passed": BOOLEAN, "image_ids": array_shape(UUID)})
+_RESULT = closed({"count": COUNT, "passed": BOOLEAN, "image_ids": array_shape(UUID_SCHEMA)})
 
 
 def _payload(params: Json, context: Json) -> Json:

@@ -1,7 +1,17 @@
 """Requests a review by the AI module. A failure means that it could not run; low confidence is a completion."""
 
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
-from workflows.kinds.shapes import BOOLEAN, CODE, DIAGNOSES, REFERENCE, SHARE, UUID, array_shape, closed, image_ids
+from workflows.kinds.shapes import (
+    BOOLEAN,
+    CODE,
+    DIAGNOSES,
+    REFERENCE,
+    SHARE,
+    UUID_SCHEMA,
+    array_shape,
+    closed,
+    image_ids,
+)
 
 _RESULT = closed({"confidence": SHARE, "diagnoses": DIAGNOSES, "raw_response_id": REFERENCE})
 
@@ -29,7 +39,7 @@ KIND = StepKind(
         name="ai_review.requested",
         direction="out",
         description="Asks the AI module to review these images.",
-        schema=closed({"images": array_shape(UUID), "product_id": UUID}),
+        schema=closed({"images": array_shape(UUID_SCHEMA), "product_id": UUID_SCHEMA}),
     ),
     completion=EventType(
         name="ai_review.completed",

@@ -19,7 +19,7 @@ TERM: Json = {
     "pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,63}$",
     "description": "one word of up to 64 letters, digits, dots, hyphens and underscores, a letter first",
 }
-UUID: Json = {"type": "string", "format": "uuid", "maxLength": 36, "description": "a UUID"}
+UUID_SCHEMA: Json = {"type": "string", "format": "uuid", "maxLength": 36, "description": "a UUID"}
 REFERENCE: Json = {
     "type": "string",
     "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$",

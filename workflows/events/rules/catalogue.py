@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from workflows.definitions.states import Mode
 from workflows.kinds import registry
 from workflows.kinds.base import EventType, Json, StepKind
-from workflows.kinds.shapes import CODE, DIALECT, MOMENT, REFERENCE, UUID, array_shape, closed
+from workflows.kinds.shapes import CODE, DIALECT, MOMENT, REFERENCE, UUID_SCHEMA, array_shape, closed
 from workflows.runs.states import InterventionAction
 
 _MODE = {"enum": [mode.value for mode in Mode]}
@@ -15,7 +15,7 @@ CASE_CREATED = EventType(
     direction="in",
     description="A case exists. If its organization and product have an active definition, an instance starts.",
     schema=closed(
-        {"patient_id": REFERENCE, "orchestration_mode": _MODE, "image_ids": array_shape(UUID)},
+        {"patient_id": REFERENCE, "orchestration_mode": _MODE, "image_ids": array_shape(UUID_SCHEMA)},
         optional=("orchestration_mode", "image_ids"),
     ),
 )
@@ -23,7 +23,7 @@ STARTED = EventType(
     name="workflow.started",
     direction="out",
     description="An instance began.",
-    schema=closed({"instance_id": UUID, "definition_id": UUID, "mode": _MODE}),
+    schema=closed({"instance_id": UUID_SCHEMA, "definition_id": UUID_SCHEMA, "mode": _MODE}),
 )
 HALTED = EventType(
     name="workflow.halted",
@@ -31,7 +31,7 @@ HALTED = EventType(
     description="An instance stopped with a reason. A person may take it further.",
     schema=closed(
         {
-            "instance_id": UUID,
+            "instance_id": UUID_SCHEMA,
             "halt_step_id": CODE,
             "reason_code": CODE,
             "reason_note": {"type": "string", "maxLength": 280},
@@ -43,13 +43,13 @@ COMPLETED = EventType(
     name="workflow.completed",
     direction="out",
     description="An instance reached its good end.",
-    schema=closed({"instance_id": UUID, "completed_at": MOMENT}),
+    schema=closed({"instance_id": UUID_SCHEMA, "completed_at": MOMENT}),
 )
 CANCELLED = EventType(
     name="workflow.cancelled",
     direction="out",
     description="A person ended an instance for good; `reason` is a code, or superseded_by:<instance>.",
-    schema=closed({"instance_id": UUID, "cancelled_by": REFERENCE, "reason": REFERENCE}, optional=("reason",)),
+    schema=closed({"instance_id": UUID_SCHEMA, "cancelled_by": REFERENCE, "reason": REFERENCE}, optional=("reason",)),
 )
 INTERVENED = EventType(
     name="workflow.intervened",
@@ -57,7 +57,7 @@ INTERVENED = EventType(
     description="A person acted on an instance.",
     schema=closed(
         {
-            "instance_id": UUID,
+            "instance_id": UUID_SCHEMA,
             "action": {"enum": [action.value for action in InterventionAction]},
             "performed_by": REFERENCE,
             "reason_code": CODE,
@@ -82,16 +82,16 @@ TRACEPARENT: Json = {
 }
 # S4 4.2, and the trace that it belongs to.
 ENVELOPE_FIELDS: Json = {
-    "event_id": UUID,
+    "event_id": UUID_SCHEMA,
     "event_type": EVENT_NAME,
     "schema_version": VERSION,
     "occurred_at": MOMENT,
     "correlation_id": REFERENCE,
-    "causation_id": UUID,
+    "causation_id": UUID_SCHEMA,
     "traceparent": TRACEPARENT,
-    "case_id": UUID,
-    "org_id": UUID,
-    "product_id": UUID,
+    "case_id": UUID_SCHEMA,
+    "org_id": UUID_SCHEMA,
+    "product_id": UUID_SCHEMA,
     "payload": {"type": "object"},
 }
 OPTIONAL_FIELDS = frozenset({"causation_id", "traceparent"})

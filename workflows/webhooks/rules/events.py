@@ -13,7 +13,7 @@ from typing import Any, Final
 from workflows.definitions.states import Mode
 from workflows.events.rules.envelope import stamp
 from workflows.kinds.base import Json
-from workflows.kinds.shapes import CODE, DIALECT, METADATA, MOMENT, RESERVED_PREFIXES, UUID, closed
+from workflows.kinds.shapes import CODE, DIALECT, METADATA, MOMENT, RESERVED_PREFIXES, UUID_SCHEMA, closed
 from workflows.runs.states import InterventionAction
 
 EMIT: Final = "workflow.webhook_emit.requested"
@@ -37,16 +37,27 @@ def _status(word: str) -> Json:
 
 
 def _workflow(name: str, status: str, description: str, **more: Json) -> WebhookType:
-    fields = {"organization_id": UUID, "case_id": UUID, "instance_id": UUID, "status": _status(status), **more}
+    fields = {
+        "organization_id": UUID_SCHEMA,
+        "case_id": UUID_SCHEMA,
+        "instance_id": UUID_SCHEMA,
+        "status": _status(status),
+        **more,
+    }
     return WebhookType(name, description, closed(fields, optional=("halt_step_id", "step_id")), status=status)
 
 
 def _ledger(name: str, subject: str, status: str, description: str) -> WebhookType:
     """Named as its ledger action. A shutdown of the whole installation belongs to no organization."""
-    fields = {"organization_id": UUID, f"{subject}_id": UUID, "status": _status(status), "reason_code": CODE}
+    fields = {
+        "organization_id": UUID_SCHEMA,
+        f"{subject}_id": UUID_SCHEMA,
+        "status": _status(status),
+        "reason_code": CODE,
+    }
     optional: tuple[str, ...] = ("reason_code",)
     if subject in {"review", "quarantine_case"}:
-        fields, optional = fields | {"attempt_id": UUID}, (*optional, "attempt_id")
+        fields, optional = fields | {"attempt_id": UUID_SCHEMA}, (*optional, "attempt_id")
     if subject == "shutdown":
         optional = (*optional, "organization_id")
     return WebhookType(name, description, closed(fields, optional=optional), name, status)
@@ -57,7 +68,7 @@ _LIFE = (
         "workflow.started",
         "running",
         "An instance began.",
-        definition_id=UUID,
+        definition_id=UUID_SCHEMA,
         mode={"enum": [mode.value for mode in Mode]},
     ),
     _workflow("workflow.halted", "halted", "An instance stopped with a reason.", reason_code=CODE, halt_step_id=CODE),
@@ -74,9 +85,13 @@ _LIFE = (
     WebhookType(
         EMIT,
         "An emit_webhook step. Delivered under the name that the step gives, with what its template said as payload.",
-        closed({"organization_id": UUID, "case_id": UUID, "instance_id": UUID, "payload": METADATA}),
+        closed(
+            {"organization_id": UUID_SCHEMA, "case_id": UUID_SCHEMA, "instance_id": UUID_SCHEMA, "payload": METADATA}
+        ),
     ),
-    WebhookType(TEST, "A person tries an endpoint.", closed({"organization_id": UUID, "endpoint_id": UUID})),
+    WebhookType(
+        TEST, "A person tries an endpoint.", closed({"organization_id": UUID_SCHEMA, "endpoint_id": UUID_SCHEMA})
+    ),
 )
 _RECORD = (
     _ledger("attempt.held", "attempt", "review-required", "An attempt waits for people."),
