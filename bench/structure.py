@@ -22,11 +22,11 @@ from typing import Any
 
 PRODUCT = ("reasoncodes", "governance", "attempts", "workflows", "config", "sdk")
 SKIPPED = {"migrations", "tests", "__pycache__", "build"}
-BESIDE_THE_CLIENT = ("simulator", "conformance")  # of the server, wherever they lie
+BESIDE_THE_CLIENT = ("simulator", "conformance")  # they count as server code, in whichever folder they are
 LONG = 50
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-# Each with its app and its words; see `capabilities`.
+# Each with its app and the words that its file names begin with; see `capabilities`.
 CAPABILITIES = {
     "ledger": ("governance", "ledger|seal|merkle|witness|epoch|divergence|deny_mode|verify_(?!bundle)"),
     "definitions": ("workflows", "definition|starter|diff|pictures"),
@@ -73,7 +73,7 @@ class Module:
 
     @cached_property
     def definitions(self) -> list[Any]:
-        """Public functions and classes at the top level; constants are not meant."""
+        """Public functions and classes at the top level, without constants."""
         return [node for node in self.tree.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
 
     @cached_property
@@ -99,7 +99,8 @@ def modules_of(root: Path) -> list[Module]:
 
 
 def served(modules: list[Module]) -> list[Module]:
-    """Without the client: it is a package of its own, which shares no code and may use the same words."""
+    """All modules but the client's: the client is a package of its own that shares no code and may use the same
+    names."""
     return [
         module
         for module in modules
@@ -163,10 +164,9 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def capabilities(modules: list[Module]) -> dict[str, dict[str, Any]]:
-    """Files of the app that have one of the capability's words at the beginning of a word of their path, and the
-    folders they lie in. A folder of such a name brings its files. What other apps add is theirs, and a contract's
-    documents are one capability of their own. Empty `__init__.py` are left out. `free`: folders besides those whose
-    place Django fixes."""
+    """The files of each capability and their folders: files of its app with one of its words at the beginning of a word
+    of their path, which includes all files of a folder with such a name. Files of other apps, a contract's documents
+    and empty `__init__.py` are left out. `free` counts the folders without those that Django prescribes."""
     found: dict[str, dict[str, Any]] = {}
     for capability, (app, words) in CAPABILITIES.items():
         pattern = re.compile(rf"^{app}/(?!documents/)(?:.*[/_])?(?:{words})")
@@ -188,12 +188,12 @@ def names_twice(modules: list[Module]) -> dict[str, list[str]]:
 
 
 def with_sql(modules: list[Module]) -> list[str]:
-    """Modules with a text, docstrings apart, that begins like an SQL statement."""
+    """Modules with a string, docstrings excluded, that begins like an SQL statement."""
     return [str(module.path) for module in modules if any(map(SQL.match, texts(module.tree)))]
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
-    """Plain texts and the beginnings of f-strings."""
+    """Plain strings and the beginnings of f-strings, without docstrings."""
     documented = docstring_lines(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno not in documented:
