@@ -1,1 +1,1 @@
-"""Benchmarks: each with its reference in the same run, because times on a shared machine mean little alone."""
+"""Benchmarks. Each measures a reference in the same run: times on a shared machine mean little by themselves."""

@@ -1,4 +1,4 @@
-"""`make bench`: runs the benchmarks (all, or those named) and appends their figures to docs/measurements.md."""
+"""`make bench`: runs all benchmarks, or the named ones, and appends their figures to docs/measurements.md."""
 
 import importlib
 import json

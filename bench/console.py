@@ -1,7 +1,5 @@
-"""Pages of the consoles with a million attempts and ten thousand open holds: time in the server, and what they ask.
-
-In this process, through Django's test client: no network, no other process. The goal is 150 ms for every page.
-"""
+"""Time and number of queries of the console's and reviewers' pages, with a million attempts of which ten thousand are
+held. Runs in one process through Django's test client. The goal is 150 ms for every page."""
 
 import json
 import os
@@ -151,6 +149,7 @@ def measured(who: str, path: str) -> dict[str, Any]:
         asked.append(sql)
         return execute(sql, *rest)
 
+    # The first call counts queries and fills caches. It is not timed, because the wrapper itself takes time.
     with connection.execute_wrapper(count):
         status = client.get(path).status_code
     times = []

@@ -1,10 +1,10 @@
-"""Rows for the console's benchmark: copies of rows that the services made, spread over the last thirty days."""
+"""Rows for the console's benchmark: copies of rows that services wrote, distributed over the last thirty days."""
 
 from typing import Any
 
 from django.db import connection
 
-# UUIDv7 of a moment in the last thirty days; older servers have no function for it.
+# A UUIDv7 of a random moment in the last thirty days. Built by hand, because older servers have no function for it.
 SPREAD = (
     "(lpad(to_hex(((extract(epoch FROM now()) - random() * 2592000) * 1000)::bigint), 12, '0')"
     " || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid"
@@ -13,7 +13,8 @@ MOMENT = "now() - random() * interval '30 days'"
 
 
 def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
-    """`count` copies of one row; `columns` are SQL expressions, `n` the number of the copy."""
+    """Inserts `count` copies of one row. `columns` are SQL expressions; `n` is the number of the copy."""
+    # By SQL and not by the services: making a million attempts one by one would take far longer than the measurement.
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_name = %s ORDER BY ordinal_position",
@@ -30,7 +31,7 @@ def copy_rows(table: str, source: Any, count: int, **columns: str) -> None:
 
 
 def copy_reviews(source: Any, state: str, decided_at: str, status: str) -> None:
-    """One for every attempt in this state that has none; the last two are SQL expressions."""
+    """Inserts a review for every attempt in this state that has none. The last two arguments are SQL expressions."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_name = 'attempts_review'"
@@ -55,5 +56,6 @@ def copy_reviews(source: Any, state: str, decided_at: str, status: str) -> None:
 
 
 def analyze() -> None:
+    # Without new statistics the planner would still plan for a handful of rows.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")

@@ -1,7 +1,7 @@
-"""The reference: DBOS doing three empty steps, or three steps each of which waits for a message from outside, as ours
-do. Runs in its own venv, which has no Holdpoint; see bench.dbos_venv.
+"""The reference for workflows: DBOS with three empty steps, or with three steps that each wait for a message from
+outside, as Holdpoint's steps do. Runs in a venv of its own, without Holdpoint; see bench.dbos_venv.
 
-Reads its task as JSON from its first line, answers "ready", and begins at the second line.
+Reads its task as JSON from the first line of stdin, prints "ready", and starts after the second line.
 """
 
 import json
@@ -47,14 +47,14 @@ def three(case: str) -> int:
 
 @DBOS.step()
 def ask(number: int, case: str) -> int:
-    """The request to a module. That it is out is known to the module at once, which costs nothing here."""
+    """The request to a module. The module gets it through a queue in memory, which costs nothing."""
     modules[case].put(number)
     return number
 
 
 @DBOS.workflow()
 def three_messages(case: str) -> int:
-    """A request goes out, its answer comes in: what an event does to a run of ours."""
+    """Three times: sends a request and waits for its answer, as a run of Holdpoint does."""
     total = 0
     for number in range(3):
         ask(number, case)
@@ -75,7 +75,7 @@ def carry(count: int) -> None:
 
 
 def answered(case: str) -> None:
-    """A step is measured from its answer's sending until the next request is out, or the run has ended."""
+    """Answers one run. A step is measured from sending its answer until the next request is sent or the run ends."""
     modules[case] = queue.SimpleQueue()
     with SetWorkflowID(case):
         run = DBOS.start_workflow(three_messages, case)
@@ -101,7 +101,8 @@ def all_threads(count: int) -> None:
 
 DBOS.launch()
 all_threads(task["warm_up"])
-time.sleep(1.1)  # PostgreSQL counts a backend's transactions once a second: these belong to the time before
+# PostgreSQL reports a backend's transactions once a second. The wait keeps those of the warm-up out of the measurement.
+time.sleep(1.1)
 all_threads(task["threads"])
 steps.clear()
 runs.clear()

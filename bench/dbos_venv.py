@@ -1,4 +1,4 @@
-"""The venv of the reference: made once under var/bench, with nothing of it in Holdpoint's own."""
+"""The venv of the DBOS reference, made once under var/bench. Its packages are not in Holdpoint's own venv."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How long a decision takes: fifty rules, of which only the last matches, over a whole request and environment."""
+"""The time of one decision: a complete request and environment, and fifty rules of which only the last one matches."""
 
 import json
 import statistics
@@ -48,7 +48,7 @@ def build_contract() -> dict[str, Any]:
 
 
 def build_policy() -> dict[str, Any]:
-    """Conditions as people write them; each is evaluated, because only the last one is true."""
+    """A policy with conditions as people write them. All are evaluated, because only the last one is true."""
     shapes = (
         'action.operation == "ticket.close.{n}"',
         "metadata.confidence < 0.{n:02} && metadata.priority > 2",
@@ -133,7 +133,8 @@ def build_request(number: int) -> dict[str, Any]:
 
 
 def measure(rounds: int, *works: Callable[[Any], Any]) -> list[list[float]]:
-    """Sorted microseconds of each work. They take turns of a hundred calls, so that a busy moment meets all of them."""
+    """The sorted microseconds of each work."""
+    # They take turns of a hundred calls, so that a busy moment of the machine affects all of them alike.
     taken: list[list[float]] = [[] for _ in works]
     for start in range(0, rounds, TURN):
         for work, times in zip(works, taken, strict=True):
@@ -142,7 +143,9 @@ def measure(rounds: int, *works: Callable[[Any], Any]) -> list[list[float]]:
 
 
 def _timed(work: Callable[[Any], Any], request: dict[str, Any]) -> float:
-    """The request was made a moment ago, as at intake; five thousand kept ones would measure the memory instead."""
+    """The microseconds of one call."""
+    # The request was built just before, as at intake. Five thousand requests built in advance would no longer be in
+    # the processor's cache, and the memory would be measured instead.
     start = time.perf_counter()
     work(request)
     return (time.perf_counter() - start) * 1e6

@@ -1,4 +1,4 @@
-"""Several processes that get ready, begin together and report: rates, times, commits and WAL of all of them."""
+"""Runs several processes that start working at the same moment, and collects their rates, times, commits and WAL."""
 
 import json
 import statistics
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Ridden:
-    """What a gang did. `commits` counts reading transactions too; `write_tx` only what wrote, each savepoint as one.
-    The processor time of the clients says what times cannot on a machine that others use."""
+    """The figures of all processes together. `commits` also counts reading transactions; `write_tx` counts only those
+    that wrote, and each savepoint as one. The clients' processor time is comparable even on a machine that is busy."""
 
     runs: int
     seconds: float
@@ -52,8 +52,9 @@ def percentiles(times: list[float]) -> str:
 def ride(
     *, command: list[str], tasks: list[dict[str, Any]], environment: dict[str, str], database: psycopg.Connection[Any]
 ) -> Ridden:
-    """One process per task; each task says how many `runs` its process makes."""
+    """Runs one process per task. Each task says how many `runs` its process does."""
     processes = [start(command, task, environment) for task in tasks]
+    # All wait until the last one is ready: start-up and warm-up must not be part of the measurement.
     for process in processes:
         if read(process) != "ready":
             raise RuntimeError("a process did not get ready")
@@ -64,7 +65,7 @@ def ride(
     seconds, after = time.perf_counter() - began, counters(database)
     for process in processes:
         process.wait(timeout=60)
-    time.sleep(0.2)  # a backend that ends reports its transactions just after its client has gone
+    time.sleep(0.2)  # a backend reports its last transactions only after its client has disconnected
     runs = sum(task["runs"] for task in tasks)
     times: dict[str, list[float]] = {}
     for report in reports:
@@ -82,7 +83,7 @@ def ride(
 
 
 def ask(command: list[str], task: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
-    """One process, its report as it is."""
+    """Runs one process and returns its report."""
     process = start(command, task, environment)
     if read(process) != "ready":
         raise RuntimeError("the process did not get ready")
@@ -93,7 +94,7 @@ def ask(command: list[str], task: dict[str, Any], environment: dict[str, str]) -
 
 
 def commits(database: psycopg.Connection[Any]) -> int:
-    """Of all databases: each gang has the server to itself."""
+    """The commits of all databases of the server. Nothing else runs on it during a measurement."""
     row = database.execute("SELECT sum(xact_commit)::bigint FROM pg_stat_database").fetchone()
     return int(row[0]) if row else 0
 

@@ -1,5 +1,5 @@
-"""Intake through HTTP beside a bare DRF view that inserts one row, on the same server, in the same run; and beside
-PostgreSQL alone with the same rows. In rounds, each kind in each: a busy machine then is busy for all of them."""
+"""Intake over HTTP, compared in the same run with a bare DRF view that inserts one row, and with PostgreSQL alone
+inserting the same rows."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from bench.load import Load, Make, drive
 from bench.pgbench import same_rows_alone
 
 ROOT = Path(__file__).resolve().parent.parent
+# Every round measures every kind of request, so that a busy machine is busy for all of them.
 ROUNDS = 5
 REQUESTS = int(os.environ.get("BENCH_REQUESTS", "1500")) // ROUNDS
 WARM_UP = 200
@@ -33,7 +34,7 @@ def run() -> dict[str, Any]:
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "bench.settings",
         "HOLDPOINT_HOME": str(home),
-        "LOG_LEVEL": "INFO",  # as in production: the lines are part of the cost
+        "LOG_LEVEL": "INFO",  # as in production: writing the log lines is part of the cost
     }
     manage(environment, "migrate", "--noinput", "-v0")
     demo = json.loads(manage(environment, "demo", "--json"))
@@ -63,7 +64,9 @@ def measure(port: int, demo: dict[str, Any], database: psycopg.Connection[Any]) 
             for name, make in makes.items()
         }
 
-    drives("warm-up", WARM_UP)  # also because a page's first change after a checkpoint is logged whole
+    # Fills caches. Also, PostgreSQL logs a whole page at its first change after a checkpoint; without the warm-up the
+    # first round would have more WAL.
+    drives("warm-up", WARM_UP)
     return [drives(f"round-{number}", REQUESTS) for number in range(ROUNDS)]
 
 
@@ -91,7 +94,7 @@ def kinds(demo: dict[str, Any], stamp: str) -> dict[str, Make]:
 
 
 def figures(rounds: list[dict[str, Load]], alone: dict[str, Any], inside: dict[str, Any]) -> dict[str, Any]:
-    """Medians of the rounds; the ratios are made round by round."""
+    """Medians over the rounds. Ratios are computed in each round before taking their median."""
     names = list(rounds[0])
     loads = {name: Load.median([measured[name] for measured in rounds]) for name in names}
     ratios = {

@@ -1,5 +1,5 @@
-"""What cannot be counted from outside: the statements of one request of each kind, and the commits from an active
-attempt's intake to its end with an adapter that does nothing. Run by bench.intake in a process of its own."""
+"""Counts what cannot be seen over HTTP: the statements of one request of each kind, and the commits of an active
+attempt from intake to completion with an adapter that does nothing. bench.intake runs it as a process of its own."""
 
 import json
 import sys
@@ -48,7 +48,7 @@ class Caller:
 
 
 def statements(caller: Caller) -> dict[str, int]:
-    """Of the second request of each kind: the first one in a process reads the contract."""
+    """The statements of the second request of each kind: the first one in a process also reads the contract."""
     key, counted = str(uuid4()), {}
     cases = {
         "allow": ("demo-allow", lambda: str(uuid4()), "shadow"),
@@ -69,7 +69,7 @@ def statements(caller: Caller) -> dict[str, int]:
 
 
 def commits_to_completed(caller: Caller) -> float:
-    """Transactions that wrote something, per attempt, without the one that holds lease and intent."""
+    """Transactions per attempt that wrote something, without the one of lease and intent."""
     ADAPTERS["http"] = NoOp()
     caller.post("demo-idempotent-http", str(uuid4()), "active", connector="http")
     before = transactions()

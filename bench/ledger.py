@@ -1,8 +1,6 @@
-"""Sealing beside appending: does it keep up with 1,000 appends a second, and does an append wait for anything more?
-
-The same load twice, without the sealer and with it: times, WAL, wait events and locks of those who append; and how far
-behind the sealer is.
-"""
+"""Sealing while entries are appended: does the sealer keep up with 1,000 appends a second, and does it make appends
+wait? The same load runs without and with the sealer, and times, WAL, wait events, locks and the sealer's lag are
+compared."""
 
 import json
 import os
@@ -39,7 +37,8 @@ BLOCKED = """
 SELECT count(*) FROM pg_stat_activity
 WHERE application_name = 'bench appender' AND cardinality(pg_blocking_pids(pid)) > 0
 """
-# `extend` is left out: whoever grows a file holds it for a moment, with or without a sealer, and is seen by chance.
+# `extend` is left out: every writer takes it for a moment when a file grows, with or without a sealer, and a sample
+# sees it only by chance.
 HELD = """
 SELECT DISTINCT l.locktype || ' ' || coalesce(c.relname, '') || ' ' || l.mode FROM pg_locks l
 JOIN pg_stat_activity a ON a.pid = l.pid LEFT JOIN pg_class c ON c.oid = l.relation
@@ -57,9 +56,9 @@ def run() -> dict[str, Any]:
     }
     manage(environment, "migrate", "--noinput", "-v0")
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as database:
-        phase(environment, database, seconds=3, sealer=True)  # the first entries, keys, plans
+        phase(environment, database, seconds=3, sealer=True)  # warm-up: first entries, keys and plans
         alone = phase(environment, database, seconds=max(5, SECONDS // 3), sealer=False)
-        phase(environment, database, seconds=5, sealer=True)  # catches up with what nobody sealed meanwhile
+        phase(environment, database, seconds=5, sealer=True)  # seals what the phase without a sealer left
         together = phase(environment, database, seconds=SECONDS, sealer=True)
     new_locks = sorted(set(together.pop("locks")) - set(alone.pop("locks")))
     met = {
@@ -105,7 +104,7 @@ def phase(
 
 
 def watched(database: psycopg.Connection[Any], *, until: float, lag: bool) -> dict[str, Any]:
-    """What those who append wait for, which locks they hold, and how far behind the sealer is."""
+    """Samples what the appending processes wait for, which locks they have, and how far behind the sealer is."""
     waits: Counter[str] = Counter()
     locks: set[str] = set()
     lags: list[float] = []

@@ -1,4 +1,4 @@
-"""One process of the ledger's benchmark: appends at a given rate, or seals as the clock does."""
+"""One process of the ledger's benchmark: appends at a given rate, or seals at the interval of the scheduled task."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from reasoncodes.base.tenancy import every_tenant
 
 
 def append_once(number: int) -> None:
-    """One entry, one transaction, as the smallest governed change writes it."""
+    """Appends one entry in one transaction, like the smallest governed change."""
     entry = ledger_entry_build(
         action="organization.changed",
         organization_id=None,
@@ -33,7 +33,8 @@ def append_once(number: int) -> None:
 
 
 def append(task: dict[str, Any], go: float) -> dict[str, Any]:
-    """Every thread has its own beat; who is late goes on at once, so that the rate is kept on the whole."""
+    """Appends at a fixed rate and measures each append."""
+    # Every thread has its own schedule. A thread that is late continues at once, so that the total rate is kept.
     every = task["threads"] / task["per_s"]
     ends = go + task["seconds"]
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""A small closed-loop load: keep-alive clients in threads, counts, times, commits and WAL bytes."""
+"""A small closed-loop load generator: keep-alive clients in threads. Measures rates, times, commits and WAL bytes."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ class Load:
 
     @staticmethod
     def median(loads: "list[Load]") -> "Load":
-        """Of each figure over several rounds; the statuses are added up."""
+        """The median of each figure over several rounds. The statuses are added up."""
         middle = {
             name: statistics.median(getattr(load, name) for load in loads)
             for name in ("rate", "p50_ms", "p99_ms", "commits", "wal_bytes")
@@ -45,7 +45,7 @@ class Load:
 
 
 def drive(*, port: int, make: Make, requests: int, clients: int, database: psycopg.Connection[Any]) -> Load:
-    """`make(number)` gives path, headers and body of one request."""
+    """Sends all requests and measures them. `make(number)` returns path, headers and body of one request."""
     times: list[float] = []
     statuses: dict[int, int] = {}
     numbers = iter(range(requests))
@@ -87,7 +87,8 @@ def drive(*, port: int, make: Make, requests: int, clients: int, database: psyco
 
 
 def counters(database: psycopg.Connection[Any]) -> tuple[int, int]:
-    """Write transactions and WAL position. Transaction ids are given to writers only, so reads do not count."""
+    """The number of write transactions and the WAL position."""
+    # Only transactions that write get a transaction id, so the highest id does not count reads.
     database.execute("SELECT pg_stat_clear_snapshot()")
     row = database.execute(
         "SELECT (pg_snapshot_xmax(pg_current_snapshot()))::text::bigint,"

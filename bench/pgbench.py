@@ -1,4 +1,4 @@
-"""What PostgreSQL can do at most: pgbench inserts the rows of an allowed intake, as one statement per transaction."""
+"""The upper limit of PostgreSQL alone: pgbench inserts the rows of an allowed intake, one statement per transaction."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import psycopg
 from config.embedded.postgres_cluster import binaries
 
 IDS = "ids AS (SELECT uuidv7() AS attempt, uuidv7() AS decision)"
-# Table, how its rows of one attempt are found, and which columns are new in every copy.
+# Table, the condition for its rows of one attempt, and the columns that are new in every copy.
 TABLES: list[tuple[str, str, dict[str, str]]] = [
     ("governance_enforcementdecision", "id = %(decision)s", {"id": "ids.decision"}),
     ("attempts_attempt", "id = %(attempt)s", {"id": "ids.attempt", "decision_id": "ids.decision"}),
@@ -32,7 +32,7 @@ MADE_BY_DEFAULT = {"txid"}
 
 
 def same_rows_alone(database: psycopg.Connection[Any], *, clients: int, transactions: int) -> dict[str, Any]:
-    """Those of the newest allowed attempt."""
+    """The rate and WAL of inserting the rows of the newest allowed attempt again and again."""
     newest = "SELECT id, decision_id FROM attempts_attempt WHERE workflow_slug = 'demo-allow' ORDER BY id DESC LIMIT 1"
     row = database.execute(newest).fetchone()
     if row is None:
@@ -74,7 +74,8 @@ def _inserts(
 
 
 def _literal(text: str | None, kind: str) -> str:
-    """Colons are escaped: pgbench takes `:word` for a variable, even inside quotes."""
+    """The text as an SQL literal."""
+    # Colons are escaped, because pgbench replaces `:word` as a variable, even inside quotes.
     if text is None:
         return "NULL"
     escaped = text.replace("\\", "\\\\").replace("'", "''").replace(":", "\\003A").replace("\n", "\\000A")

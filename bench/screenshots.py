@@ -1,4 +1,4 @@
-"""`make screenshots`: the pictures of docs/operators.md and docs/reviewers.md, from a demo stack in Chromium."""
+"""`make screenshots`: takes the pictures of docs/operators.md and docs/reviewers.md from a demo stack in Chromium."""
 
 import sys
 import time
@@ -17,7 +17,8 @@ from tests.stack.support import RunningStack
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
 DESK, PHONE = {"width": 1290, "height": 720}, {"width": 390, "height": 780}
-LOW = {"width": 1290, "height": 520}  # tables are many letters, and letters are large
+LOW = {"width": 1290, "height": 520}  # a page full of table text makes a large file
+# Bytes. A larger picture is reported: every clone of the repository carries it.
 LARGEST = 150_000
 
 
@@ -58,7 +59,7 @@ def to_picture(page: Page) -> None:
 
 
 def set_the_scene(site: Site) -> dict[str, str]:
-    """A few attempts of every kind, a run that waits, and a shutdown to preview."""
+    """Creates a few attempts of every kind, a run that waits, and the address of a shutdown's preview."""
     for number in range(8):
         for contract in ("allow", "hold", "deny"):
             if (number + len(contract)) % 3:

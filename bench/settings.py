@@ -1,7 +1,7 @@
-"""The local settings plus one bare DRF view that inserts one row: the reference for intake."""
+"""The local settings, with the routes of bench.urls, which add the reference view for intake."""
 
 from config.settings.local import *  # noqa: F403
 
 ROOT_URLCONF = "bench.urls"
-WHITENOISE_AUTOREFRESH = False  # as in production: looking for files anew would slow the reference down
-LEDGER_WITNESSES = ""  # the folder outlives the databases
+WHITENOISE_AUTOREFRESH = False  # as in production: searching for files at each request would slow the reference down
+LEDGER_WITNESSES = ""  # the folder stays when the database is replaced, and its heads would cause deny mode

@@ -1,4 +1,4 @@
-"""Holdpoint's routes, and the reference view beside them."""
+"""Holdpoint's routes, and the reference for intake: a bare DRF view that inserts one row."""
 
 from django.db import connection
 from django.urls import path

@@ -1,4 +1,4 @@
-"""The two three-step workflows that are measured, and what their modules answer. Plain values: no Django here."""
+"""The two three-step workflows that are measured, and the answers of their modules. Plain values without Django."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ def status(value: str, following: str) -> dict[str, Any]:
     return step | {"transitions": {"on_complete": following}}
 
 
-# Each ends with the final result, which every definition must have and which is governed like any other effect. It is
-# not counted as a step below, although it is one.
+# Each ends with the step for the final result, which every definition must have and which is governed like any other
+# effect. It is not counted as one of the three steps.
 FLOWS: dict[str, dict[str, Any]] = {
     "checks": {
         "name": "Three checks",
@@ -45,7 +45,7 @@ ANSWERS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "checks": (CONSENT, IMAGES, CONSENT),
     "governed": (STATUS, STATUS, STATUS),
 }
-# What each of a run's four events does: it asks for the first step, for the second and third, or ends the run.
+# What each of a run's four events does: it requests the first step, the second, the third, or ends the run.
 PARTS = ("start", "step", "step", "end")
 
 

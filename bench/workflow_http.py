@@ -1,4 +1,4 @@
-"""Runs carried from start to end through `POST /api/v1/events` by keep-alive clients, each with one case at a time."""
+"""Workflow runs from start to end through `POST /api/v1/events`, by keep-alive clients with one case at a time."""
 
 import http.client
 import json
@@ -49,7 +49,8 @@ class HttpRuns:
         link.close()
 
     def _carry(self, link: http.client.HTTPConnection) -> None:
-        """A module would read the correlation id from the request; it is made of the run's id and the step's name."""
+        """Sends the four events of one run."""
+        # A module would read the correlation id from its request. It can also be computed from the run's id and step.
         case, instance = str(uuid4()), None
         for number, (name, payload) in enumerate(events(self.flow)):
             correlation = uuid5(UUID(instance), f"{STEPS[number - 1]}/1") if instance else uuid4()

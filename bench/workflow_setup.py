@@ -1,4 +1,4 @@
-"""Publishes the measured workflows in the demo organization and opens their contracts; prints where they are."""
+"""Publishes the measured workflows in the demo organization, opens their contracts, and prints the ids."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def main() -> None:
 
     with every_tenant():
         organization = Organization.objects.get(slug="demo")
-        # Runs per minute are a quota, not a cost; the counter is still taken.
+        # The limit of runs per minute must not stop the benchmark. Its counter is still taken, because it costs time.
         Organization.objects.filter(id=organization.id).update(max_runs_per_min=1_000_000)
         organization.refresh_from_db()
         found = {flow: publish(organization, flow, FLOWS[flow], timezone.now()) for flow in FLOWS}

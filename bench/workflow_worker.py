@@ -1,6 +1,6 @@
-"""One process that carries runs from start to end through `event_receive`: timed, or counted event by event.
+"""One process that does workflow runs through `event_receive`, and measures times or counts statements per event.
 
-Reads its task as JSON from its first line, answers "ready", and begins at the second line.
+Reads its task as JSON from the first line of stdin, prints "ready", and starts after the second line.
 """
 
 import cProfile
@@ -27,7 +27,9 @@ def main() -> None:
     driver = Driver(task)
     for _ in range(task["warm_up"]):
         driver.run()
-    time.sleep(1.1)  # PostgreSQL counts a backend's transactions once a second: these belong to the time before
+    # PostgreSQL reports a backend's transactions once a second. The wait keeps those of the warm-up out of the
+    # measurement.
+    time.sleep(1.1)
     driver.run()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -38,7 +40,7 @@ def main() -> None:
 
 
 def profiled(driver: "Driver") -> str:
-    """Where the processor time goes, for whoever wants to make it less: BENCH_PROFILE=1."""
+    """A profile of the processor time, with BENCH_PROFILE=1."""
     profile, text = cProfile.Profile(time.process_time), io.StringIO()
     profile.runcall(driver.timed)
     pstats.Stats(profile, stream=text).sort_stats("cumulative").print_stats(90)
@@ -69,7 +71,7 @@ class Driver:
         }
 
     def run(self, around: Any = None) -> None:
-        """`around(part, call)` does the call and may measure it."""
+        """Sends the four events of one run. `around(part, call)` makes the call and may measure it."""
         from workflows.engine.state import correlation
 
         case, instance = str(uuid4()), None
@@ -107,7 +109,7 @@ class Driver:
         return {"times": times, "cpu_s": time.process_time() - busy}
 
     def counted(self) -> dict[str, Any]:
-        """Statements as Django sends them (BEGIN and COMMIT come on top), commits and WAL bytes, event by event."""
+        """Statements, commits and WAL bytes of each event. BEGIN and COMMIT are not among the statements."""
         import psycopg
         from django.db import connection
 

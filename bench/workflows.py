@@ -1,9 +1,8 @@
-"""A three-step workflow, by events in process and through HTTP, beside DBOS on the same server in the same run.
+"""A three-step workflow, by events in process and over HTTP, compared with DBOS on the same server in the same run.
 
-DBOS twice: `dbos` does three empty steps one after the other; in `dbos_messages` a step ends when a message from
-outside has come in, as ours do. It keeps what its steps returned. Holdpoint also decides at the gate, keeps every
-input, writes the requests to an outbox and puts each advance on the ledger; `governed` opens an attempt for every step
-besides.
+`dbos` does three empty steps one after the other. In `dbos_messages` a step ends when a message from outside arrives,
+as in Holdpoint. DBOS stores what its steps returned. Holdpoint also decides at the gate, stores every input, writes
+requests to an outbox and records each advance in the ledger; `governed` also opens an attempt for every step.
 """
 
 import json
@@ -30,7 +29,7 @@ WORKER = [sys.executable, "-m", "bench.workflow_worker"]
 Plan = tuple[list[str], list[dict[str, Any]]]  # a command, and a task for each of its processes
 PROCESSES = (1, 4)
 REFERENCES = ("dbos", "dbos_messages")
-DBOS_SHAPES = ((1, 1), (1, 4), (2, 2))  # processes, starters in each
+DBOS_SHAPES = ((1, 1), (1, 4), (2, 2))  # processes, and threads in each that start runs
 GOAL_STATEMENTS, GOAL_COMMITS, GOAL_WAL = 10, 5, 12_000
 
 
@@ -63,7 +62,8 @@ def run() -> dict[str, Any]:
 def ridden(
     asked: list[str], where: dict[str, Any], environment: dict[str, str], database: psycopg.Connection[Any]
 ) -> dict[str, Any]:
-    """Everybody in turn, several times over: whatever else the machine does meanwhile, it does to all of them."""
+    """Measures all candidates in turn, in several rounds."""
+    # In turn, so that other load on the machine affects all of them alike.
     plans: dict[str, dict[str, Plan]] = {}
     for who in REFERENCES:
         if who in asked:
@@ -83,7 +83,7 @@ def ridden(
 
 
 def dbos_plans(database: psycopg.Connection[Any], *, messages: bool) -> dict[str, Plan]:
-    """None when it cannot be installed here: then there is nothing to compare with."""
+    """Commands and tasks for DBOS. Empty if it cannot be installed here; then there is no comparison."""
     try:
         command = [dbos_python(), str(ROOT / "bench" / "dbos_reference.py")]
     except subprocess.CalledProcessError:
@@ -119,7 +119,7 @@ def counted(flow: str, where: dict[str, str], environment: dict[str, str]) -> di
 
 
 def chosen(rides: dict[str, list[Ridden]]) -> dict[str, Any]:
-    """Of each setting the round in the middle. One at a time, for the times; the fastest setting, for the rate."""
+    """The median round of two settings: the first, with one run at a time, for the times; the fastest, for the rate."""
     middle = {name: sorted(found, key=lambda one: one.rate)[len(found) // 2] for name, found in rides.items()}
     alone = next(iter(middle))
     best = max(middle, key=lambda name: middle[name].rate)
@@ -127,7 +127,7 @@ def chosen(rides: dict[str, list[Ridden]]) -> dict[str, Any]:
 
 
 def counts(rows: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
-    """Per event, the median of thirty runs; a run is a start, two steps and an end."""
+    """The medians of thirty runs per event. A run is a start, two steps and an end."""
     shown: dict[str, Any] = {}
     for part in ("start", "step", "end"):
         statements, commits, wal = (statistics.median(column) for column in zip(*rows[part], strict=True))
@@ -154,7 +154,7 @@ def http(
 
 
 def verdict(found: dict[str, Any]) -> dict[str, Any]:
-    """Ratios to DBOS in this run, and which goals are met."""
+    """The ratios to DBOS in this run, and which goals are met."""
     ratio: dict[str, Any] = {}
     met: dict[str, Any] = {}
     for flow in FLOWS:

@@ -1,4 +1,4 @@
-"""`/policies`: drafts, publishing, and simulation over what was decided before."""
+"""`/policies`: drafts, validation, publishing, archiving, and simulation with stored decisions."""
 
 import json
 from collections.abc import Iterator
@@ -211,7 +211,8 @@ def _simulation_json(items: Iterator[DecisionChange | DecisionTally]) -> dict[st
 def _simulation_lines(
     items: Iterator[DecisionChange | DecisionTally], organization_ids: frozenset[UUID]
 ) -> Iterator[bytes]:
-    """Streamed after the view has returned, so the tenant scope is entered again."""
+    """The result as lines of JSON."""
+    # The lines are sent after the view has returned, when its tenant scope has ended. Without a scope, reading raises.
     with tenant_scope(organization_ids):
         last = DecisionTally()
         for item in items:

@@ -1,4 +1,5 @@
-"""The kill switch in the console: choose, see what it stops, engage with a reason; released by a second person."""
+"""Shutdowns in the console: choose what to stop, see a preview, engage with a reason; release, or confirm the loss that
+caused deny mode."""
 
 from typing import Any
 
@@ -44,7 +45,7 @@ TARGET_FIELD = {
 
 
 class TargetForm(ConsoleForm):
-    """First step, sent with GET: it changes nothing and can be bookmarked for the day it is needed."""
+    """First step, sent with GET: it changes nothing, and its address can be bookmarked for an emergency."""
 
     scope = forms.ChoiceField(label="What to stop", choices=[], widget=UnfoldAdminSelectWidget)
     organization: Any = forms.ModelChoiceField(
@@ -100,7 +101,7 @@ class TargetForm(ConsoleForm):
 
 
 class EngageForm(forms.Form):
-    """Second step, posted."""
+    """Second step, sent with POST: it engages the shutdown."""
 
     reason_code = forms.ChoiceField(label="Reason", choices=[], widget=UnfoldAdminSelectWidget)
     note = forms.CharField(
@@ -152,7 +153,7 @@ def _release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
 
 
 def _is_denial(obj: Shutdown) -> bool:
-    """Deny mode: engaged by the program, ended by confirming what is lost."""
+    """Whether it is deny mode: engaged by the program, and ended only by confirming the loss."""
     return obj.scope == ShutdownScope.GLOBAL and obj.target == LEDGER_INCONSISTENT
 
 
@@ -245,7 +246,7 @@ class ShutdownAdmin(ConsoleAdmin):
         return known.get(obj.released_by_ref, "the person who started the drill" if obj.drill else "erased")
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Two steps: the choice in the address, then the reason in a form that is posted."""
+        """Two steps: the choice in the address, then the reason in a form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         target = TargetForm(request.GET or None, request=request)

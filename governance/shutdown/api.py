@@ -1,4 +1,4 @@
-"""`/shutdowns`: the kill switch. A preview first, a reason always, a second person to release."""
+"""`/shutdowns`: preview, engage with a reason, and release by a second person."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Contracts in the console: drafts, their moves, and the way to the readiness board."""
+"""Contracts in the console: drafts, the acts on a contract, and the link to its readiness board."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def _form_choices(values: Any) -> list[tuple[str, str]]:
 
 
 class ContractForm(ConsoleForm):
-    """What a contract says besides its documents."""
+    """The fields of a contract besides its documents."""
 
     title = forms.CharField(max_length=120, widget=UnfoldAdminTextInputWidget)
     effect = forms.ChoiceField(
@@ -221,10 +221,11 @@ STATE_LABELS = {"draft": "info", "open": "success", "suspended": "warning", "ret
 
 
 class ContractChangeList(ChangeList):
-    """Counts the approvals of all contracts on the page together."""
+    """Adds the number of approvals to each contract of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        # For all rows together: a board per row would be two more queries for each contract of the list.
         rows: list[Any] = list(self.result_list)  # type: ignore[has-type]
         counts = readiness_counts(contracts=rows)
         for row in rows:

@@ -1,4 +1,5 @@
-"""The readiness board of a contract: ten areas with their documents, their owners' decisions, and the editor."""
+"""The readiness board of a contract in the console: ten areas with their documents, the owners' decisions, and the
+editor for drafts."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,7 +57,8 @@ class MineForm(forms.Form):
 
 
 class MineAtOnce(ConsoleAdmin):
-    """Each area is decided and recorded by itself; what was read is what is approved."""
+    """One page on which an owner approves several areas. Each is decided and recorded separately, and only if the
+    document is still the one that was shown."""
 
     def mine_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         contract: Contract = self.object_or_404(request, object_id)
@@ -105,7 +107,7 @@ class MineAtOnce(ConsoleAdmin):
         return HttpResponseRedirect(self.page_url("readiness", contract.pk))
 
     def _mine(self, request: HttpRequest, contract: Contract, rows: list[AreaStatus]) -> list[AreaStatus]:
-        """Areas that wait for a group of this person's."""
+        """Areas that a group of this person owns and has not approved."""
         if contract.state == ContractState.RETIRED:
             return []
         groups = self._groups(request, contract)
@@ -113,7 +115,8 @@ class MineAtOnce(ConsoleAdmin):
 
     @staticmethod
     def _viewer(request: HttpRequest, contract: Contract) -> Actor:
-        """Acting in this one organization. Whether they own the area, the service finds out and records."""
+        """The person as an actor in this one organization."""
+        # Viewing is enough here: the service checks whether they own the area, and records a refusal as a violation.
         actor = console_actor(request, permission=VIEW)
         return replace(actor, organization_ids=actor.organization_ids & {contract.organization_id})
 
@@ -167,7 +170,7 @@ class DocumentForm(forms.Form):
 
 
 class ReadinessPages(MineAtOnce):
-    """The board's pages. Everybody who sees the contract sees them; owners decide, operators edit drafts."""
+    """The pages of the board. Everybody who may see the contract sees them; owners decide, operators edit drafts."""
 
     def get_urls(self) -> list[URLPattern]:
         view, start = self.admin_site.admin_view, "<uuid:object_id>/readiness/"
@@ -232,7 +235,7 @@ class ReadinessPages(MineAtOnce):
         return HttpResponseRedirect(self.page_url("area", contract.id, area))
 
     def validate_view(self, request: HttpRequest, object_id: UUID, area: str) -> HttpResponse:
-        """Live validation: the text as it stands, together with the other nine documents. Saves nothing."""
+        """Live validation of the text together with the other nine documents. Saves nothing."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         contract = self._contract(request, object_id, area)

@@ -1,4 +1,4 @@
-"""`/contracts`: drafts, their documents, and the moves of a contract."""
+"""`/contracts`: drafts and their documents, and opening, suspending and retiring a contract."""
 
 from typing import Any
 from uuid import UUID

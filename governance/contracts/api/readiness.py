@@ -74,7 +74,8 @@ class ReadinessDecideApi(ApiView):
     """One class for the three verdicts: they differ in one word of the address."""
 
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
-    # Who may look may try; the service asks for the owner's role inside its transaction and puts a refusal on record.
+    # The permission to view is enough here. The service checks the owner's role inside its transaction and records a
+    # refusal as a violation; a refusal here would not be recorded.
     people_permissions = {"POST": VIEW}
     services_allowed = False
 

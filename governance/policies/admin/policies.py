@@ -1,4 +1,5 @@
-"""Policies in the console: drafts with live validation, publishing with a difference, simulation."""
+"""Policies in the console: drafts with live validation, and publishing with a view of what changes. Simulation is in
+`simulation.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ from governance.policies.services import policy_archive, policy_change, policy_c
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """`kind`: added, removed, changed or moved (same content, other place relative to the rules that stay)."""
+    """One difference between two versions. `kind` is added, removed, changed or moved; moved means the same content in
+    another order relative to the rules that stay."""
 
     kind: str
     rule_id: str
@@ -43,7 +45,8 @@ class RuleChange:
 
 
 def rules_diff(before: Sequence[Any], after: Sequence[Any]) -> list[RuleChange]:
-    """Rules are told apart by their id; order counts, because the first rule that matches decides."""
+    """The differences between two lists of rules. Rules are matched by id. Order matters, because the first rule that
+    matches decides."""
     old, new = _by_id(before), _by_id(after)
     stay_before = [rule_id for rule_id in old if rule_id in new]
     stay_after = [rule_id for rule_id in new if rule_id in old]
@@ -59,7 +62,7 @@ def rules_diff(before: Sequence[Any], after: Sequence[Any]) -> list[RuleChange]:
 
 
 def _by_id(rules: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """Drafts may be faulty: what is no rule is left out here and reported by the validation."""
+    """The rules by id. A draft may have entries that are not rules; the validation reports them."""
     return {str(rule["id"]): rule for rule in rules if isinstance(rule, dict) and "id" in rule}
 
 
@@ -80,7 +83,8 @@ STARTER = [
 
 
 def _rules_as_written(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The database does not keep the order of names; people read the id first and the condition before the verdict."""
+    """The rules with their fields in reading order: id first, condition before verdict."""
+    # jsonb does not keep the order of keys.
     return [
         {name: rule[name] for name in (*READING_ORDER, *sorted(set(rule) - set(READING_ORDER))) if name in rule}
         for rule in rules
@@ -105,7 +109,7 @@ class PolicyForm(ConsoleForm):
         self.fields["rules"].widget.attrs["data-validate"] = reverse("admin:governance_policy_validate") + where
 
     def clean_rules(self) -> list[dict[str, Any]]:
-        """A draft may have faults, but it has a list of objects: the rest of the program counts on that."""
+        """A draft may have invalid rules, but it must be a list of objects: other code relies on that."""
         rules = self.cleaned_data["rules"]
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
             raise forms.ValidationError("A list of rules, each an object with id, when and verdict.")
@@ -260,7 +264,7 @@ class PolicyAdmin(SimulationPages):
         return {"rules": obj.rules, "faults": problems_of(obj) if obj.state == "draft" else ()}
 
     def validate_view(self, request: HttpRequest) -> HttpResponse:
-        """Live validation: the rules as they stand, for the organization that is chosen. Saves nothing."""
+        """Live validation of the rules for the chosen organization. Saves nothing."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:

@@ -1,4 +1,4 @@
-"""Simulation in the console: what a draft would have decided, streamed while it is found out. Writes nothing."""
+"""Simulation in the console: streams how a draft would have decided stored requests. Writes nothing."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ from governance.policies.services import DecisionChange, DecisionTally, policy_s
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import tenant_scope
 
+# Changes that the page lists. The counts cover all of them.
 LISTED = 200
+# Without JavaScript the page computes everything before it answers, so the number is limited.
 AT_ONCE = 1000
 SIZES = (100, AT_ONCE, 10_000, 100_000, 1_000_000)
 
@@ -42,7 +44,8 @@ class SimulateForm(forms.Form):
 
 
 class SimulationPages(ConsoleAdmin):
-    """One page with a form. A script streams the answer; without one the page itself shows up to a thousand."""
+    """A page with a form. With JavaScript the answer is streamed; without it, the page simulates up to 1,000
+    decisions."""
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -109,9 +112,10 @@ class SimulationPages(ConsoleAdmin):
 
 
 def _simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
-    """The whole answer at once. In the policy's own organization: another one may have a policy of the same name."""
+    """The whole result at once."""
     changes: list[DecisionChange] = []
     tally = DecisionTally()
+    # Only in the policy's own organization: another one may have a policy with the same slug.
     with tenant_scope([policy.organization_id]):
         for item in policy_simulate(policy=policy, limit=limit):
             if isinstance(item, DecisionTally):
@@ -122,10 +126,10 @@ def _simulation_collect(policy: Policy, limit: int) -> dict[str, Any]:
 
 
 def _simulation_rows(policy: Policy, items: Iterator[DecisionChange | DecisionTally]) -> Iterator[bytes]:
-    """Sent after the view has returned, so the tenant scope is entered again. Only the first changes are listed: the
-    page could not show more, and the counts have all of them."""
+    """The result as lines of JSON, with the first changes only."""
     listed = 0
     tally = DecisionTally()
+    # The lines are sent after the view has returned, when its tenant scope has ended. Without a scope, reading raises.
     with tenant_scope([policy.organization_id]):
         for item in items:
             if isinstance(item, DecisionTally):
