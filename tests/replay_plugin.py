@@ -50,7 +50,7 @@ def may_ask_the_database() -> bool:
 def replay_decisions() -> list[str]:
     """Every decision that the test recorded, read back with its snapshots."""
     from governance.enforcement.models import EnforcementDecision, snapshot_load
-    from governance.enforcement.selectors.decisions import decisions_newest_first
+    from governance.enforcement.selectors import decisions_newest_first
     from governance.enforcement.services import decision_replay
     from reasoncodes.base.tenancy import every_tenant
 

@@ -19,8 +19,7 @@ from attempts.execution.services.executor import (
     executor_lease_many,
 )
 from attempts.execution.services.lease import LARGEST_BATCH, Granted
-from attempts.execution.services.lease_check import lease_token_make
-from attempts.execution.services.outcome import SuccessReport
+from attempts.execution.services.outcome import SuccessReport, lease_token_make
 from attempts.lifecycle.models import Attempt
 from attempts.quarantine.states import QuarantineCategory
 from governance.contracts.states import AdapterName

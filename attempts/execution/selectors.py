@@ -9,7 +9,7 @@ from attempts.lifecycle.selectors.attempts import attempt_review
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.reviews.selectors.standing import approval_stands, progress_of, standing_of
 from attempts.reviews.states import ReviewStatus
-from governance.enforcement.selectors.arrival import intake_facts
+from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
 
 

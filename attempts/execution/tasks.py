@@ -8,7 +8,8 @@ from uuid import UUID
 from celery import shared_task
 from django.utils import timezone
 
-from attempts.execution.services import dispatch, lease_expire, queue, retry
+from attempts.execution.services import dispatch, lease_expire, queue
+from attempts.execution.services import outcome as retry
 from reasoncodes.base.tenancy import every_tenant
 
 

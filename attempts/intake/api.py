@@ -22,7 +22,7 @@ from attempts.intake.services.door import Intake, attempt_refuse_unreadable, int
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
-from governance.enforcement.selectors.arrival import Arrival, IntakeFacts
+from governance.enforcement.selectors import Arrival, IntakeFacts
 from governance.people.api import bearer_secret
 from governance.people.rules.roles import VIEW, ApiScope
 from governance.people.selectors import Credential

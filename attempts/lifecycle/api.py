@@ -19,7 +19,7 @@ from attempts.execution.selectors import attempt_obstacles
 from attempts.intake.api import render
 from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.follow_up import attempt_cancel, attempt_replay
-from attempts.lifecycle.adapters import Sleeper, wait_seconds
+from attempts.lifecycle.hooks import Sleeper, wait_seconds
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
     attempt_decision,

@@ -8,13 +8,20 @@ They exist because imports go in one direction: attempts cannot call workflows.
 # could deadlock. It inserts a row (a signal), which the engine reads after the commit. An error in a handler rolls the
 # change back, otherwise the step would never learn of it.
 
+import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from redis.exceptions import RedisError
 
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review, ReviewVote
+from governance.outside.valkey import valkey
 from reasoncodes.base.actors import Actor
 
 
@@ -75,3 +82,79 @@ def on_step_ready(handler: StepReady) -> StepReady:
 def step_ready(attempt_id: UUID, at: datetime) -> None:
     for handler in _step_ready:
         handler(attempt_id, at)
+
+
+log = structlog.get_logger("holdpoint.waiting")
+MOST_SECONDS = 30
+# At most this many threads of a process wait; the others answer at once, which the header allows. Without a limit
+# waiting requests could take all threads, and intake would have none.
+_places = threading.BoundedSemaphore(4)
+
+
+def channel(attempt_id: UUID) -> str:
+    return f"holdpoint:attempt:{attempt_id}"
+
+
+def move_announce(attempt_id: UUID) -> None:
+    """Tells waiting requests that the attempt changed. Best effort: without the message they wait to their limit."""
+
+    def publish() -> None:
+        try:
+            valkey().publish(channel(attempt_id), "moved")
+        except RedisError as error:
+            # The change is committed: Valkey being away must not turn it into an error for the caller.
+            log.warning("announcement_unheard", exc_info=error)
+
+    # Not before the commit: a request that wakes earlier would read the old state and answer with it.
+    transaction.on_commit(publish)
+
+
+def wait_seconds(prefer: str) -> int:
+    """Reads a `Prefer` header; 0 if it asks for no waiting."""
+    for part in prefer.split(","):
+        name, _, value = part.strip().partition("=")
+        if name == "wait" and value.isdigit():
+            return min(int(value), MOST_SECONDS)
+    return 0
+
+
+class Sleeper:
+    """Waits for one attempt. Use it around the reading of the state: it subscribes first, so no change is missed."""
+
+    def __init__(self, attempt_id: UUID, seconds: int) -> None:
+        self.attempt_id = attempt_id
+        self.deadline = time.monotonic() + seconds
+        self.subscription: Any = None
+        self.placed = seconds > 0 and _places.acquire(blocking=False)
+
+    def __enter__(self) -> "Sleeper":
+        if self.placed:
+            try:
+                self.subscription = valkey().pubsub(ignore_subscribe_messages=True)
+                self.subscription.subscribe(channel(self.attempt_id))
+            except RedisError as error:
+                # Waiting is a favour: without Valkey the request is answered at once.
+                log.warning("waiting_unavailable", exc_info=error)
+                self.subscription = None
+        return self
+
+    def sleep(self) -> bool:
+        """Waits until the attempt changed (True) or the time is over (False)."""
+        if self.subscription is None:
+            return False
+        # A sleeping request must not occupy one of the database's connections.
+        connection.close()
+        try:
+            # In short waits: the socket has a timeout of its own, which must not end the whole wait.
+            while (left := self.deadline - time.monotonic()) > 0:
+                if self.subscription.get_message(timeout=min(left, 1.5)):
+                    return True
+        except RedisError as error:
+            log.warning("waiting_unavailable", exc_info=error)
+        return False
+
+    def __exit__(self, *_: object) -> None:
+        if self.placed:
+            _places.release()
+        if self.subscription is not None:
+            self.subscription.close()

@@ -28,7 +28,7 @@ from governance.console.selectors.pages import (
     roles_of,
     shutdowns_covering,
 )
-from governance.enforcement.selectors.decisions import intake_by_verdict
+from governance.enforcement.selectors import intake_by_verdict
 from governance.people.rules.roles import AUDIT, VIEW
 from governance.people.selectors import organizations_where
 from governance.sealing.selectors.tree import sealer_lag

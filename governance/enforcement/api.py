@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import results_from_document
-from governance.enforcement.selectors.decisions import decision_get, decision_list
+from governance.enforcement.selectors import decision_get, decision_list
 from governance.ledger.api import RecordApi, record_scopes
 from governance.people.rules.roles import ApiScope
 from reasoncodes.base.api import ApiView, StrictSerializer

@@ -16,7 +16,7 @@ from governance.contracts.models import Contract, ContractDocument
 from governance.enforcement.models import EnforcementDecision, Snapshot, SnapshotBroken, moment_text, snapshot_load
 from governance.enforcement.rules import Decision, Environment, decision_document, evaluate, storable_request
 from governance.enforcement.rules.frames import AS_FRAMED, frame
-from governance.enforcement.selectors.arrival import IntakeFacts
+from governance.enforcement.selectors import IntakeFacts
 from governance.ledger.rules.entry import canonical_sha256
 from governance.people.selectors import Credential
 from governance.policies.models import Policy

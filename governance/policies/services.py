@@ -15,7 +15,7 @@ from django_fsm import TransitionNotAllowed
 from governance.boundary.services import content_check, reference_check, text_check
 from governance.enforcement.models import EnforcementDecision, SnapshotBroken
 from governance.enforcement.rules import approval_document
-from governance.enforcement.selectors.decisions import decisions_newest_first
+from governance.enforcement.selectors import decisions_newest_first
 from governance.enforcement.services import policy_snapshot, redecide, snapshot_store
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append

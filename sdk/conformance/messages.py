@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
 
-from workflows.events.rules.envelope import stamp
+from workflows.events.rules import stamp
 
 
 class MessageForm(StrEnum):

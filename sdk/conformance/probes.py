@@ -18,7 +18,7 @@ from sdk.conformance.messages import (
     signature,
     with_headers,
 )
-from workflows.events.rules.envelope import stamp
+from workflows.events.rules import stamp
 
 Script = Generator[list[Request], list[ModuleAnswer], str | None]
 # The statuses that count as a refusal and so on. The rules leave a module the choice (docs/modules.md).

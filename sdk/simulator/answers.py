@@ -12,8 +12,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from sdk.simulator.behaviour import Behaviour
-from workflows.events.rules.catalogue import event_type
-from workflows.events.rules.envelope import build_envelope
+from workflows.events.rules import build_envelope, event_type
 
 Json = dict[str, Any]
 Said = tuple[str, Json]

@@ -20,7 +20,7 @@ from sdk.simulator.stream_sender import StreamSender
 from sdk.simulator.streams import Entry, Streams
 from sdk.simulator.tally import ModuleTally
 from sdk.simulator.web import SendResult, Web
-from workflows.events.rules.envelope import envelope_problems
+from workflows.events.rules import envelope_problems
 
 log = structlog.get_logger("holdpoint.modules")
 # MOST_WAITING: beyond this the reader stops, and requests stay in Valkey instead of this process' memory. REMEMBERED:

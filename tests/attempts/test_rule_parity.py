@@ -17,10 +17,10 @@ from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint
 from attempts.intake.services.idempotency import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.services.slots import Cap, Claim, KeyGuard, slots_reserve
+from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, slots_reserve
 from attempts.lifecycle.sql import RESERVATION_GATE
 from attempts.lifecycle.states import SlotScope
-from governance.enforcement.selectors.arrival import intake_arrival
+from governance.enforcement.selectors import intake_arrival
 from governance.sql.statements import fetch
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant

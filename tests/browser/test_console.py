@@ -91,9 +91,9 @@ def test_halt_resume_and_retry_from_the_page_of_a_run(site: Site, people: People
     page.goto(f"{RUNS}{run['id']}/change/")
     expect(page.locator("svg.wf-graph.wf-live")).to_be_visible()
     for button, said, after in (
-        ("Halt", "Halted.", "halted"),
+        ("Halt", "Halted. Later", "halted"),
         ("Resume", "Resumed.", "waiting approval"),
-        ("Halt", "Halted.", "halted"),
+        ("Halt", "Halted. Later", "halted"),
         ("Retry the step", "The step was started again.", "waiting approval"),
     ):
         page.get_by_role("link", name=button, exact=True).click()

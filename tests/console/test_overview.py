@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from governance.console.models import IntakeMinute
 from governance.enforcement.models import EnforcementDecision
-from governance.enforcement.selectors.decisions import intake_by_verdict
+from governance.enforcement.selectors import intake_by_verdict
 from governance.ledger.selectors import minutes_count
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope

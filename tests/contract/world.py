@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from attempts.execution.services.executor import executor_name
 from attempts.execution.services.lease import attempt_lease, for_executor
-from attempts.execution.services.lease_check import lease_token_make
+from attempts.execution.services.outcome import lease_token_make
 from attempts.notify.models import ChatIdentity, Notification
 from attempts.notify.services.chat_workspace import workspace_connect
 from attempts.notify.states import NotifyKind

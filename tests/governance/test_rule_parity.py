@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from governance.contracts.models import Contract
 from governance.contracts.states import AdapterName, ContractState
-from governance.enforcement.selectors.arrival import intake_arrival, intake_facts
+from governance.enforcement.selectors import intake_arrival, intake_facts
 from governance.enforcement.sql import (
     Closed,
     contract_open_sql,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook as Reference
 
-from attempts.execution.adapters.signature import signature_headers, signing_secret
+from attempts.execution.adapters.base import signature_headers, signing_secret
 from tests.properties import examples
 
 pytestmark = pytest.mark.unit

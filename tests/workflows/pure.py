@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.starters.starters import definition_starter
 from workflows.definitions.rules.validate import validate
-from workflows.events.rules.catalogue import event_type
+from workflows.events.rules import event_type
 from workflows.kinds.base import EventType, StepKind
 from workflows.kinds.registry import kinds
 

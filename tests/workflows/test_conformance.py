@@ -10,13 +10,12 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from attempts.execution.adapters.base import AdapterCall
-from attempts.execution.adapters.signature import signature_headers, signing_secret
+from attempts.execution.adapters.base import AdapterCall, signature_headers, signing_secret
 from sdk.conformance.messages import Kit, MessageForm, completed, secret_bytes
 from sdk.conformance.probes import FORGERIES, changed, probes
 from sdk.conformance.report import check
 from tests.workflows import conformance_modules as modules
-from workflows.kinds.checking import checker
+from workflows.kinds.base import checker
 from workflows.webhooks.rules.events import TYPES, body_bytes, webhook_schema
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from tests.cast import Cast
 from tests.governance.decide.support import problem
-from workflows.events.rules.catalogue import event_types
+from workflows.events.rules import event_types
 from workflows.webhooks.rules.events import TYPES
 
 URL = "/api/v1/event-types"

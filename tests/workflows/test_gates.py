@@ -22,8 +22,8 @@ from tests.governed import DENY, HOLD, approve
 from tests.workflows.running import ANSWERS
 from tests.workflows.world import World, ago, brief, check_record, people
 from workflows.definitions.rules.contract_terms import PER_MINUTE
-from workflows.definitions.services.read import definition_of
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.locked import definition_of
 
 pytestmark = pytest.mark.django_db
 

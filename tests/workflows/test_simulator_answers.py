@@ -8,7 +8,7 @@ import pytest
 
 from sdk.simulator.answers import ANSWERS, replies
 from sdk.simulator.behaviour import MODULES, Behaviour, modules_named, requests_of
-from workflows.events.rules.envelope import envelope_problems
+from workflows.events.rules import envelope_problems
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.workflows.running import Running
 from workflows.definitions.rules.validate import validate
-from workflows.events.rules.catalogue import event_type
+from workflows.events.rules import event_type
 from workflows.kinds.registry import kinds
 
 pytestmark = pytest.mark.django_db

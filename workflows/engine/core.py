@@ -2,11 +2,12 @@
 feeds the log through it again and must reach the stored state."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
-from workflows.definitions.rules.document import Definition
-from workflows.engine.effects import AskGate
-from workflows.engine.gates import gate_answered
+from workflows.definitions.rules.document import TERMINAL, Definition
+from workflows.definitions.states import Mode
+from workflows.engine.effects import AskGate, SendRequest
 from workflows.engine.inputs import (
     DeadlinePassed,
     GateAnswered,
@@ -18,14 +19,263 @@ from workflows.engine.inputs import (
     TimedOut,
 )
 from workflows.engine.interventions import intervened
-from workflows.engine.moves import enter, go_on, run_announce
-from workflows.engine.reports import reported
-from workflows.engine.run import Run
-from workflows.engine.state import InstanceState
-from workflows.engine.timing import deadline_passed, retry_due, timed_out
+from workflows.engine.moves import (
+    answer_at_once,
+    drifted,
+    enter,
+    fail_for_good,
+    finish,
+    go_on,
+    halt,
+    is_for_our_people,
+    request,
+    run_announce,
+    set_timeout,
+    settle,
+    step_close,
+    stop_current,
+)
+from workflows.engine.state import InstanceState, Run, StepState, correlation
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
-from workflows.runs.states import InstanceStatus
+from workflows.runs.states import ENDED, Drift, InstanceStatus, StepStatus
+
+# Seconds. A throttle may answer 0 ("now"); without a minimum the scheduled task would ask again at every run.
+SHORTEST_WAIT = 5
+
+
+def _gate_answered(run: Run, answer: GateAnswered) -> None:
+    step = run.state.current()
+    if step is None or step.id != answer.step or _is_sent(step) or is_for_our_people(run, step):
+        run.outcome = EventOutcome.STALE
+        return
+    {"allow": _allowed, "hold": _held, "later": _later, "deny": _denied}[answer.verdict](run, step, answer)
+
+
+def _is_sent(step: StepState) -> bool:
+    """An answer now comes too late."""
+    # Only a request that was sent has a timeout: a new step is in progress without one until the gate has answered.
+    return step.state == StepStatus.IN_PROGRESS and step.timeout_at is not None
+
+
+def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
+    kind = run.kind(step.step_id)
+    if kind.request is None:
+        raise ValueError(f"{kind.name} has nothing to send")
+    step.state = StepStatus.IN_PROGRESS
+    step.next_eligible_at = None
+    step.started_at = step.started_at or answer.at
+    run.state.state = InstanceStatus.RUNNING
+    run.effects.append(SendRequest(step.id, kind.request.name, kind.payload(run.step(step).params, run.state.context)))
+    run.note(step, "requested")
+    if kind.completion is None or kind.instant is not None:  # done with being sent
+        answer_at_once(run, step, answer.at)
+    else:
+        set_timeout(run, step, answer.at)
+
+
+def _held(run: Run, step: StepState, answer: GateAnswered) -> None:
+    step.state = StepStatus.WAITING_APPROVAL
+    step.next_eligible_at = step.timeout_at = None
+    run.state.state = InstanceStatus.WAITING_APPROVAL
+    run.note(step, "held", answer.reason_code)
+
+
+def _later(run: Run, step: StepState, answer: GateAnswered) -> None:
+    """A throttle or a cap is full, and nothing was sent. The step asks again, until the workflow's deadline."""
+    due = answer.at + timedelta(seconds=max(answer.retry_after, SHORTEST_WAIT))
+    # Waiting past the deadline would end as `workflow_deadline_passed` and hide the real reason.
+    if due >= run.state.deadline_at:
+        _denied(run, step, answer)
+        return
+    step.state = StepStatus.PENDING
+    step.next_eligible_at = due
+    run.state.state = InstanceStatus.RUNNING
+    run.note(step, "put off", answer.reason_code)
+
+
+def _denied(run: Run, step: StepState, answer: GateAnswered) -> None:
+    # Also after an earlier try: without this the attempt behind the step would stay open for ever.
+    settle(run, step, "withdrawn", reason_code=answer.reason_code)
+    step_close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
+    run.note(step, "denied", answer.reason_code)
+    halt(run, answer.at, reason_code=answer.reason_code, step_id=step.step_id)
+
+
+def timed_out(run: Run, event: TimedOut) -> None:
+    step = run.state.current()
+    if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at > event.at:
+        run.outcome = EventOutcome.STALE
+        return
+    if event.at >= run.state.deadline_at:  # both are over; the result must not depend on which scheduled task ran first
+        deadline_passed(run, DeadlinePassed(run.state.deadline_at))
+        return
+    stop_current(run, event.at, status=StepStatus.TIMED_OUT, reason_code="step_timed_out")
+    halt(run, event.at, reason_code="step_timed_out", step_id=step.step_id)
+
+
+def deadline_passed(run: Run, event: DeadlinePassed) -> None:
+    state = run.state
+    if state.state in ENDED or state.state == InstanceStatus.HALTED or state.deadline_at > event.at:
+        run.outcome = EventOutcome.STALE
+        return
+    step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code="workflow_deadline_passed")
+    at_step = step.step_id if step else run.definition.start_step
+    halt(run, event.at, reason_code="workflow_deadline_passed", step_id=at_step)
+
+
+def retry_due(run: Run, event: RetryDue) -> None:
+    step = run.state.current()
+    if step is None or step.id != event.step or step.state != StepStatus.PENDING or _is_early(step, event):
+        run.outcome = EventOutcome.STALE
+        return
+    request(run, step, event.at, again=step.retries > 0)
+
+
+def _is_early(step: StepState, event: RetryDue) -> bool:
+    return step.next_eligible_at is not None and step.next_eligible_at > event.at
+
+
+# Factors of the step's delay (S3: 5 s, 30 s, 2 min, 10 min for a delay of five seconds). The last one is also the
+# limit.
+EXPONENTIAL = (1, 6, 24, 120)
+
+
+def step_backoff(*, kind: str, delay_seconds: int, retry: int) -> timedelta:
+    """`retry` is 1 for the first one."""
+    if kind == "fixed":
+        factor = 1
+    elif kind == "linear":
+        factor = retry
+    else:
+        factor = EXPONENTIAL[min(retry, len(EXPONENTIAL)) - 1]
+    return timedelta(seconds=delay_seconds * factor)
+
+
+GATE_OUTCOME = "on_pass"  # kinds with this outcome are checks (consent, images) that a client must not skip
+
+
+def reported(run: Run, event: StepReported) -> None:
+    state = run.state
+    if state.state in {InstanceStatus.HALTED, InstanceStatus.COMPLETED, InstanceStatus.CANCELLED}:
+        run.outcome = EventOutcome.LATE
+        return
+    step = state.current()
+    if step is None or not _is_current(run, step, event):
+        _elsewhere(run, step, event)
+    elif event.event_type == _failure_name(run, step):
+        _failed(run, step, event)
+    else:
+        _completed(run, step, event)
+
+
+def _is_current(run: Run, step: StepState, event: StepReported) -> bool:
+    kind = run.kind(step.step_id)
+    if event.event_type not in {one.name for one in (kind.completion, kind.failure) if one}:
+        return False
+    if run.state.mode == Mode.CLIENT_DRIVEN:
+        return True
+    # Only a request that was sent can be answered. Without this check a module could complete a step that is pending,
+    # held, or waiting for our own reviewers.
+    awaited = StepStatus.WAITING_APPROVAL if event.by_person else StepStatus.IN_PROGRESS
+    return step.state == awaited and event.correlation_id == step.id
+
+
+def _failure_name(run: Run, step: StepState) -> str:
+    failure = run.kind(step.step_id).failure
+    return failure.name if failure else ""
+
+
+def _completed(run: Run, step: StepState, event: StepReported) -> None:
+    kind = run.kind(step.step_id)
+    if event.payload is None or kind.answer is None:
+        drifted(run, step, event.at)
+        return
+    finish(run, step, kind.answer(run.step(step).params, event.payload), event.at)
+
+
+def _failed(run: Run, step: StepState, event: StepReported) -> None:
+    if event.payload is None:
+        drifted(run, step, event.at)
+        return
+    payload, code = event.payload, event.payload["reason_code"]
+    if payload.get("retryable") is True and event.retries_allowed and _may_retry(run, step):
+        due = event.at + step_backoff(
+            kind=run.step(step).retry_backoff,
+            delay_seconds=run.step(step).retry_delay_seconds,
+            retry=step.retries + 1,
+        )
+        # A retry after the deadline would never run; the failure is final now.
+        if due < run.state.deadline_at:
+            _retry(run, step, event, code, due)
+            return
+    settle(run, step, "failed", reason_code=code)
+    fail_for_good(run, step, event.at, reason_code=code, halts_with="adapter_failed")
+
+
+def _may_retry(run: Run, step: StepState) -> bool:
+    """Never for effect `once`, and not in mode client-driven, where the client retries itself."""
+    once = run.kind(step.step_id).effect == "once"
+    return not once and run.state.mode == Mode.ACTIVE and step.retries < run.step(step).max_retries
+
+
+def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) -> None:
+    step_close(step, StepStatus.FAILED, event.at, error={"reason_code": code, "retryable": True})
+    run.note(step, "failed", code)
+    attempt = step.attempt + 1
+    run.state.steps.append(
+        StepState(
+            id=correlation(run.state.id, step.step_id, attempt),
+            step_id=step.step_id,
+            kind=step.kind,
+            attempt=attempt,
+            state=StepStatus.PENDING,
+            retries=step.retries + 1,
+            next_eligible_at=due,
+        )
+    )
+    settle(run, step, "retry", reason_code=code)
+
+
+def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None:
+    """A report that is not about the open step. Active: stale, or never requested. Client-driven: drift; it is kept if
+    its step is still ahead."""
+    run.outcome = EventOutcome.STALE
+    if run.state.mode == Mode.ACTIVE:
+        # An answer to something that was sent is stale, which is normal after a retry. Anything else was never
+        # requested.
+        sent = {step.id for step in run.state.steps if step is not current or step.state == StepStatus.IN_PROGRESS}
+        if event.correlation_id not in sent:
+            run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
+        return
+    run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
+    ahead = _ahead(run, current, event.event_type) if current else None
+    if ahead is None or event.payload is None:
+        return
+    run.drift = Drift.SKIPPED_GATE if ahead else Drift.WRONG_ORDER
+    run.state.early[event.event_type] = event.payload
+
+
+def _ahead(run: Run, current: StepState | None, event_type: str) -> bool | None:
+    """Whether a check lies between the open step and a later step that completes with this event. None: no such
+    step."""
+    if current is None:
+        return None
+    start = current.step_id
+    gated = GATE_OUTCOME in run.kind(start).outcomes
+    waiting, seen = [(start, gated)], {start}
+    while waiting:
+        step_id, behind_gate = waiting.pop(0)
+        for target in run.definition.step(step_id).transitions.values():
+            if target == TERMINAL or target in seen:
+                continue
+            seen.add(target)
+            completion = run.kind(target).completion
+            if completion is not None and completion.name == event_type:
+                return behind_gate
+            waiting.append((target, behind_gate or GATE_OUTCOME in run.kind(target).outcomes))
+    return None
+
 
 Gate = Callable[[AskGate, InstanceState], GateAnswered]
 
@@ -41,7 +291,7 @@ def started(run: Run, event: Started) -> None:
 HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     Started: started,
     StepReported: reported,
-    GateAnswered: gate_answered,
+    GateAnswered: _gate_answered,
     TimedOut: timed_out,
     DeadlinePassed: deadline_passed,
     RetryDue: retry_due,

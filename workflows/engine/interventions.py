@@ -3,7 +3,7 @@
 from workflows.engine.effects import Emit
 from workflows.engine.inputs import Intervened
 from workflows.engine.moves import enter, halt, request, run_announce, stop_current
-from workflows.engine.run import Run
+from workflows.engine.state import Run
 from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus
 
 # From which states each action is legal (S4 5.9); `retry_step` also while a step waits for its retry.

@@ -6,10 +6,8 @@ from typing import Any
 from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.states import Mode
 from workflows.engine.effects import SUCCEEDED, AskGate, Emit, EndReview, OpenReview, Settle
-from workflows.engine.run import CannotDecide, Run
-from workflows.engine.state import StepState, correlation
-from workflows.kinds.base import StepAnswer
-from workflows.kinds.checking import output_problems
+from workflows.engine.state import CannotDecide, Run, StepState, correlation
+from workflows.kinds.base import StepAnswer, output_problems
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
 DRIFTED = "output_contract_drift"

@@ -1,12 +1,18 @@
 """A run and its steps as plain values. Rows are written from these, and replay compares both."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
-from workflows.runs.states import STEP_OPEN, InstanceStatus, StepStatus
+from governance.conditions import ConditionError, EvaluationScope, compile_condition
+from workflows.definitions.rules.document import Definition, StepDefinition
+from workflows.engine.effects import Effect
+from workflows.events.states import EventOutcome
+from workflows.kinds.base import StepKind
+from workflows.runs.states import STEP_OPEN, Drift, InstanceStatus, StepStatus
 
 
 @dataclass(slots=True)
@@ -73,3 +79,39 @@ _instance_values = attrgetter(*(one.name for one in fields(InstanceState)))
 def correlation(instance_id: UUID, step_id: str, attempt: int) -> UUID:
     """Computed and not random: replay must get the same id."""
     return uuid5(instance_id, f"{step_id}/{attempt}")
+
+
+class CannotDecide(Exception):
+    """A condition could not be evaluated on this context."""
+
+
+@dataclass(slots=True)
+class Run:
+    definition: Definition
+    kinds: Mapping[str, StepKind]
+    state: InstanceState
+    effects: list[Effect] = field(default_factory=list)
+    outcome: EventOutcome = EventOutcome.ADVANCED
+    drift: Drift | None = None
+    path: list[str] = field(default_factory=list)  # what happened, for the ledger: "ai_review completed on_complete"
+    following: tuple[str, datetime] | None = None  # the step to enter next
+
+    def step(self, current: StepState) -> StepDefinition:
+        return self.definition.step(current.step_id)
+
+    def kind(self, step_id: str) -> StepKind:
+        return self.kinds[self.definition.step(step_id).kind]
+
+    def note(self, step: StepState, *words: str) -> None:
+        self.path.append(" ".join([step.step_id, *[word for word in words if word]]))
+
+    def decider(self, at: datetime) -> Callable[[str], bool]:
+        scope = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
+
+        def decide(expression: str) -> bool:
+            try:
+                return compile_condition(expression).evaluate(self.state.context, scope=scope)
+            except ConditionError as error:
+                raise CannotDecide from error
+
+        return decide

@@ -17,7 +17,7 @@ from workflows.definitions.states import Mode
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction, StepStatus
 
 if TYPE_CHECKING:  # a row is not made of what reads it
-    from governance.enforcement.selectors.arrival import OwnArrival
+    from governance.enforcement.selectors import OwnArrival
 
 GOING = [status.value for status in InstanceStatus if status not in ENDED and status != InstanceStatus.HALTED]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from attempts.execution.adapters.signature import derived_keys, secret_text
+from attempts.execution.adapters.base import derived_keys, secret_text
 from governance.outside.configured import demo_allowed
 
 

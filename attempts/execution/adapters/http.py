@@ -8,8 +8,7 @@ from typing import Any
 
 import httpx
 
-from attempts.execution.adapters.base import AdapterCall, Outcome, failure, success, unknown
-from attempts.execution.adapters.signature import signature_headers
+from attempts.execution.adapters.base import AdapterCall, Outcome, failure, signature_headers, success, unknown
 from attempts.execution.configured import http_private_hosts, http_target
 from governance.outside.http import AddressRefused, GuardedBackend, guarded_client, url_check
 from reasoncodes.base.trace import trace_or_new

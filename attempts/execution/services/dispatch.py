@@ -14,10 +14,16 @@ from attempts.execution.adapters.base import AdapterCall, Outcome, OutcomeKind, 
 from attempts.execution.adapters.registry import adapter_for
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
-from attempts.execution.rules.response import outside_boundary
-from attempts.execution.services.lease import LEASE_SECONDS, Granted, attempt_lease, for_worker
-from attempts.execution.services.lease_check import FencedReport
-from attempts.execution.services.outcome import FailureReport, SuccessReport, attempt_complete, attempt_fail
+from attempts.execution.rules import outside_boundary
+from attempts.execution.services.lease import Granted, attempt_lease, for_worker
+from attempts.execution.services.outcome import (
+    LEASE_SECONDS,
+    FailureReport,
+    FencedReport,
+    SuccessReport,
+    attempt_complete,
+    attempt_fail,
+)
 from attempts.lifecycle.hooks import step_ready
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_origin, documents_of

@@ -6,10 +6,17 @@ from typing import Any
 from uuid import UUID
 
 from attempts.execution.errors import NotLeasable
-from attempts.execution.rules.response import report_findings
+from attempts.execution.rules import report_findings
 from attempts.execution.services.lease import Granted, attempt_lease, for_executor
-from attempts.execution.services.lease_check import FencedReport, attempt_heartbeat, lease_token_read
-from attempts.execution.services.outcome import FailureReport, SuccessReport, attempt_complete, attempt_fail
+from attempts.execution.services.outcome import (
+    FailureReport,
+    FencedReport,
+    SuccessReport,
+    attempt_complete,
+    attempt_fail,
+    attempt_heartbeat,
+    lease_token_read,
+)
 from attempts.execution.services.recheck import Recheck
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of

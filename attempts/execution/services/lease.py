@@ -5,7 +5,6 @@ What happens to an attempt that may not be sent is here too. Reports under a lea
 
 # Lease and intent are one commit. With a later intent there would be leases of which nobody knows whether something
 # was sent under them. The fence grows with every lease, so that a report under an older one is refused.
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ from django.db import connection, transaction
 from attempts.execution.adapters.registry import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.services.outcome import LEASE_SECONDS
 from attempts.execution.services.recheck import Go, Recheck, Rechecks, effect_chain
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
@@ -105,7 +105,6 @@ def _set_apart(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime
     )
 
 
-LEASE_SECONDS = 60
 LARGEST_BATCH = 50  # one transaction has the send lock for the whole batch, and a shutdown waits for it
 # The index `attempt_ready` gives the due attempts in order. SKIP LOCKED: without it all workers would wait for the same
 # oldest row. The database's clock decides about due times and ends of leases, because workers' clocks differ.

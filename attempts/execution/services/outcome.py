@@ -1,34 +1,189 @@
-"""Records the outcome of an execution under its fence: the receipt, and completion, retry or quarantine, together."""
+"""Checks who has the lease, makes and reads lease tokens, extends leases, and keeps reports that come too late."""
 
+# Lease and intent are one commit. With a later intent there would be leases of which nobody knows whether something
+# was sent under them. The fence grows with every lease, so that a report under an older one is refused.
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+from django.core.signing import BadSignature, Signer
 from django.db import transaction
+from django.db.models.functions import Now
 
 from attempts.execution.adapters.registry import effect_in_force
 from attempts.execution.configured import crash_point
+from attempts.execution.errors import LeaseLost
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.execution.rules.retry import RetryPlan, retry_plan
-from attempts.execution.services.lease_check import (
-    FencedReport,
-    LeaseCheck,
-    late_keep,
-    lease_check_lock,
-    lease_lost,
-    reported_before,
-)
-from attempts.execution.services.retry import retry_schedule
+from attempts.execution.rules import RetryPlan, retry_plan
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
-from attempts.lifecycle.services.transition import transition_apply
-from attempts.lifecycle.states import AttemptState
+from attempts.lifecycle.services.transition import entry_build, transition_apply
+from attempts.lifecycle.states import DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
 from attempts.quarantine.services.open import quarantine_open
 from attempts.quarantine.states import QuarantineCategory
+from attempts.reviews.selectors.reviews import database_now
+from governance.contracts.states import AdapterName
+from governance.outside.wake_up import wake_up
 from governance.sql.insert import insert_together
+from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
+
+BATCH = 200  # bounds one run of the scheduled task; the next one goes on
+
+
+def retry_schedule(
+    attempt: Attempt, *, due_at: datetime, actor: Actor, at: datetime, payload: Mapping[str, Any], reason_code: str
+) -> None:
+    """Schedules the next try of a stored and locked attempt. It keeps its slots, because it is still under way."""
+    attempt.next_eligible_at = due_at
+    attempt.lease_expires_at, attempt.lease_owner = None, ""
+    attempt.save(update_fields=["next_eligible_at", "lease_expires_at", "lease_owner"])
+    recorded = {"due_at": due_at.isoformat(), **payload}
+    entry = entry_build(attempt, "attempt.retried", actor=actor, at=at, payload=recorded, reason_code=reason_code)
+    insert_together([entry])
+
+
+def dispatch_wake_up(attempt: Attempt) -> None:
+    """Wakes a worker up after the commit, if the attempt is ours to execute. Call it after making it eligible."""
+    if is_ours_to_execute(attempt):
+        wake_up(DISPATCH, attempt.id)
+
+
+def retries_due() -> int:
+    """Wakes workers up for the oldest due attempts: due retries, and those whose first wake-up was lost."""
+    # By the database's clock, as the lease itself. A wake-up too many does no harm: the lease decides.
+    due = Attempt.objects.filter(
+        state=AttemptState.APPROVED,
+        next_eligible_at__lte=Now(),
+        queued_until=None,
+        runtime_mode=RuntimeMode.ACTIVE,
+    ).exclude(connector=AdapterName.EXTERNAL)
+    ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
+    # In a transaction, because `wake_up` sends on commit: all messages are sent after the query, not between.
+    with transaction.atomic():
+        for attempt_id in ids:
+            wake_up(DISPATCH, attempt_id)
+    return len(ids)
+
+
+LEASE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FencedReport:
+    """Who reports, and under which fence. None: the token is not valid, and no lease matches it."""
+
+    attempt_id: UUID
+    fence: int | None
+    executor: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseCheck:
+    """The locked attempt, the intent of this executor under this fence (or None), and whether the lease is alive."""
+
+    attempt: Attempt
+    intent: DispatchIntent | None
+    alive: bool
+    now: datetime
+
+    @property
+    def holds(self) -> bool:
+        return self.intent is not None and self.alive
+
+
+def _lease_check_lock(*, report: FencedReport) -> LeaseCheck:
+    """Locks the attempt (FOR NO KEY UPDATE) and compares its lease with the report. An attempt of another organization
+    is not found."""
+    # Under the lock: without it a lease could expire and be given to somebody else between the check and the receipt.
+    attempt = tenant_get(Attempt, report.attempt_id, lock=True)
+    # Read after the lock, because waiting for the lock takes time; the database's clock ended or extended the lease.
+    now = database_now()
+    intent = DispatchIntent.objects.filter(
+        attempt_id=attempt.id, fence=report.fence or 0, executor_ref=report.executor
+    ).first()
+    alive = (
+        attempt.state == AttemptState.APPROVED
+        and attempt.lease_token == report.fence
+        and attempt.lease_expires_at is not None
+        and attempt.lease_expires_at > now
+    )
+    return LeaseCheck(attempt, intent, alive, now)
+
+
+def _reported_before(*, check: LeaseCheck, outcome: ReceiptOutcome) -> bool:
+    """Whether this report was already recorded, and its answer got lost: then it is answered again, not refused."""
+    return (
+        check.intent is not None
+        and Receipt.objects.filter(intent_id=check.intent.id, outcome=outcome, late=False).exists()
+    )
+
+
+def _late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: datetime) -> None:
+    """Keeps a report under a lost lease as evidence: outcome and ids, once per intent and outcome. The state of the
+    attempt does not change."""
+    # Only for a real intent of this executor: anybody could send reports under invented fences.
+    if check.intent is None:
+        return
+    if Receipt.objects.filter(intent_id=check.intent.id, attempt_id=check.attempt.id, outcome=outcome).exists():
+        return
+    receipt = Receipt(
+        attempt=check.attempt,
+        intent=check.intent,
+        outcome=outcome,
+        late=True,
+        reason_code="" if outcome is ReceiptOutcome.SUCCESS else "lease_lost",
+        at=at,
+    )
+    payload = {"receipt": str(receipt.id), "outcome": outcome.value, "fence": check.intent.fence}
+    insert_together(
+        [receipt], [entry_build(check.attempt, "attempt.late_evidence", actor=actor, at=at, payload=payload)]
+    )
+
+
+def lease_lost(check: LeaseCheck) -> LeaseLost:
+    """The error for a lost lease. It counts as misuse by the rule of the attempt's contract."""
+    attempt = check.attempt
+    return LeaseLost(
+        subject_type="attempt",
+        subject_id=attempt.id,
+        organization_id=attempt.organization_id,
+        misuse_rule=documents_of(attempt)["throttles_and_misuse"]["misuse"],
+    )
+
+
+# Signed, because an executor presents the token: a plain number could be guessed, and a report for somebody else's
+# lease be forged. The epoch makes tokens from before a restore invalid: after it the same fence is given out again.
+_signer = Signer(salt="holdpoint.attempts.lease")
+
+
+def lease_token_make(*, attempt_id: UUID, fence: int, epoch: str) -> str:
+    return _signer.sign(f"{attempt_id}:{fence}:{epoch}")
+
+
+def lease_token_read(*, token: str, attempt_id: UUID, epoch: str) -> int | None:
+    """The fence, or None if the token is not valid for this attempt in this epoch."""
+    try:
+        named, fence, given = _signer.unsign(token).split(":")
+    except (BadSignature, ValueError):
+        return None
+    return int(fence) if (named, given) == (str(attempt_id), epoch) else None
+
+
+@violations_recorded
+def attempt_heartbeat(*, actor: Actor, at: datetime, report: FencedReport) -> Attempt:
+    """Extends a lease that is still alive. An expired one stays expired."""
+    with transaction.atomic():
+        check = _lease_check_lock(report=report)
+        if check.holds:
+            check.attempt.lease_expires_at = check.now + timedelta(seconds=LEASE_SECONDS)
+            check.attempt.save(update_fields=["lease_expires_at"])
+            return check.attempt
+    raise lease_lost(check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +200,7 @@ class SuccessReport:
 def attempt_complete(*, actor: Actor, at: datetime, report: FencedReport, result: SuccessReport) -> Attempt:
     """Records a success. A report under a lost lease is kept as late evidence and refused."""
     with transaction.atomic():
-        check = lease_check_lock(report=report)
+        check = _lease_check_lock(report=report)
         if check.holds:
             receipt = Receipt(
                 attempt=check.attempt,
@@ -62,9 +217,9 @@ def attempt_complete(*, actor: Actor, at: datetime, report: FencedReport, result
             transition_apply(check.attempt, "complete", actor=actor, at=at, payload=payload)
             crash_point("before_commit")
             return check.attempt
-        if reported_before(check=check, outcome=ReceiptOutcome.SUCCESS):
+        if _reported_before(check=check, outcome=ReceiptOutcome.SUCCESS):
             return check.attempt
-        late_keep(check=check, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
+        _late_keep(check=check, outcome=ReceiptOutcome.SUCCESS, actor=actor, at=at)
     # After the commit: raised inside, the error would roll the late evidence back.
     raise lease_lost(check)
 
@@ -90,15 +245,15 @@ class FailureReport:
 def attempt_fail(*, actor: Actor, at: datetime, report: FencedReport, failure: FailureReport) -> Attempt:
     """Records a failure. A report under a lost lease is kept as late evidence and refused."""
     with transaction.atomic():
-        check = lease_check_lock(report=report)
+        check = _lease_check_lock(report=report)
         if check.holds:
             _apply(check, failure, actor=actor, at=at)
             crash_point("before_commit")
             return check.attempt
-        if reported_before(check=check, outcome=ReceiptOutcome.FAILURE) or _agrees(check, report, failure):
+        if _reported_before(check=check, outcome=ReceiptOutcome.FAILURE) or _agrees(check, report, failure):
             return check.attempt
         if not failure.outcome_unknown:
-            late_keep(check=check, outcome=ReceiptOutcome.FAILURE, actor=actor, at=at)
+            _late_keep(check=check, outcome=ReceiptOutcome.FAILURE, actor=actor, at=at)
     raise lease_lost(check)
 
 

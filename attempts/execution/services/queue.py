@@ -9,13 +9,12 @@ from uuid import UUID
 
 from django.db import connection
 
-from attempts.execution.rules.retry import FairRound, Share
-from attempts.execution.services.retry import dispatch_wake_up
+from attempts.execution.rules import FairRound, Share
+from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
-from attempts.lifecycle.services.slots import Cap, caps_for, slots_take
-from attempts.lifecycle.services.transition import entry_build, transition_apply
+from attempts.lifecycle.services.transition import Cap, caps_for, entry_build, slots_take, transition_apply
 from attempts.lifecycle.states import SlotScope
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK

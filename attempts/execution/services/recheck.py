@@ -16,7 +16,7 @@ from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import approval_stands
 from governance.contracts.states import ContractState, Effect
 from governance.enforcement.rules import Verdict
-from governance.enforcement.selectors.arrival import IntakeFacts, intake_facts
+from governance.enforcement.selectors import IntakeFacts, intake_facts
 from governance.enforcement.sql import Closed
 
 LONGEST_CHAIN = 50  # bounds the loop below, which costs one statement per link

@@ -22,10 +22,10 @@ from attempts.intake.services.idempotency import (
     key_scope,
     key_use,
 )
-from attempts.lifecycle.services.slots import Cap, Claim, KeyGuard, caps_for
+from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for
 from attempts.lifecycle.states import ENGINE, RuntimeMode
 from governance.enforcement.models import snapshot_load
-from governance.enforcement.selectors.arrival import (
+from governance.enforcement.selectors import (
     Arrival,
     IntakeFacts,
     OwnArrival,

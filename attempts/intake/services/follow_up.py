@@ -19,7 +19,7 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock, attempts_chosen
 from attempts.lifecycle.services.transition import transition_apply
 from attempts.lifecycle.states import AttemptState
-from attempts.reviews.services.end import review_cancel
+from attempts.reviews.services.decide import review_cancel
 from governance.boundary.services import note_create
 from governance.enforcement.models import snapshot_load
 from reasoncodes.base.actors import Actor, ActorKind

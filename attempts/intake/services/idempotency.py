@@ -18,7 +18,7 @@ from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest
 from governance.boundary.rules import inspect_reference
 from governance.boundary.rules.detectors import is_ordinary
 from governance.contracts.rules.documents import KEY_CHARSETS
-from governance.enforcement.selectors.arrival import Also
+from governance.enforcement.selectors import Also
 from governance.enforcement.sql import contract_open_sql
 from governance.people.selectors import Credential
 from governance.sql.statements import fetch, stored_row

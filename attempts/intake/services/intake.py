@@ -31,8 +31,7 @@ from attempts.intake.services.rows import (
     review_build,
 )
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
-from attempts.lifecycle.services.slots import Claim, Reserved, slots_reserve, slots_take
-from attempts.lifecycle.services.transition import queue_enter
+from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
 from attempts.lifecycle.sql import RESERVATION_GATE
 from attempts.lifecycle.states import DISPATCH, is_ours_to_execute
 from attempts.reviews.models import Review

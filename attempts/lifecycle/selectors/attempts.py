@@ -16,7 +16,7 @@ from attempts.lifecycle.states import AttemptState
 from attempts.reviews.models import Review
 from governance.console.selectors.lists import ids_in_scope, newest, uuid_or_none
 from governance.enforcement.models import EnforcementDecision, snapshot_load
-from governance.enforcement.selectors.decisions import decision_get
+from governance.enforcement.selectors import decision_get
 from governance.ledger.models import LedgerEntry
 from governance.tenancy.selectors import tenant_get
 

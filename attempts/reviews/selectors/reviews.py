@@ -14,7 +14,7 @@ from attempts.reviews.models import Review
 from attempts.reviews.states import ReviewKind, ReviewStatus
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.states import ContractState
-from governance.enforcement.selectors.arrival import intake_facts
+from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import Actor, ActorKind

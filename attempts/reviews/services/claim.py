@@ -13,7 +13,7 @@ from attempts.reviews.errors import NotAReviewer, ReviewClaimed, ReviewExpired, 
 from attempts.reviews.models import Delegation, Review
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, claimed_by_other, database_now, review_lock
 from attempts.reviews.selectors.standing import delegate_find, refusal_of, role_holders, standing_of
-from attempts.reviews.services.end import record_review
+from attempts.reviews.services.decide import record_review
 from governance.ledger.services import person_commitment
 from governance.people.models import User
 from governance.violations.services import violations_recorded

@@ -10,8 +10,8 @@ from attempts.notify.services.announce import reminder_rows
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.reviews import LockedReview, database_now
 from attempts.reviews.selectors.standing import reminder_people
+from attempts.reviews.services.decide import record_review, review_end_expired
 from attempts.reviews.services.due import each_review_due
-from attempts.reviews.services.end import record_review, review_end_expired
 from attempts.reviews.states import ReviewStatus
 from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import CLOCK

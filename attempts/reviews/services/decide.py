@@ -1,9 +1,8 @@
 """Votes on reviews: the checks under the locks and the recorded vote, common to both kinds, and `review_vote`.
 
-`review_vote` decides about held attempts. What follows from a vote on a workflow step is in `human_review`.
-"""
+`review_vote` decides about held attempts. What follows from a vote on a workflow step is in `human_review`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.execution.services.retry import dispatch_wake_up
+from attempts.execution.services.outcome import dispatch_wake_up
+from attempts.lifecycle.hooks import review_ended
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
 from attempts.notify.services.announce import cards_touch
@@ -20,18 +20,109 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
-from attempts.reviews.services.end import attempt_deny, record_review, review_end, review_end_expired
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
-from governance.ledger.services import actor_reference, person_commitment
+from governance.ledger.services import actor_reference, ledger_append, person_commitment
 from governance.people.selectors import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
-from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.actors import CLOCK, Actor, ActorKind
 from reasoncodes.base.errors import DomainError, FieldError, InvalidInput, WrongState
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
+
+ACTION_OF = {
+    ReviewStatus.APPROVED: "review.approved",
+    ReviewStatus.REJECTED: "review.rejected",
+    ReviewStatus.CONFIRMED: "review.confirmed",
+    ReviewStatus.OVERRIDDEN: "review.overridden",
+    ReviewStatus.EXPIRED: "review.expired",
+    ReviewStatus.CANCELED: "review.canceled",
+}
+
+
+def review_end(
+    review: Review,
+    status: ReviewStatus,
+    *,
+    actor: Actor,
+    at: datetime,
+    reason_code: str = "",
+    payload: Mapping[str, Any] | None = None,
+    vote: ReviewVote | None = None,
+) -> None:
+    """Ends an open review and its claim, with a ledger entry, and refreshes its cards in the chat."""
+    old = review.status
+    if old != ReviewStatus.REQUESTED:
+        raise WrongState(f"This review is {old}.")
+    review.status = status.value
+    review.decided_at = at
+    review.claimed_by = None
+    review.claimed_until = None
+    review.save(update_fields=["status", "decided_at", "claimed_by", "claimed_until"])
+    record_review(review, ACTION_OF[status], actor=actor, at=at, reason_code=reason_code, payload=payload)
+    cards_touch(review)
+    # Handlers are called only for human reviews of a workflow step (`origin_step`). The review of a held attempt has no
+    # step: if a step opened that attempt, the attempt's own transition tells the engine. A canceled review of a step
+    # calls none: the engine itself canceled it.
+    if status is not ReviewStatus.CANCELED:
+        review_ended(review, old=old, vote=vote, actor=actor, at=at)
+
+
+def review_end_expired(locked: LockedReview) -> None:
+    """Ends an overdue review and denies its attempt. The recorded time is the deadline, not when it was noticed."""
+    review, at = locked.review, locked.review.expires_at
+    if at is None:
+        raise ValueError("a review without a deadline does not expire")
+    review_end(review, ReviewStatus.EXPIRED, actor=CLOCK, at=at, reason_code="review_expired")
+    if locked.attempt is not None:
+        _attempt_deny(locked.attempt, review, actor=CLOCK, at=at, reason_code="review_expired")
+
+
+def _attempt_deny(attempt: Attempt, review: Review, *, actor: Actor, at: datetime, reason_code: str) -> None:
+    payload = {"review": str(review.id)}
+    transition_apply(attempt, "deny", actor=actor, at=at, payload=payload, reason_code=reason_code)
+
+
+def review_cancel(*, attempt: Attempt, actor: Actor, at: datetime, reason_code: str) -> Review | None:
+    """Cancels the open review of an attempt that ends otherwise; None if there is none. The caller has locked the
+    attempt and changes its state."""
+    # Attempt before review, the lock order everywhere: the other way round this could deadlock with a vote.
+    review = Review.objects.select_for_update(no_key=True, of=("self",)).filter(attempt=attempt).first()
+    if review is None or review.status != ReviewStatus.REQUESTED:
+        return None
+    review_end(review, ReviewStatus.CANCELED, actor=actor, at=at, reason_code=reason_code)
+    return review
+
+
+def record_review(
+    review: Review,
+    action: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    reason_code: str = "",
+    payload: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes one ledger entry about a review."""
+    ledger_append(
+        action=action,
+        organization_id=review.organization_id,
+        subject_type="review",
+        subject_id=review.id,
+        actor=actor,
+        at=at,
+        payload={**_about(review), "tier": review.tier, **(payload or {})},
+        reason_code=reason_code,
+    )
+
+
+def _about(review: Review) -> dict[str, str]:
+    if review.attempt_id is not None:
+        return {"attempt": str(review.attempt_id)}
+    return {"kind": review.kind, "origin_step": str(review.origin_step)}
+
 
 # The scope of reason codes that a person may choose from, by verdict.
 SCOPE_OF = {
@@ -225,7 +316,7 @@ def _settle(cast: CastVote) -> None:
         raise ValueError("a release is about an attempt")
     if vote.verdict == VoteVerdict.REJECT:
         review_end(review, ReviewStatus.REJECTED, actor=cast.actor, at=cast.at, reason_code=vote.reason_code)
-        attempt_deny(attempt, review, actor=cast.actor, at=cast.at, reason_code="review_rejected")
+        _attempt_deny(attempt, review, actor=cast.actor, at=cast.at, reason_code="review_rejected")
     elif cast.quorum.met:
         _release(cast, review, attempt)
     else:

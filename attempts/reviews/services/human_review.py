@@ -8,8 +8,7 @@ from attempts.reviews.models import Review
 from attempts.reviews.rules import Exclusion
 from attempts.reviews.selectors.reviews import LockedReview
 from attempts.reviews.selectors.standing import ReviewStanding
-from attempts.reviews.services.decide import CastVote, Rules, Word, claim_drop, review_decide
-from attempts.reviews.services.end import record_review, review_end
+from attempts.reviews.services.decide import CastVote, Rules, Word, claim_drop, record_review, review_decide, review_end
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError

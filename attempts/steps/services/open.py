@@ -15,7 +15,7 @@ from attempts.intake.services.intake import Admission, admit_pending
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.states import ENGINE, RuntimeMode
 from attempts.reviews.models import Review
-from governance.enforcement.selectors.arrival import OwnArrival, intake_own_arrival
+from governance.enforcement.selectors import OwnArrival, intake_own_arrival
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.roles import ApiScope
 from governance.people.selectors import Credential

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.lease import Leases, Selection, attempt_lease
-from attempts.execution.services.retry import retry_schedule
+from attempts.execution.services.outcome import retry_schedule
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
@@ -23,7 +23,7 @@ from attempts.lifecycle.services.transition import transition_apply, transition_
 from attempts.lifecycle.states import AttemptState
 from attempts.quarantine.services.open import category_for, quarantine_open
 from attempts.quarantine.states import QuarantineCategory
-from attempts.reviews.services.end import review_cancel
+from attempts.reviews.services.decide import review_cancel
 from attempts.steps.services.open import OWNER
 from governance.sql.insert import Pending, insert_together
 from governance.sql.statements import fetch, new_row, stored_row

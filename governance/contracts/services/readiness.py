@@ -73,15 +73,8 @@ def readiness_decide(
             at=at,
         )
         decision.save()
-        record_contract(
-            contract,
-            ACTION_OF[verdict],
-            actor=actor,
-            at=at,
-            area=area,
-            document=document.sha256,
-            decision=str(decision.id),
-        )
+        told = {"area": area, "document": document.sha256, "decision": str(decision.id)}
+        record_contract(contract, ACTION_OF[verdict], actor=actor, at=at, **told)
         if verdict is not ReadinessVerdict.APPROVE and contract.state == ContractState.OPEN:
             _close_intake(contract, actor=actor, at=at)
     return decision

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.progress import track
 
 from governance.enforcement.models import EnforcementDecision
-from governance.enforcement.selectors.decisions import decisions_newest_first
+from governance.enforcement.selectors import decisions_newest_first
 from governance.enforcement.services import decision_replay
 from reasoncodes.base.tenancy import every_tenant
 

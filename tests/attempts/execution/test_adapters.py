@@ -22,7 +22,7 @@ from attempts.execution.adapters.external import ExternalAdapter
 from attempts.execution.adapters.http import READ_LIMIT_BYTES, HttpAdapter
 from attempts.execution.adapters.registry import ADAPTERS, effect_in_force
 from attempts.execution.adapters.slack import SlackAdapter
-from attempts.execution.rules.response import outside_boundary
+from attempts.execution.rules import outside_boundary
 from governance.contracts.states import AdapterName
 from tests.attempts.execution.target import CountingTarget
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from attempts.execution.adapters.signature import signing_secret
+from attempts.execution.adapters.base import signing_secret
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.dispatch import attempt_dispatch
 from attempts.execution.services.lease import attempt_lease, for_worker

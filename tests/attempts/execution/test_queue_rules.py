@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.execution.rules.retry import FairRound, Share
+from attempts.execution.rules import FairRound, Share
 
 pytestmark = pytest.mark.unit
 A, B, C = (UUID(int=number) for number in (1, 2, 3))

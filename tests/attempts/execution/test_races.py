@@ -15,7 +15,7 @@ from attempts.execution.services.dispatch import attempt_dispatch
 from attempts.execution.services.lease_expire import leases_expire
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.services.slots import slots_release
+from attempts.lifecycle.services.transition import slots_release
 from attempts.quarantine.models import QuarantineCase
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope

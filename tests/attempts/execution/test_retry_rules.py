@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.execution.rules.retry import execution_backoff, jitter, retry_plan
+from attempts.execution.rules import execution_backoff, jitter, retry_plan
 
 pytestmark = pytest.mark.unit
 AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

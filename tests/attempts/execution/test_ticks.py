@@ -10,14 +10,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from attempts.execution import tasks as execution
-from attempts.execution.services import queue, retry
+from attempts.execution.services import outcome as retry
+from attempts.execution.services import queue
 from attempts.execution.services.lease import attempt_lease, for_worker
 from attempts.execution.services.lease_expire import leases_expire
+from attempts.execution.services.outcome import retries_due
 from attempts.execution.services.queue import queue_dispatch
-from attempts.execution.services.retry import retries_due
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
-from attempts.lifecycle.services.slots import slots_release
-from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
+from attempts.lifecycle.services.transition import queue_if_no_slot, slots_release, transition_apply
 from attempts.quarantine.models import QuarantineCase
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together

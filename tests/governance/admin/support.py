@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from governance.contracts.models import Contract
 from governance.enforcement.models import EnforcementDecision
-from governance.enforcement.selectors.arrival import intake_facts
+from governance.enforcement.selectors import intake_facts
 from governance.enforcement.services import Computed, decision_compute, decision_row
 from governance.ledger.services import ledger_entry_build
 from governance.people.models import User

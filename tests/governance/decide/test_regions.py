@@ -43,7 +43,7 @@ def other_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     def use(data: dict[str, Any]) -> None:
         file = tmp_path / "profiles.json"
         file.write_text(json.dumps(data), encoding="utf-8")
-        monkeypatch.setattr("governance.regions.rules.load.PROFILE_FILE", file)
+        monkeypatch.setattr("governance.regions.rules.file.PROFILE_FILE", file)
         load_profiles.cache_clear()
         forget_the_database()
 

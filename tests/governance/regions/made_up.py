@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from governance.regions.rules import Profile, load_profiles
-from governance.regions.rules.load import PROFILE_FILE
-from governance.regions.rules.profile import profile_from
-from governance.regions.rules.terms import DURING_RETENTION, RESIDENCY_LEVELS
+from governance.regions.rules.file import PROFILE_FILE
+from governance.regions.rules.profile import DURING_RETENTION, RESIDENCY_LEVELS, profile_from
 
 CODES = load_profiles().codes
 PLACES = (*CODES, "CN", "FR")

@@ -18,7 +18,7 @@ from governance.regions.rules import (
     residency_allows,
     tighten,
 )
-from governance.regions.rules.terms import DURING_RETENTION, RESIDENCY_LEVELS, combine
+from governance.regions.rules.profile import DURING_RETENTION, RESIDENCY_LEVELS, combine
 
 from .made_up import PLACES, profiles
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.regions.rules import load_profiles, merge, residency_allows
-from governance.regions.rules.merge import EffectiveProfile
-from governance.regions.rules.profile import profile_from
+from governance.regions.rules.profile import EffectiveProfile, profile_from
 
 from .made_up import CODES, shipped
 

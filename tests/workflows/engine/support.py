@@ -21,8 +21,7 @@ from workflows.engine.inputs import (
     StepReported,
     TimedOut,
 )
-from workflows.engine.run import Run
-from workflows.engine.state import InstanceState, StepState, correlation
+from workflows.engine.state import InstanceState, Run, StepState, correlation
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import EventType, Json, StepAnswer, StepKind
 from workflows.kinds.registry import shipped

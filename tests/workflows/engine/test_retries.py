@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.workflows.engine.support import Driven, check_end, definition, step
-from workflows.engine.backoff import step_backoff
+from workflows.engine.core import step_backoff
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from governance.boundary.rules.allowlist import allow_list_problems
 from tests.properties import examples
 from tests.workflows.pure import UUIDS, event, values_of
-from workflows.events.rules.catalogue import LIFECYCLE, event_type, event_types, schema_document, versions_of
+from workflows.events.rules import LIFECYCLE, event_type, event_types, schema_document, versions_of
 from workflows.kinds.registry import kinds, shipped
 from workflows.kinds.shapes import RESERVED_EVENTS
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.workflows.pure import JSON, event
-from workflows.events.rules.envelope import (
+from workflows.events.rules import (
     build_envelope,
     envelope_problems,
     envelope_shape_problems,

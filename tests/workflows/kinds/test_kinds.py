@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.workflows.pure import contexts, values_of
-from workflows.kinds.checking import checker, output_problems, params_problems
+from workflows.kinds.base import checker, output_problems, params_problems
 from workflows.kinds.registry import kinds, shipped
 
 pytestmark = pytest.mark.unit

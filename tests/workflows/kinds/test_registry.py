@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.workflows.pure import changed, findings, tenth
-from workflows.events.rules.catalogue import event_type
+from workflows.events.rules import event_type
 from workflows.kinds import registry
 from workflows.kinds.base import EventType, StepAnswer
 from workflows.kinds.registry import UnsoundKind, discover, kind, kinds, register, unregister

@@ -14,7 +14,7 @@ from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
-from workflows.events.rules.envelope import stamp
+from workflows.events.rules import stamp
 from workflows.webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from workflows.webhooks.rules.events import body_bytes
 from workflows.webhooks.services.deliver import deliveries_send

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from reasoncodes.base.ids import uuid7
 from tests.attempts.execution.target import CountingTarget
-from workflows.events.rules.catalogue import event_types
+from workflows.events.rules import event_types
 from workflows.webhooks.adapters import READ_LIMIT_BYTES, WebhookRequest, WebhookResult, webhook_send
 from workflows.webhooks.rules.delivery import DELAYS, FAILING, hold, matches, next_try, pattern_problems
 from workflows.webhooks.rules.events import BY_ACTION, EMIT, TYPES, body_of_entry, webhook_schema

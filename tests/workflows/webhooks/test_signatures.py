@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from attempts.execution.adapters.signature import signed_headers
+from attempts.execution.adapters.base import signed_headers
 from workflows.webhooks.configured import keys_of, new_salt, secret_of
 from workflows.webhooks.rules.events import body_bytes
 

@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from attempts.execution.adapters.event import STREAM
 from governance.outside.configured import valkey_url
-from workflows.events.rules.catalogue import event_types
+from workflows.events.rules import event_types
 
 log = structlog.get_logger("holdpoint.streams")
 EXPIRED = Counter("holdpoint_stream_expired_total", "Messages that were trimmed before anybody finished with them.")

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from governance.people.rules.roles import ApiScope
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.errors import NotFound
-from workflows.events.rules.catalogue import event_type, event_types, schema_document, versions_of
+from workflows.events.rules import event_type, event_types, schema_document, versions_of
 from workflows.kinds.base import EventType
 from workflows.webhooks.rules.events import TYPES, VERSION, webhook_schema
 

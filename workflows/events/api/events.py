@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from governance.people.rules.roles import ApiScope
 from reasoncodes.base.api import ApiView, StrictSerializer
 from workflows.events.models import WorkflowEvent
-from workflows.events.rules.catalogue import envelope_schema
+from workflows.events.rules import envelope_schema
 from workflows.events.selectors import event_list
 from workflows.events.services.receive import event_receive
 from workflows.events.services.redrive import event_redrive

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from governance.sql.insert import insert_together
 from workflows.events.models import WorkflowEvent
+from workflows.events.rules import correlation_of
 from workflows.events.states import EventOutcome
 
 
@@ -25,12 +26,3 @@ def event_keep(*, envelope: dict[str, Any], at: datetime, redrives: UUID | None 
     )
     insert_together([event])
     return event
-
-
-def correlation_of(envelope: dict[str, Any]) -> UUID | None:
-    """The correlation id, if it is one of ours. A client-driven module may send any reference, which matches no
-    step."""
-    try:
-        return UUID(envelope["correlation_id"])
-    except ValueError:
-        return None

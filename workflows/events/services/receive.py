@@ -16,15 +16,13 @@ from workflows.definitions.states import Mode
 from workflows.engine.inputs import StepReported
 from workflows.events.errors import EventInvalid
 from workflows.events.models import WorkflowEvent
-from workflows.events.rules.catalogue import event_type
-from workflows.events.rules.envelope import envelope_shape_problems, payload_problems, storable
-from workflows.events.services.keep import correlation_of, event_keep
-from workflows.kinds.checking import ShapeProblem
+from workflows.events.rules import correlation_of, envelope_shape_problems, event_type, payload_problems, storable
+from workflows.events.services.keep import event_keep
+from workflows.kinds.base import ShapeProblem
 from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.locked import instance_locked_by_event
-from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import TRIGGER, LoggedInput
+from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
 

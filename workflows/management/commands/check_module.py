@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attempts.execution.adapters.signature import signing_secret
+from attempts.execution.adapters.base import signing_secret
 from governance.outside.http import AddressRefused
 from reasoncodes.base.tenancy import every_tenant
 from sdk.conformance.messages import Kit, MessageForm, secret_bytes

@@ -11,7 +11,7 @@ from attempts.lifecycle.models import Attempt
 from governance.ledger.models import LedgerEntry
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowIntervention, WorkflowStep
-from workflows.runs.services.logged_input import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
+from workflows.runs.services.advance import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
 
 ACTION_WORDS = {
     "retry_step": "Started the step again",

@@ -6,17 +6,19 @@ Hand-written and prepared: building these queries takes the ORM longer than Post
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Model
 
 from attempts.lifecycle.states import ENGINE
-from governance.enforcement.selectors.arrival import own_columns, own_joins, own_side
+from governance.enforcement.models import snapshot_load
+from governance.enforcement.selectors import own_columns, own_joins, own_side
 from governance.sql.send_lock import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.tenancy import current_scope
+from workflows.definitions.rules.document import Definition, read_definition
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
@@ -130,3 +132,14 @@ def _names(model: type[Model]) -> tuple[str, ...]:
 
 def _columns(model: type[Model]) -> list[str]:
     return [str(field.column) for field in model._meta.local_concrete_fields]
+
+
+def definition_of(instance: WorkflowInstance) -> Definition:
+    return _read(instance.definition_sha256, str(instance.definition_id))
+
+
+# Never outdated: the copy is stored under its own hash. The limit bounds the memory of a process that serves many
+# organizations.
+@lru_cache(maxsize=256)
+def _read(sha256: str, definition_id: str) -> Definition:
+    return read_definition(snapshot_load(sha256)["definition"], definition_id=definition_id)

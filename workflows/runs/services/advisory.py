@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from workflows.definitions.services.read import definition_of
 from workflows.engine.advisory import inputs, never_visited, next_step
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.locked import definition_of
 from workflows.runs.selectors.run import instance_get, instance_steps
 from workflows.runs.services.advance import state_of
 from workflows.runs.states import InstanceStatus

@@ -10,8 +10,7 @@ from attempts.lifecycle.services.due import each_due
 from reasoncodes.base.actors import CLOCK
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import instance_lock
-from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import deadline_passed_input, retry_due_input, timed_out_input
+from workflows.runs.services.advance import deadline_passed_input, instance_advance, retry_due_input, timed_out_input
 from workflows.runs.services.signal_follow import signal_follow
 
 # Rows per run of a scheduled task; the rest is found by the next run.

@@ -6,12 +6,11 @@ from uuid import UUID
 
 from django.db import connection
 
-from attempts.execution.rules.retry import FairRound, Share
+from attempts.execution.rules import FairRound, Share
 from attempts.lifecycle.services.due import each_due
 from reasoncodes.base.actors import CLOCK
 from workflows.runs.selectors.run import instance_lock
-from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import started_input
+from workflows.runs.services.advance import instance_advance, started_input
 from workflows.runs.services.start import has_run_slot
 from workflows.runs.states import InstanceStatus
 

@@ -29,9 +29,8 @@ from workflows.runs.errors import InterventionNotLegal, NoSlotFree, OutcomeUnres
 from workflows.runs.models import BulkIntervention, WorkflowInstance, WorkflowIntervention, WorkflowStep
 from workflows.runs.selectors.run import current_step, instance_lock
 from workflows.runs.selectors.start import definition_for
-from workflows.runs.services.advance import Advanced, instance_advance
+from workflows.runs.services.advance import STARTED, Advanced, LoggedInput, instance_advance, intervened_input
 from workflows.runs.services.effects import outgoing
-from workflows.runs.services.logged_input import STARTED, LoggedInput, intervened_input
 from workflows.runs.services.metrics import INTERVENTIONS
 from workflows.runs.services.start import case_origin, has_concurrency_slot, instance_begin, instance_build
 from workflows.runs.states import InstanceStatus, InterventionAction, StepStatus

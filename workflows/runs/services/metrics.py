@@ -6,7 +6,7 @@
 from django.db import transaction
 from prometheus_client import Counter, Histogram
 
-from workflows.engine.run import Run
+from workflows.engine.state import Run
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.states import ENDED, InstanceStatus, StepStatus
 

@@ -7,7 +7,6 @@ import structlog
 
 from governance.retention.selectors.retention import erased_by
 from workflows.definitions.rules.document import Definition
-from workflows.definitions.services.read import definition_of
 from workflows.engine.core import Gate, drive
 from workflows.engine.effects import AskGate
 from workflows.engine.inputs import GateAnswered
@@ -15,8 +14,8 @@ from workflows.engine.state import InstanceState
 from workflows.events.models import WorkflowEvent
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.services.advance import state_differences, state_of
-from workflows.runs.services.logged_input import answer_from_json, input_of
+from workflows.runs.selectors.locked import definition_of
+from workflows.runs.services.advance import answer_from_json, input_of, state_differences, state_of
 from workflows.runs.services.start import case_origin, root_context
 
 log = structlog.get_logger("holdpoint.replay")

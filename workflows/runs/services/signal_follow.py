@@ -17,8 +17,13 @@ from workflows.engine.inputs import GateAnswered, StepReported
 from workflows.kinds.registry import kind
 from workflows.runs.models import Nudge, WorkflowStep
 from workflows.runs.selectors.run import instance_lock
-from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import LoggedInput, gate_answered_input, retry_due_input, timed_out_input
+from workflows.runs.services.advance import (
+    LoggedInput,
+    gate_answered_input,
+    instance_advance,
+    retry_due_input,
+    timed_out_input,
+)
 from workflows.runs.states import StepStatus
 
 # What the log keeps of a person's answer beside the payload: the review, and the reference to an overriding result.

@@ -18,12 +18,12 @@ from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.states import Mode
 from workflows.engine.inputs import Started
 from workflows.events.models import WorkflowEvent
-from workflows.events.services.keep import correlation_of, event_keep
+from workflows.events.rules import correlation_of
+from workflows.events.services.keep import event_keep
 from workflows.events.states import EventOutcome
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.start import start_facts
-from workflows.runs.services.advance import instance_advance
-from workflows.runs.services.logged_input import TRIGGER, LoggedInput
+from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.states import InstanceStatus
 
 # LIMIT: counts no further than the cap, so that the cost does not grow with the runs.

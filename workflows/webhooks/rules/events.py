@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from workflows.definitions.states import Mode
-from workflows.events.rules.envelope import stamp
+from workflows.events.rules import stamp
 from workflows.kinds.base import Json
 from workflows.kinds.shapes import CODE, DIALECT, METADATA, MOMENT, RESERVED_PREFIXES, UUID_SCHEMA, closed
 from workflows.runs.states import InterventionAction

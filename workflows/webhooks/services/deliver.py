@@ -16,7 +16,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import Q
 
-from attempts.execution.adapters.signature import signed_headers
+from attempts.execution.adapters.base import signed_headers
 from governance.ledger.services import ledger_append
 from governance.outside.wake_up import wake_up_once, wake_up_received
 from reasoncodes.base.actors import SYSTEM, Actor

@@ -21,7 +21,7 @@ from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, WrongSta
 from reasoncodes.base.ids import uuid7
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
-from workflows.events.rules.envelope import stamp
+from workflows.events.rules import stamp
 from workflows.webhooks.configured import new_salt, secret_of
 from workflows.webhooks.models import WebhookDelivery, WebhookEndpoint, WebhookSecret
 from workflows.webhooks.rules.delivery import pattern_problems

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, is_plain, nearest, quoted
 from workflows.definitions.rules.reading import Reading, integer_or_none
-from workflows.kinds.base import StepKind
-from workflows.kinds.checking import params_problems
+from workflows.kinds.base import StepKind, params_problems
 
 
 def kind_exists(reading: Reading) -> Iterator[DefinitionFinding]:

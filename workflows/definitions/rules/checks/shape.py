@@ -8,8 +8,7 @@ from governance.contracts.rules.documents.json_safety import integers_written_as
 from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA, TERMINAL
 from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, is_plain, nearest
 from workflows.definitions.rules.reading import Reading
-from workflows.kinds.base import ROOT
-from workflows.kinds.checking import ShapeProblem, checker
+from workflows.kinds.base import ROOT, ShapeProblem, checker
 from workflows.kinds.shapes import CODE_PATTERN
 
 _STEP_ID = re.compile(CODE_PATTERN.strip("^$"))
