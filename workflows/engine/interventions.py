@@ -60,6 +60,7 @@ def _go_on(run: Run, event: Intervened) -> None:
     if not state.steps:  # halted while queued: `workflow.started` was never emitted
         run_announce(run)
     step_id = state.resume_step_id or run.definition.start_step
+    # Cleared, because the reason belongs to the halt that is over; the log and the ledger keep it.
     state.halt_reason = state.halt_step_id = state.resume_step_id = ""
     state.state = InstanceStatus.RUNNING
     enter(run, step_id, event.at)

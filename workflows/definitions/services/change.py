@@ -40,6 +40,7 @@ def definition_change(
     with transaction.atomic():
         definition = definition_lock(actor=actor, definition_id=definition_id)
         _only_drafts(definition)
+        # Two people may edit the same draft; without this the second would silently undo what the first has changed.
         if seen_revision is not None and seen_revision != revision_latest(definition=definition):
             raise WrongState("Somebody changed this draft meanwhile. Look at its history, then make your change again.")
         before = content_of(definition)
@@ -49,6 +50,7 @@ def definition_change(
             )
         given = definition.definition if document is None else document
         document_set(definition, document_check(document_with(given, settings) if isinstance(given, dict) else given))
+        # Saving without a change writes nothing: a revision and a ledger entry always stand for a real change.
         if content_of(definition) != before:
             definition.updated_at = at
             definition.save(update_fields=COLUMNS)

@@ -63,6 +63,7 @@ def definition_clone(
     text_check(text=reason, pointer="/reason")
     with transaction.atomic():
         source = definition_get(definition_id=source_id)
+        # Not "forbidden": the answer must not tell that another organization has such a definition.
         if source.organization_id not in {None, organization.id}:
             raise NotFound
         organization_lock(actor=actor, organization_id=organization.id)

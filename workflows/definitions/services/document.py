@@ -53,6 +53,7 @@ def document_set(definition: WorkflowDefinition, document: dict[str, Any]) -> No
     definition.definition = document
     definition.name = name[:MAX_NAME] if isinstance(name, str) and name.strip() else definition.slug
     definition.default_mode = Mode(mode) if mode in list(Mode) else Mode.ACTIVE
+    # In Python a bool is an int: `true` in the document would otherwise become one second.
     usable = isinstance(seconds, int) and not isinstance(seconds, bool) and 1 <= seconds <= MAX_WORKFLOW_SECONDS
     definition.workflow_timeout_seconds = seconds if usable and seconds else DEFAULT_WORKFLOW_TIMEOUT
 
@@ -84,6 +85,7 @@ def document_findings(*, organization_id: UUID | None, document: Any) -> list[De
         step_failure_codes=reason_codes_active(organization_id=organization_id, scope=Scope.STEP_FAILURE),
         tiers=frozenset(tiers),
     )
+    # Only for a valid document: the check parses it, and would fail on anything else.
     return found or list(_contract_findings(document))
 
 

@@ -95,6 +95,7 @@ def slug_from(name: object) -> str:
 
 def slug_for_clone(*, source: WorkflowDefinition, organization_id: UUID, product_id: UUID | None, tail: str) -> str:
     """The source's slug; with `tail` or a number appended if another product has it."""
+    # Bounded, because each candidate is a query.
     for end in ("", f"-{tail}", *(f"-{number}" for number in range(2, 1000))):
         slug = source.slug[: LENGTH - len(end)].strip("-") + end if len(end) < LENGTH else ""
         if slug and not slug_is_anothers(organization_id=organization_id, product_id=product_id, slug=slug):

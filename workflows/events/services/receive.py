@@ -87,6 +87,8 @@ def event_apply(
     if found.known:
         return None
     instance = found.instance
+    # A bad answer to the open step is logged and fails that step. Any other bad event is refused, and nothing is
+    # stored.
     if problems and (instance is None or not _awaited(instance, envelope["event_type"], correlation)):
         raise _invalid(problems)
     if instance is None:

@@ -52,6 +52,7 @@ def targets_find(*, organization_id: UUID, targets: Targets, limit: int = MOST +
 
 def targets_facts(rows: QuerySet[WorkflowInstance]) -> list[dict[str, Any]]:
     """What decides whether an action is legal, for all runs in one query."""
+    # Subqueries and not a query per run: an order may have ten thousand.
     open_steps = WorkflowStep.objects.filter(instance_id=OuterRef("id"), state__in=STEP_OPEN)
     under_way = open_steps.exclude(state=StepStatus.PENDING).order_by("-number").values("step_id")[:1]
     names = ("id", "case_id", "state", "halt_reason", "deadline_at", "under_way", "context__product_id")

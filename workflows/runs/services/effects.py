@@ -117,6 +117,7 @@ def effects_apply(
 
 
 def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
+    # The hash binds the review to the step, the definition and the context that the person decides about.
     shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
     human_review_open(
         organization_id=instance.organization_id,

@@ -95,6 +95,7 @@ def _judge(endpoint: WebhookEndpoint, sent: WebhookResult, at: datetime) -> None
         endpoint.failing_since = endpoint.failing_since or at
         endpoint.held_until = hold(failures=endpoint.failures, at=at, retry_after=sent.retry_after)
     endpoint.save(update_fields=["failures", "failing_since", "held_until", "succeeded_at"])
+    # 410 is final: the receiver says that this address is gone, so there is no point in waiting for FAILING.
     if endpoint.enabled and sent.outcome == GONE_OUTCOME:
         endpoint_disable_locked(endpoint, DisabledWhy.GONE, actor=SYSTEM, at=at)
     elif endpoint.enabled and endpoint.failing_since and at - endpoint.failing_since >= FAILING:
@@ -254,6 +255,7 @@ def _lease(
 
 def _attempt(row: WebhookDelivery, live: list[bytes], at: datetime) -> WebhookAttempt:
     keys = keys_of(row.endpoint_id, live)
+    # Signed with every live secret: during a rotation the receiver may know the old one or the new one.
     signed = signed_headers(keys=keys, message_id=str(row.event_id), at=at, body=bytes(row.body))
     headers = {"content-type": "application/json", "user-agent": USER_AGENT, **signed}
     return WebhookAttempt(delivery=row, number=row.tries, url=row.endpoint.url, headers=headers, started_at=at)

@@ -152,6 +152,8 @@ def endpoint_secret_rotate(*, actor: Actor, at: datetime, endpoint_id: UUID, ove
     with transaction.atomic():
         endpoint = _lock(actor, endpoint_id)
         live = secrets_live(endpoint_id=endpoint.id, at=at)
+        # Each rotation sets the end of all live secrets anew; without a limit, repeated ones would keep old secrets
+        # alive.
         if len(live) >= LIVE_SECRETS:
             raise WrongState("The last rotation's overlap is not over yet: two secrets are in force.")
         WebhookSecret.objects.filter(id__in=[one.id for one in live]).update(ends_at=at + overlap)
