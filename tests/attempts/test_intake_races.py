@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint
-from attempts.intake.services.idempotency import KeyUse, key_look_up
+from attempts.intake.services.door import KeyUse, key_look_up
 from attempts.lifecycle.models import Attempt
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint
-from attempts.intake.services.idempotency import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
+from attempts.intake.services.door import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, slots_reserve
 from attempts.lifecycle.sql import RESERVATION_GATE

@@ -1,9 +1,9 @@
-"""The first checks of an intake: the credential, the open contract, the shape of key, headers and body.
+"""Whether a request may come in: decided from address, headers and credential before any byte of its body is read.
+Then what its idempotency key means, and the checked intake."""
 
-Contract and credential are checked from URL and headers alone, before the body is read. Deciding is not done here.
-"""
-
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,21 +11,18 @@ from uuid import UUID
 
 from django.db import transaction
 
+from attempts.intake.errors import KeyInProgress, KeyInvalid, KeyMissing
+from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint, body_problems
-from attempts.intake.services.idempotency import (
-    KEY_RECORDS,
-    KeyUse,
-    headers_check,
-    key_check,
-    key_lock,
-    key_look_up,
-    key_scope,
-    key_use,
-)
 from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for
+from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from attempts.lifecycle.states import ENGINE, RuntimeMode
+from governance.boundary.rules import inspect_reference
+from governance.boundary.rules.detectors import is_ordinary
+from governance.contracts.rules.documents import KEY_CHARSETS
 from governance.enforcement.models import snapshot_load
 from governance.enforcement.selectors import (
+    Also,
     Arrival,
     IntakeFacts,
     OwnArrival,
@@ -33,15 +30,133 @@ from governance.enforcement.selectors import (
     intake_facts,
     intake_own_arrival,
 )
-from governance.enforcement.sql import Closed
+from governance.enforcement.sql import Closed, contract_open_sql
 from governance.ledger.services import ledger_append
 from governance.people.selectors import Credential
 from governance.sealing.states import LEDGER_INCONSISTENT
+from governance.sql.statements import fetch, stored_row
 from governance.throttles.services import Limit, limits_for
 from governance.violations.services import misuse_strike
-from reasoncodes.base.errors import AttemptCreationDisabled, CredentialMissing, DomainError, InvalidInput, ScopeMissing
+from reasoncodes.base.errors import (
+    AttemptCreationDisabled,
+    CredentialMissing,
+    DomainError,
+    FieldError,
+    InvalidInput,
+    ScopeMissing,
+)
 from reasoncodes.base.tenancy import tenant_scope
 from reasoncodes.base.trace import TraceContext
+
+# Joined to the first query of an intake: the latest record of the key in each of the three scopes that a contract can
+# choose, so that a request needs no second round trip for its key. `key_use` picks the contract's scope. `OFFSET 0`
+# keeps the planner from joining the records before it knows the contract.
+KEY_RECORDS = Also(
+    columns=f"known.state, {', '.join(f'known.{name}' for name in RECORD_COLUMNS)}",
+    join=f"""
+    LEFT JOIN LATERAL (
+        SELECT r.* FROM unnest(ARRAY['tenant', 'contract:' || c.slug, 'caller:' || a.id]) AS s (scope)
+        CROSS JOIN LATERAL ({record_latest_sql(organization="o.id", scope="s.scope", key="$5")}) r
+        WHERE {contract_open_sql("c")} OFFSET 0
+    ) AS known ON TRUE
+    """,  # noqa: S608
+)
+# Two statements. One that locks and reads sees the records of the moment when it began, before it had the lock: a
+# request that was committed in between would be missed, and its repetition would be treated as new.
+LOCK = f"SELECT {key_locked_sql('$1')}"
+LOOK_UP = record_latest_sql(organization="$1", scope="$2", key="$3")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """`outcome` is new, replayed, conflicting or expired; `record` is the earlier use."""
+
+    outcome: str
+    record: IdempotencyRecord | None = None
+    differing: tuple[str, ...] = ()
+    state: str = ""
+
+    @property
+    def next_generation(self) -> int:
+        """The generation of the record that this request may write."""
+        return self.record.generation + 1 if self.record else 1
+
+
+def _key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
+    """Checks the header against the contract's policy. Empty if there is no key and none is required."""
+    if not key:
+        if policy["required"]:
+            raise KeyMissing
+        return ""
+    rule = policy["key"]
+    if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
+        raise KeyInvalid
+    # The key is stored in clear, so a key that looks like personal data or a secret is refused, as in any reference.
+    if not is_ordinary(key, frozenset()) and inspect_reference(key, pointer="/idempotency_key"):
+        raise KeyInvalid
+    return key
+
+
+def _headers_check(*, policy: Mapping[str, Any], present: frozenset[str]) -> None:
+    """Checks the other headers that the contract requires. `present` has the names in lower case."""
+    missing = [name for name in policy["required_headers"] if name.lower() not in present | {"idempotency-key"}]
+    if missing:
+        raise InvalidInput(errors=[FieldError(f"/headers/{name}", "is required by the contract") for name in missing])
+
+
+def _key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -> str:
+    return {"tenant": "tenant", "contract": f"contract:{slug}", "caller": f"caller:{credential.actor.id}"}[
+        policy["scope"]
+    ]
+
+
+def key_lock(*, organization_id: UUID, scope: str, key: str) -> str:
+    """The name of the advisory lock of a key. Keys of two organizations or scopes must not block each other."""
+    return f"{organization_id} {scope} {key}"
+
+
+def key_look_up(
+    *,
+    organization_id: UUID,
+    scope: str,
+    key: str,
+    fingerprint: Fingerprint,
+    policy: Mapping[str, Any],
+    at: datetime | None,
+) -> KeyUse:
+    """Locks the key for this transaction, then reads its record. Raises KeyInProgress if another one has the lock."""
+    ((locked,),) = fetch(LOCK, (key_lock(organization_id=organization_id, scope=scope, key=key),))
+    if not locked:
+        raise KeyInProgress
+    found = fetch(LOOK_UP, (organization_id, scope, key))
+    return key_use(found, scope=scope, fingerprint=fingerprint, policy=policy, at=at)
+
+
+def key_use(
+    rows: Iterable[tuple[Any, ...]],
+    *,
+    scope: str,
+    fingerprint: Fingerprint,
+    policy: Mapping[str, Any],
+    at: datetime | None,
+) -> KeyUse:
+    """What the latest of these records in the scope means for a request with this fingerprint. `at` None: the key never
+    expires. Records are append-only, so reading them needs no lock."""
+    found = [(row[0], record) for row in rows if (record := stored_row(IdempotencyRecord, RECORD_COLUMNS, row[1:]))]
+    state, record = max(
+        ((state, record) for state, record in found if record.scope == scope),
+        key=lambda pair: pair[1].generation,
+        default=("", None),
+    )
+    if record is None:
+        return KeyUse("new")
+    if at is not None and record.expires_at <= at:
+        return KeyUse("new" if policy["on_expired"] == "new" else "expired", record)
+    if record.fingerprint != fingerprint.value:
+        parts = json.loads(record.parts) if isinstance(record.parts, str) else record.parts
+        return KeyUse("conflicting", record, tuple(fingerprint.differing(parts)))
+    return KeyUse("replayed", record, state=state)
+
 
 SCOPE = "attempts:create"
 STOPPED = {
@@ -94,7 +209,7 @@ class CheckedIntake:
     @classmethod
     def of(cls, intake: Intake, documents: dict[str, Any], key: str) -> "CheckedIntake":
         policy = documents["idempotency_key_policy"]
-        scope = key_scope(policy=policy, credential=intake.credential, slug=intake.facts.contract.slug)
+        scope = _key_scope(policy=policy, credential=intake.credential, slug=intake.facts.contract.slug)
         return cls(intake, documents, key, scope, Fingerprint.of(route=intake.route, body=intake.body))
 
     @property
@@ -182,7 +297,7 @@ def intake_knock(
     *, secret: str | None, workflow_slug: str, contract_version: str, key: str | None, at: datetime
 ) -> Arrival:
     """Finds caller, contract and earlier uses of the key in one query. An unknown credential is refused."""
-    # A key with other characters is no valid key. It is not sent as a parameter; `key_check` refuses it later.
+    # A key with other characters is no valid key. It is not sent as a parameter; `_key_check` refuses it later.
     asked = (key,) if key and key.isascii() and key.isprintable() else ()
     arrival = secret and intake_arrival(
         secret=secret,
@@ -234,9 +349,9 @@ def intake_check(intake: Intake) -> CheckedIntake:
     """Checks the shape of key, headers and body, and raises the refusal. A malformed body is also put on the ledger."""
     documents: dict[str, Any] = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]
     policy = documents["idempotency_key_policy"]
-    key = key_check(policy=policy, key=intake.key)
+    key = _key_check(policy=policy, key=intake.key)
     if intake.is_from_outside:
-        headers_check(policy=policy, present=intake.headers)
+        _headers_check(policy=policy, present=intake.headers)
     problems = body_problems(intake.body)
     if problems:
         refusal = InvalidInput(errors=problems)

@@ -19,8 +19,7 @@ from django.db.models import Model
 
 from attempts.intake.errors import KeyConflict, KeyExpired, KeyInProgress
 from attempts.intake.models import IdempotencyRecord
-from attempts.intake.services.door import CheckedIntake, Intake, intake_check
-from attempts.intake.services.idempotency import KeyUse
+from attempts.intake.services.door import CheckedIntake, Intake, KeyUse, intake_check
 from attempts.intake.services.rows import (
     IntakeAnswer,
     answer_build,

@@ -9,8 +9,7 @@ from uuid import UUID
 from attempts.intake.errors import AttemptDenied, RateLimited, ThrottleUnavailable
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import action_digest
-from attempts.intake.services.door import CheckedIntake, Intake
-from attempts.intake.services.idempotency import KeyUse
+from attempts.intake.services.door import CheckedIntake, Intake, KeyUse
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.services.transition import entry_build, transition_build
 from attempts.lifecycle.states import RuntimeMode

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeGuard
 from uuid import UUID
 
-from attempts.execution.services.recheck import Go
+from attempts.execution.services.lease import Go
 from attempts.intake.services.door import intake_pass_ours
 from attempts.reviews.services.human_review import human_review_end, human_review_open
 from attempts.steps.services.open import attempt_open

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.execution.services.recheck import Go
+from attempts.execution.services.lease import Go
 from attempts.lifecycle.selectors.attempts import attempt_origin
 from attempts.reviews.states import ReviewStatus
 from attempts.steps.services.settle import step_dispatch
