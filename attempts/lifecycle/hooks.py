@@ -1,6 +1,7 @@
-"""Handlers that a higher app registers in its `apps.py`, for changes of attempts and reviews of workflow steps.
+"""What follows a move of an attempt: handlers that a higher app registers, and requests that wait for it.
 
-They exist because imports go in one direction: attempts cannot call workflows.
+Imports go in one direction, so attempts cannot call workflows; workflows registers its handlers in `apps.py`. A request
+with `Prefer: wait` sleeps on Valkey and holds no database connection.
 """
 
 # `attempt_moved` and `review_ended` call their handlers inside the transaction, while attempt and review are locked.

@@ -1,4 +1,7 @@
-"""The type of a compiled node, and the frame it gets when it runs."""
+"""A condition ready to run: the tree compiled to closures once, and a bounded cache of compiled conditions.
+
+Parsing is in `parser`, operations on values are in `values`.
+"""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence

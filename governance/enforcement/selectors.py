@@ -1,5 +1,7 @@
-"""Reads key, account, organization, contract, policy and shutdowns of a request in one round trip, before its body is
-read. Also for requests of Holdpoint itself, which have no key."""
+"""Reads what a decision needs: key, account, organization, contract, policy and shutdowns in one round trip.
+
+Also stored decisions with the snapshots that they were computed from, and their figures for the overview.
+"""
 
 import json
 from collections import Counter

@@ -1,5 +1,8 @@
-"""The engine: `advance(definition, state, input) → new state + effects`. No database, no clock, no randomness: replay
-feeds the log through it again and must reach the stored state."""
+"""The engine: `advance(definition, state, input) → new state + effects`, for reports, gate answers and timers.
+
+No database, no clock, no randomness: replay feeds the log through it again and must reach the stored state. Entering
+and leaving steps is in `moves`.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta

@@ -1,4 +1,7 @@
-"""A run and its steps as plain values. Rows are written from these, and replay compares both."""
+"""A run and its steps as plain values, and the run while one input is being processed.
+
+Rows are written from these, and replay compares both.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields

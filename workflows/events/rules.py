@@ -1,4 +1,4 @@
-"""All event types by name and version: those of the step kinds and the lifecycle events of runs."""
+"""Event types by name and version, and the envelope of an event: what is wrong with one, and how one is built. Pure."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What a step kind is: everything that the engine, the validator, the API and the modules' contract need to know of it.
+"""What a step kind is, for engine, validator, API and modules; and whether a value fits one of its schemas.
 
 Pure: no database, no clock. A kind is one module with a `KIND`. The engine and the validator decide by its fields and
 not by its name. Outside this package kinds are named in `static/workflows/graph.css` (colours; the others get the plain

@@ -1,4 +1,7 @@
-"""The call that an adapter gets and the outcome that it returns. Adapters use no database and know no retry rule."""
+"""The call that an adapter gets, the outcome that it returns, and the signature of what it sends.
+
+Adapters use no database and know no retry rule.
+"""
 
 import base64
 import hmac

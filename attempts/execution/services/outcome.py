@@ -1,4 +1,7 @@
-"""Checks who has the lease, makes and reads lease tokens, extends leases, and keeps reports that come too late."""
+"""Reports under a lease: who has the lease, heartbeat, success, failure and the next try.
+
+Also lease tokens, and reports that come too late. Granting a lease is in `lease`.
+"""
 
 # Lease and intent are one commit. With a later intent there would be leases of which nobody knows whether something
 # was sent under them. The fence grows with every lease, so that a report under an older one is refused.

@@ -1,6 +1,7 @@
 """State changes of an attempt: the change, its AttemptTransition and its ledger entry, written together.
 
-No other module writes the state of an attempt. Entering the queue for a slot is here too."""
+No other module writes the state of an attempt. Its slots are taken and released here, and so is its place in the queue.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

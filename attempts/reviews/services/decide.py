@@ -1,6 +1,7 @@
-"""Votes on reviews: the checks under the locks and the recorded vote, common to both kinds, and `review_vote`.
+"""Votes on reviews, and how a review ends. Checks happen under the locks; the vote and the end are recorded.
 
-`review_vote` decides about held attempts. What follows from a vote on a workflow step is in `human_review`."""
+`review_vote` decides about held attempts. What follows from a vote on a workflow step is in `human_review`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

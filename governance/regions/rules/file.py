@@ -1,4 +1,7 @@
-"""The JSON Schema of the profile file. All objects are closed, so that a misspelt key is found and not ignored."""
+"""The profile file that ships with the program: its JSON Schema, everything that can be wrong with it, and loading it.
+
+A broken file stops the program. All objects are closed, so that a misspelt key is found and not ignored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Errors of the regional profiles. A region without a profile is a denial; a broken profile file stops the program."""
+"""Regional profiles as values: their terms, the stricter of several, where records may be kept, and for how long.
+
+A region without a profile is a denial. Pure: the file is read in `file`.
+"""
 
 from __future__ import annotations
 

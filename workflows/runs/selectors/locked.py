@@ -1,6 +1,7 @@
 """Locks a run and reads its steps, organization and contract, in one statement. Every advance begins with it.
 
-Hand-written and prepared: building these queries takes the ORM longer than PostgreSQL needs to answer them.
+Hand-written and prepared: building these queries takes the ORM longer than PostgreSQL needs to answer them. Also the
+run's frozen definition, parsed once per process.
 """
 
 import json
