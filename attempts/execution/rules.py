@@ -1,4 +1,4 @@
-"""Whether and when a failed execution is retried, whose turn it is for a free slot, and what a report may contain. Pure."""
+"""Automatic retries, whose turn it is for a free slot, and what a report may contain. Pure."""
 
 import heapq
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The code around the engine: takes a locked run and an input, lets the engine decide, writes everything in one statement.
+"""The code around the engine: takes a locked run and an input, lets the engine decide, and writes all of it at once.
 
 Only this module changes the state of a run and its steps. Others write around it: `start` inserts a run that has to
 queue, `intervene` writes why a run was cancelled, which run replaced it and the count of its events, and erasure

@@ -1,4 +1,4 @@
-"""What the engine asks for: the gate before a step's request, outbox rows, reviews opened and ended, attempts settled."""
+"""What the engine asks for: the gate before a request, outbox rows, reviews opened and ended, attempts settled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
