@@ -85,7 +85,9 @@ class RoomsContract(Contract):
         inside = "/".join(path)
         if not path or (self._is_outer(module) and f"{app}.{path[0]}" not in self.whole):
             return None
-        ring = self.whole.get(f"{app}.{path[0]}") or (path[1] if len(path) > 1 else "")
+        ring = self.whole.get(f"{app}.{path[0]}")
+        if ring is None and len(path) > 1 and self._is_room(f"{app}.{path[0]}"):
+            ring = path[1]
         if ring not in self.rank:
             return None
         return Standing(app, path[0], ring, inside)

@@ -3,8 +3,6 @@
 Also lease tokens, and reports that come too late. Granting a lease is in `lease`.
 """
 
-# Lease and intent are one commit. With a later intent there would be leases of which nobody knows whether something
-# was sent under them. The fence grows with every lease, so that a report under an older one is refused.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
