@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from governance.ledger.selectors import minutes_count
+from governance.console.services import minutes_count
 from reasoncodes.base.tenancy import every_tenant
 
 

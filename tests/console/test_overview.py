@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from governance.console.models import IntakeMinute
+from governance.console.services import minutes_count
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.selectors import intake_by_verdict
-from governance.ledger.selectors import minutes_count
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
 from reasoncodes.base.tenancy import every_tenant, tenant_scope
