@@ -99,7 +99,7 @@ def _reservation(on_conflict: str) -> str:
 
 # For the statement that also writes the attempt's rows. No ON CONFLICT: if another request took a slot in the meantime,
 # the error must refuse all rows. The statement is a transaction of its own, so nothing else is lost.
-RESERVATION_GATE = InsertCondition(sql=_reservation(""), answer="locked, go", width=10)
+RESERVATION_CONDITION = InsertCondition(sql=_reservation(""), answer="locked, go", width=10)
 # For a reservation before the rows, in the caller's transaction. ON CONFLICT, because an error would abort the caller's
 # work. The statement returns the scopes whose slots it got; `slots_reserve` compares.
 RESERVE = f"""

@@ -18,7 +18,7 @@ from attempts.intake.rules import Fingerprint
 from attempts.intake.services.door import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, slots_reserve
-from attempts.lifecycle.sql import RESERVATION_GATE
+from attempts.lifecycle.sql import RESERVATION_CONDITION
 from attempts.lifecycle.states import SlotScope
 from governance.enforcement.selectors import intake_arrival
 from governance.sql.statements import fetch
@@ -33,7 +33,7 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWN_WORLD = [HealthCheck.function_scoped_fixture]  # every example undoes what it did: see `undone`
 KEY = "parity-00000001"
 SAME, OTHER = Fingerprint("a" * 64, {}), Fingerprint("b" * 64, {})
-GATE_ONLY = f"WITH {RESERVATION_GATE.sql} SELECT locked, known, busy, go FROM gate"  # noqa: S608
+GATE_ONLY = f"WITH {RESERVATION_CONDITION.sql} SELECT locked, known, busy, go FROM gate"  # noqa: S608
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 Pure: no database, no clock. A kind is one module with a `KIND`. The engine and the validator decide by its fields and
 not by its name. Outside this package kinds are named in `static/workflows/graph.css` (colours; the others get the plain
-one), in `webhooks/selectors.py` (which event names `emit_webhook` steps use), in the starters, and, by their event
-types, in the webhook rules and the simulator's answers.
+one), in `workflows/webhooks/selectors.py` (which event names `emit_webhook` steps use), in the starters, and, by
+their event types, in the webhook rules and the simulator's answers.
 
 The context that `payload` and `instant` get has one object per completed step, by step id, and beside them the strings
 and lists of `ROOT`, which belong to no step.
@@ -70,9 +70,9 @@ class StepKind:
     reason_codes: Mapping[str, str] = field(default_factory=dict)  # param: scope in which its code must exist
     # (params, context) -> payload of the request event. Must satisfy `request.schema`.
     payload: Callable[[Json, Json], Json] = lambda params, context: {}
-    # (params, completion payload) -> Answer. Called only after the payload satisfied `completion.schema`.
+    # (params, completion payload) -> StepAnswer. Called only after the payload satisfied `completion.schema`.
     answer: Callable[[Json, Json], StepAnswer] | None = None
-    # For kinds that Holdpoint answers itself: (params, context, decide) -> Answer; `decide` evaluates a condition.
+    # For kinds that Holdpoint answers itself: (params, context, decide) -> StepAnswer; `decide` evaluates a condition.
     instant: Callable[[Json, Json, Callable[[str], bool]], StepAnswer] | None = None
 
     @property

@@ -8,9 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from reasoncodes.base.tenancy import every_tenant
-from workflows.runs.services import bulk
+from workflows.runs.services import bulk, dispatch
 from workflows.runs.services import clock as timing
-from workflows.runs.services import dispatch as hand_out
 from workflows.runs.services.signal_follow import signal_follow as follow
 
 
@@ -47,7 +46,7 @@ def deadlines_pass_task() -> None:
 @shared_task(name="workflows.tasks.instances_hand_out")
 def instances_dispatch_task() -> None:
     with every_tenant():
-        hand_out.instances_dispatch(at=timezone.now(), region=settings.DEPLOYMENT_REGION)
+        dispatch.instances_dispatch(at=timezone.now(), region=settings.DEPLOYMENT_REGION)
 
 
 @shared_task(name="workflows.tasks.bulk_work")

@@ -31,7 +31,7 @@ from attempts.intake.services.rows import (
 )
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
-from attempts.lifecycle.sql import RESERVATION_GATE
+from attempts.lifecycle.sql import RESERVATION_CONDITION
 from attempts.lifecycle.states import DISPATCH, is_ours_to_execute
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
@@ -104,7 +104,7 @@ class WriteNow:
             # A savepoint inside a caller's transaction: without it an error of a unique constraint would abort the
             # caller's work too. Otherwise none: the one statement is its own transaction and saves BEGIN and COMMIT.
             with transaction.atomic() if connection.in_atomic_block else nullcontext():
-                locked, went = insert_together(*decided.groups, condition=RESERVATION_GATE, parameters=parameters)
+                locked, went = insert_together(*decided.groups, condition=RESERVATION_CONDITION, parameters=parameters)
         except IntegrityError:
             # Another request committed its record or slot after this statement began, so the admit condition could not
             # see it. The caller tries again under the key's lock.

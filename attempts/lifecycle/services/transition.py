@@ -1,6 +1,6 @@
 """State changes of an attempt: the change, its AttemptTransition and its ledger entry, written together.
 
-No other module writes the state of an attempt. Its slots are taken and released here, and so is its place in the queue.
+No other module writes the state of an attempt. Its slots are taken and released here; so is entering the queue.
 """
 
 from collections.abc import Collection, Mapping
@@ -62,7 +62,7 @@ class Claim:
     guard: KeyGuard | None = None
 
     def parameters(self, *, keeps: bool) -> tuple[Any, ...]:
-        """The parameters of `RESERVE` and `RESERVATION_GATE`."""
+        """The parameters of `RESERVE` and `RESERVATION_CONDITION`."""
         guard = self.guard or KeyGuard("", "", "")
         return (
             *(guard.lock or None, self.organization_id, guard.scope, guard.key, str(guard.generation)),

@@ -19,8 +19,8 @@ def each_review_due(due: QuerySet[Review], moment: str, act: Callable[[LockedRev
 
     # Two runs of a task at once do everything once: the second one skips a locked row, or finds it changed.
     def handle(review_id: UUID) -> bool:
-        held = review_lock_if_free(review_id=review_id)
-        return held is not None and held.is_open and act(held)
+        locked = review_lock_if_free(review_id=review_id)
+        return locked is not None and locked.is_open and act(locked)
 
     with every_tenant():
         return each_due(_pages(due, moment), handle, tick=tick)

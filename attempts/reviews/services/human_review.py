@@ -81,7 +81,7 @@ def human_review_decide(
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_REVIEW)
 
 
-def _unfit(held: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
+def _unfit(locked: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
     return None  # it releases nothing, so digest and standing, which are already checked, are enough
 
 
