@@ -140,7 +140,7 @@ def test_nobody_is_reminded_of_what_is_over_overdue_or_has_no_reminder(clinic: C
     assert mail.outbox == []
 
 
-# All of them are about open reviews only, so each can answer the question, and what earlier tests left decides the cost.
+# All are about open reviews only, so each can answer the question, and what earlier tests left decides the cost.
 INDEXES = {
     *("review_due", "review_reminder_due", "review_queue", "review_by_deadline", "review_unannounced"),
     "review_one_open_per_step",
