@@ -55,7 +55,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         attempt=attempt,
         overdue=review.overdue(now),
         why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
-        quorum=_quorum(review, standing, now),
+        quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
         may_decide=_may_decide(review, attempt, standing, now),
@@ -84,13 +84,13 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     }
 
 
-def _quorum(review: Review, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
+def _quorum(review: Review, standing: ReviewStanding) -> dict[str, Any]:
     quorum = standing.quorum
     return {
         "approvals_required": quorum.required,
         "approvals": quorum.approvals,
         "missing": quorum.missing,
-        "by_tier": progress_of(review=review, facts=standing.facts, now=now),
+        "by_tier": progress_of(review=review, facts=standing.facts),
     }
 
 
