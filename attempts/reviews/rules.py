@@ -96,9 +96,7 @@ def quorum_of(
     )
 
 
-def _fitting(
-    voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]]
-) -> set[int]:
+def _fitting(voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]]) -> set[int]:
     """The buckets in which the vote may count."""
     if not voice.approves or voice.voter is None or voice.authority is None:
         return set()

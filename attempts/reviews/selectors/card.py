@@ -13,6 +13,7 @@ from attempts.lifecycle.selectors.attempts import attempt_decision
 from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
+from attempts.reviews.selectors.delegations import TierToDelegate, tiers_to_delegate, votes_covered
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
 from attempts.reviews.selectors.standing import ReviewStanding, members, progress_of, refusal_of, standing_of
@@ -124,7 +125,8 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStandin
         "verdicts": _verdicts(review, standing),
         "reason": None,
         "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
-        "on_behalf_of": _represented(review, standing),
+        "on_behalf_of": None,
+        "stands_in_for": _represented(review, standing),
     }
 
 
@@ -134,26 +136,33 @@ def _verdicts(review: Review, standing: ReviewStanding) -> list[str]:
 
 
 def _may_not(reason: str, detail: str) -> dict[str, Any]:
-    return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
+    return {
+        "allowed": False,
+        "verdicts": [],
+        "reason": reason,
+        "detail": detail,
+        "on_behalf_of": None,
+        "stands_in_for": [],
+    }
 
 
-def _represented(review: Review, standing: ReviewStanding) -> str | None:
-    mandate = standing.mandate
-    if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
-        return None
-    return members(organization_id=review.organization_id, people=[mandate.authority]).get(mandate.authority)
+def _represented(review: Review, standing: ReviewStanding) -> list[str]:
+    people = {row.by for row in standing.stands_in}
+    return sorted(members(organization_id=review.organization_id, people=people).values()) if people else []
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
     # Votes name people by commitments. If a commitment was erased, nobody can say any more whose vote it was.
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
+    covered = votes_covered(review=review, votes=votes)
     return [
         {
             "id": vote.id,
             "verdict": vote.verdict,
             "voter": names.get(vote.voter_ref, "erased"),
             "on_behalf_of": names.get(vote.on_behalf_of_ref, "erased") if vote.on_behalf_of_ref else None,
+            "stands_in_for": covered[vote.id],
             "reason_code": vote.reason_code,
             "result_ref": vote.result_ref,
             "result_sha256": vote.result_sha256,
@@ -185,10 +194,14 @@ class Sheet:
     compensation: str
     """The compensation contract as `slug/version`; empty if none is declared."""
     why_me: list[str]
-    """The person's own or delegated tiers among those that must approve."""
+    """The person's tiers among those that must approve."""
     similar: list[Similar]
     refusals: list[ReasonCode]
     """The reason codes for a rejection or a decline."""
+    delegable: list[TierToDelegate]
+    """The person's own tiers of this review that somebody else has too."""
+    absences: list[ReasonCode]
+    """The reason codes for a delegation."""
 
 
 def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
@@ -204,7 +217,17 @@ def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
         why_me=[part["tier"] for part in review.parts if part["tier"] in mine],
         similar=_similar_reviews(review=review, attempt=attempt),
         refusals=reason_code_choices(organization_id=review.organization_id, scope=scope),
+        delegable=_delegable(review, reader),
+        absences=reason_code_choices(organization_id=review.organization_id, scope=Scope.DELEGATION),
     )
+
+
+def _delegable(review: Review, reader: Reader) -> list[TierToDelegate]:
+    if reader.person is None or review.status != ReviewStatus.REQUESTED:
+        return []
+    tiers = {part["tier"] for part in review.parts}
+    mine = tiers_to_delegate(person=reader.person, organization_ids=[review.organization_id])
+    return [one for one in mine if one.tier in tiers]
 
 
 def _compensation(contract: Contract) -> str:

@@ -47,6 +47,11 @@ class ReviewStanding:
     quorum: Quorum
 
     @property
+    def stands_in(self) -> tuple[Delegated, ...]:
+        """The delegations to this person in the review's tiers. They give no vote; the record names them."""
+        return tuple(row for row in self.facts.delegations if row.to == self.person)
+
+    @property
     def approval_helps(self) -> bool:
         """Whether an approval would count. A person of a tier that is complete can only reject."""
         if self.person is None or isinstance(self.mandate, Exclusion):
@@ -179,9 +184,7 @@ def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
     }
 
 
-def _delegations(
-    review: Review, person: UUID | None, barred: frozenset[UUID], now: datetime
-) -> tuple[Delegated, ...]:
+def _delegations(review: Review, person: UUID | None, barred: frozenset[UUID], now: datetime) -> tuple[Delegated, ...]:
     """The delegations in force of this review's tiers that the rules ask about."""
     if person is None and not barred:
         return ()
@@ -198,9 +201,7 @@ def in_force(*, organization_id: UUID, tiers: Iterable[str], now: datetime) -> Q
     )
 
 
-def told(
-    *, review: Review, by_tier: Mapping[str, tuple[User, ...]], now: datetime
-) -> dict[str, tuple[User, ...]]:
+def told(*, review: Review, by_tier: Mapping[str, tuple[User, ...]], now: datetime) -> dict[str, tuple[User, ...]]:
     """Of the people who may sign, those who get messages: not a person who is away while somebody who may sign stands
     in for them."""
     rows = in_force(organization_id=review.organization_id, tiers=by_tier, now=now)
