@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import IntegrityError, InternalError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from attempts.notify.selectors import people_to_mail
@@ -256,15 +256,15 @@ def test_the_database_lets_only_the_end_be_written(cast: Cast, rita: Any, dora: 
     people = {"to_user_id": cast.person("emil", REVIEWER).id, "from_user_id": cast.person("emil").id}
     value = {**FROZEN, **people, "organization_id": cast.other.id}[column]
     with every_tenant():
-        with pytest.raises(InternalError), transaction.atomic():
+        with pytest.raises(OperationalError), transaction.atomic():
             Delegation.objects.update(**{column: value})
         gone = {"ended_at": timezone.now(), "end_cause": "by_operator"}
-        with pytest.raises(InternalError), transaction.atomic():
+        with pytest.raises(OperationalError), transaction.atomic():
             Delegation.objects.update(**{column: value}, **gone)
         Delegation.objects.update(**gone)
-        with pytest.raises(InternalError), transaction.atomic():
+        with pytest.raises(OperationalError), transaction.atomic():
             Delegation.objects.update(ended_at=None, end_cause="")
-        with pytest.raises(InternalError), transaction.atomic():
+        with pytest.raises(OperationalError), transaction.atomic():
             Delegation.objects.all().delete()
 
 
@@ -282,9 +282,9 @@ def test_the_database_refuses_what_the_service_would(cast: Cast, rita: Any, dora
         "ends_at": now + timedelta(days=1),
     }
     wrong: list[tuple[dict[str, Any], type[Exception]]] = [
-        ({"to_user": outsider}, InternalError),
-        ({"from_user": outsider}, InternalError),
-        ({"to_user": cast.reviewer}, InternalError),
+        ({"to_user": outsider}, OperationalError),
+        ({"from_user": outsider}, OperationalError),
+        ({"to_user": cast.reviewer}, OperationalError),
         ({"ends_at": now}, IntegrityError),
         ({"ends_at": now + timedelta(days=14, seconds=1)}, IntegrityError),
         ({"reason_code": ""}, IntegrityError),
