@@ -186,9 +186,13 @@ def test_an_item_is_claimed_given_back_and_delegated_on_its_card(site: Site, peo
     card.get_by_role("button", name="Give it back").click()
     expect(card.locator(".notice")).to_have_text("Given back to the queue.")
     card.locator("summary", has_text="Delegate").click()
-    card.get_by_label("Username").fill("nobody-known")
+    card.get_by_label("To", exact=True).select_option(site.demo["users"]["reviewer2"]["username"])
     card.get_by_role("button", name="Delegate", exact=True).click()
-    expect(card.get_by_role("alert")).to_contain_text("is nobody who may act in this organization")
+    expect(card.locator(".notice")).to_have_text("Delegated. They stand in for you from now on.")
+    expect(card_of(other, held)).to_contain_text("You stand in for")
+    page.goto("/review/delegations")
+    page.get_by_role("button", name="End the delegation to").click()
+    expect(page.get_by_text("Nobody stands in for you, and you stand in for nobody.")).to_be_visible()
 
 
 def test_a_high_risk_decision_asks_again_who_it_is(site: Site, people: People) -> None:

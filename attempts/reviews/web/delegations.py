@@ -1,5 +1,6 @@
 """The page of a person's own delegations: given and received, a new one, and the end of one."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,9 @@ from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.services.delegate import AWAY, Cover, delegation_create, delegation_end
 from attempts.reviews.web.base import ReviewPage
 from governance.people.selectors import organization_of
+from governance.tenancy.models import Organization
+from governance.violations.services import violations_recorded
+from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, InvalidInput
 from reasoncodes.codes import Scope
 from reasoncodes.models import ReasonCode
@@ -40,7 +44,7 @@ class DelegationsPage(ReviewPage):
         data = form.cleaned_data
         org_id, tier, username = data.pop("to").split("|", 2)
         try:
-            organization = organization_of(actor=self.actor, org_id=_uuid(org_id))
+            organization = _organization(actor=self.actor, at=timezone.now(), org_id=_uuid(org_id))
             cover = Cover(tier=tier, to_username=username, **data)
             made = delegation_create(actor=self.actor, at=timezone.now(), organization=organization, cover=cover)
         # Shown beside the form, so that what the person entered is not lost.
@@ -73,6 +77,12 @@ class DelegationEndView(ReviewPage):
         delegation_end(actor=self.actor, at=timezone.now(), delegation_id=delegation_id)
         messages.success(request, "Ended.")
         return HttpResponseRedirect(reverse("review:delegations"))
+
+
+@violations_recorded
+def _organization(*, actor: Actor, at: datetime, org_id: UUID) -> Organization:
+    """The organization of the choice. A forged one of others is put on record, as at every door."""
+    return organization_of(actor=actor, org_id=org_id)
 
 
 def _reasons(tiers: list[TierToDelegate]) -> list[ReasonCode]:

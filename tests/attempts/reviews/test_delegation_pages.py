@@ -84,7 +84,7 @@ def test_a_forged_choice_is_refused_and_on_record(cast: Cast, rita: Any) -> None
     assert forged.status_code == 403
     other = rita.post(PAGE, posted(cast, to=f"{cast.other.id}|{TIER}|quinn"))
     assert other.status_code == 404
-    assert violations() == ["unauthorized_decision"]
+    assert violations() == ["unauthorized_decision", "cross_tenant"]
 
 
 def test_who_has_no_tier_sees_no_form(cast: Cast) -> None:
