@@ -13,10 +13,17 @@ from attempts.lifecycle.selectors.attempts import attempt_decision
 from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
-from attempts.reviews.selectors.delegations import TierToDelegate, tiers_to_delegate, votes_covered
+from attempts.reviews.selectors.delegations import TierToDelegate, tiers_to_delegate
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
-from attempts.reviews.selectors.standing import ReviewStanding, members, progress_of, refusal_of, standing_of
+from attempts.reviews.selectors.standing import (
+    ReviewStanding,
+    members,
+    progress_of,
+    refusal_of,
+    standing_of,
+    votes_covered,
+)
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
 from governance.contracts.selectors import contract_documents

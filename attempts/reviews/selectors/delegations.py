@@ -8,10 +8,10 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from attempts.reviews.models import Delegation, Review, ReviewVote
+from attempts.reviews.models import Delegation
 from attempts.reviews.selectors.standing import ROLE
 from attempts.reviews.states import DelegationState
-from governance.people.models import PersonReference, User
+from governance.people.models import User
 from governance.people.rules.roles import AUDIT
 from governance.people.selectors import organizations_where
 from governance.tenancy.models import Organization, RoleGroup
@@ -113,30 +113,3 @@ def colleague(*, organization_id: UUID, username: str) -> User | None:
     """An active person with a role in the organization."""
     rows = User.objects.filter(username=username, is_active=True)
     return rows.filter(groups__role_group__organization_id=organization_id).distinct().first()
-
-
-def votes_covered(*, review: Review, votes: Iterable[ReviewVote]) -> dict[UUID, list[str]]:
-    """For whom each voter stood in when they voted, in this review's tiers: usernames by vote."""
-    given = {vote.id: vote for vote in votes}
-    people = dict(
-        PersonReference.objects.filter(commitment__in={vote.voter_ref for vote in given.values()}).values_list(
-            "commitment", "user_id"
-        )
-    )
-    rows = Delegation.objects.filter(
-        organization_id=review.organization_id,
-        tier__in=[part["tier"] for part in review.parts],
-        to_user_id__in=people.values(),
-    ).select_related("from_user")
-    lent = list(rows.order_by("id")) if people else []
-    return {
-        vote.id: list(
-            dict.fromkeys(
-                row.from_user.username
-                for row in lent
-                if row.to_user_id == people.get(vote.voter_ref)
-                and row.starts_at <= vote.at < (row.ended_at or row.ends_at)
-            )
-        )
-        for vote in given.values()
-    }

@@ -201,6 +201,33 @@ def in_force(*, organization_id: UUID, tiers: Iterable[str], now: datetime) -> Q
     )
 
 
+def votes_covered(*, review: Review, votes: Iterable[ReviewVote]) -> dict[UUID, list[str]]:
+    """For whom each voter stood in when they voted, in this review's tiers: usernames by vote."""
+    given = {vote.id: vote for vote in votes}
+    people = dict(
+        PersonReference.objects.filter(commitment__in={vote.voter_ref for vote in given.values()}).values_list(
+            "commitment", "user_id"
+        )
+    )
+    rows = Delegation.objects.filter(
+        organization_id=review.organization_id,
+        tier__in=[part["tier"] for part in review.parts],
+        to_user_id__in=people.values(),
+    ).select_related("from_user")
+    lent = list(rows.order_by("id")) if people else []
+    return {
+        vote.id: list(
+            dict.fromkeys(
+                row.from_user.username
+                for row in lent
+                if row.to_user_id == people.get(vote.voter_ref)
+                and row.starts_at <= vote.at < (row.ended_at or row.ends_at)
+            )
+        )
+        for vote in given.values()
+    }
+
+
 def told(*, review: Review, by_tier: Mapping[str, tuple[User, ...]], now: datetime) -> dict[str, tuple[User, ...]]:
     """Of the people who may sign, those who get messages: not a person who is away while somebody who may sign stands
     in for them."""
