@@ -202,10 +202,10 @@ def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[Revi
             mine |= one
         concerned |= Q(organization_id=organization_id) & mine
     rows = rows.filter(concerned).exclude(attempt__caller__responsible_id=reader.person)
-    for one in reader.covers:
+    for cover in reader.covers:
         # What the person asked for whom they stand in is not theirs to decide either.
-        theirs = Q(tier=one.tier) | Q(buckets__contains=[{"tier": one.tier}])
-        asked = Q(organization_id=one.organization_id, attempt__caller__responsible_id=one.person)
+        theirs = Q(tier=cover.tier) | Q(buckets__contains=[{"tier": cover.tier}])
+        asked = Q(organization_id=cover.organization_id, attempt__caller__responsible_id=cover.person)
         rows = rows.exclude(asked & theirs)
     return rows.exclude(Exists(signed)) if reader.ref else rows
 
