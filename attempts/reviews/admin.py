@@ -172,6 +172,6 @@ class DelegationAdmin(ConsoleAdmin):
     def matches(self, term: str) -> Q | None:
         return by_id(term)
 
-    @display(description="State", label={"planned": "info", "active": "success", "ended": "warning"})
+    @display(description="State", label={"planned": "info", "active": "success"})
     def state_shown(self, obj: Delegation) -> str:
         return obj.state_at(timezone.now()).value

@@ -140,7 +140,7 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
             contract.opened_at = at
         _move(contract, "open")
         contract.save(update_fields=["state", "closed_reason_code", "snapshot_sha256", "opened_at"])
-        told = {"founding": True} if founding else {}
+        told: dict[str, Any] = {"founding": True} if founding else {}
         record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256, **told)
     return contract
 
