@@ -249,3 +249,12 @@ def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
 
 def founding_has_ended(*, organization_id: UUID) -> bool:
     return FoundingEnd.objects.filter(organization_id=organization_id).exists()
+
+
+def founding_open(*, organization_ids: frozenset[UUID]) -> QuerySet[Organization]:
+    """Those of the organizations that are still being founded, by name."""
+    return Organization.objects.filter(id__in=organization_ids, founding_end=None).order_by("slug")
+
+
+def organizations_founding_count() -> int:
+    return Organization.objects.filter(founding_end=None).count()
