@@ -169,10 +169,10 @@ def test_who_loses_the_tier_or_access_gives_and_gets_no_more(
 
 
 def test_losing_another_role_ends_nothing(cast: Cast, rita: Any, dora: Any) -> None:
-    person = cast.person("dora", "auditor", "reviewer:sa_qa")
+    person = cast.person("dora", "owner:privacy", "reviewer:sa_qa")
     create(rita)
     with every_tenant():
-        for role in ("auditor", "reviewer:sa_qa"):
+        for role in ("owner:privacy", "reviewer:sa_qa"):
             person_role_take(actor=SYSTEM, at=timezone.now(), user=person, organization=cast.organization, role=role)
     assert listed(rita) == [("rita", "dora", "active")]
 
