@@ -63,16 +63,17 @@ def make_contract(
 
 
 def approve(cast: Cast, contract: Contract, *areas: str, verdict: ReadinessVerdict = ReadinessVerdict.APPROVE) -> None:
-    """Each area by Olga, who is a member of every owning group; the last one of all ten by Owen, because one person is
-    not enough. All ten when none is named."""
+    """Each area by Olga, who is a member of every owning group, and the last one by Owen: one person is not enough. All
+    ten when none is named."""
     if not areas and verdict is ReadinessVerdict.APPROVE:
         _approve_all(cast, contract)
         return
     with every_tenant():
         for area in AREAS:
             if not areas or area.name in areas:
+                owner = cast.second_owner if area is AREAS[-1] else cast.owner
                 readiness_decide(
-                    actor=cast.actor(cast.owner, [cast.organization]),
+                    actor=cast.actor(owner, [cast.organization]),
                     at=AT,
                     contract_id=contract.id,
                     area=area.name,
