@@ -13,7 +13,6 @@ from attempts.lifecycle.selectors.attempts import attempt_decision
 from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
-from attempts.reviews.selectors.delegations import TierToDelegate, tiers_to_delegate
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
 from attempts.reviews.selectors.standing import (
@@ -205,10 +204,6 @@ class Sheet:
     similar: list[Similar]
     refusals: list[ReasonCode]
     """The reason codes for a rejection or a decline."""
-    delegable: list[TierToDelegate]
-    """The person's own tiers of this review that somebody else has too."""
-    absences: list[ReasonCode]
-    """The reason codes for a delegation."""
 
 
 def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
@@ -224,17 +219,7 @@ def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
         why_me=[part["tier"] for part in review.parts if part["tier"] in mine],
         similar=_similar_reviews(review=review, attempt=attempt),
         refusals=reason_code_choices(organization_id=review.organization_id, scope=scope),
-        delegable=_delegable(review, reader),
-        absences=reason_code_choices(organization_id=review.organization_id, scope=Scope.DELEGATION),
     )
-
-
-def _delegable(review: Review, reader: Reader) -> list[TierToDelegate]:
-    if reader.person is None or review.status != ReviewStatus.REQUESTED:
-        return []
-    tiers = {part["tier"] for part in review.parts}
-    mine = tiers_to_delegate(person=reader.person, organization_ids=[review.organization_id])
-    return [one for one in mine if one.tier in tiers]
 
 
 def _compensation(contract: Contract) -> str:
