@@ -21,11 +21,14 @@ from django.views.decorators.http import require_safe
 from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
+from governance.authority.services.changes import authority_act
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
 from governance.contracts.selectors import SetUp, organizations_newest, set_up
-from governance.contracts.services.starter import contract_from_starter, person_with_roles
+from governance.contracts.services.starter import contract_from_starter
+from governance.people.admin.links import link_once
+from governance.people.models import User
 from governance.people.rules.roles import ApiScope
 from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
@@ -44,6 +47,11 @@ class Asking:
     actor: Actor
     organization: Organization
     found: SetUp
+
+    @property
+    def person(self) -> User:
+        user: Any = self.request.user
+        return user
 
 
 @require_safe
@@ -90,19 +98,36 @@ def start_step(request: HttpRequest, step: str) -> HttpResponse:
 
 def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     roles = [role for name in data["roles"] for role in ROLE_SETS[name][1]]
-    made = person_with_roles(
+    outcome = authority_act(
         actor=asking.actor,
         at=timezone.now(),
         organization=asking.organization,
-        username=data["username"],
-        password=data["password"],
-        roles=roles,
+        kind="person.create",
+        subject=data["username"],
+        details={"roles": roles, "email": data["email"], "is_staff": True},
     )
-    return _done(asking, f"{made.username} can sign in now.")
+    if outcome.applied is None:
+        return _done(asking, "Proposed. Another person has to confirm it; then the person gets their invitation.")
+    if not outcome.once:
+        return _done(asking, f"{data['username']} gets their invitation by mail.")
+    return link_once(
+        asking.request,
+        address=outcome.once,
+        user=outcome.applied.made,
+        title=f"Invitation for {data['username']}",
+        back=_here(asking.organization),
+        back_title="Back to the steps",
+    )
 
 
 def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    made = service_account_create(actor=asking.actor, at=timezone.now(), organization=asking.organization, **data)
+    made = service_account_create(
+        actor=asking.actor,
+        at=timezone.now(),
+        organization=asking.organization,
+        responsible=asking.person,
+        **data,
+    )
     return _done(asking, f"The service account {made.slug} is ready. It gets its key with the first request.")
 
 
@@ -151,14 +176,16 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "people": (
         "Add a person",
         "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
-        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
+        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person. They get "
+        "a link that works once, with which they choose their own password.",
         "Add the person",
         FirstPersonForm,
         add_person,
     ),
     "account": (
         "Add a service account",
-        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
+        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides. You "
+        "are responsible for it: what it does counts as yours, so somebody else has to release what it asks for.",
         "Add the account",
         AccountForm,
         _add_account,

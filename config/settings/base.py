@@ -50,7 +50,8 @@ INSTALLED_APPS = [
 
 # The order matters. The request context is outermost, so that every answer has its ids and its log line. DoorMiddleware
 # comes next, so that intake skips all others. The database check runs before sessions read the database, the tenant
-# scope after the person is known and proven, and problems innermost, so that a view's refusal becomes an answer inside them.
+# scope after the person is known and proven, and problems innermost, so that a view's refusal becomes an answer inside
+# them.
 MIDDLEWARE = [
     "config.middleware.request_context.RequestContextMiddleware",
     "config.middleware.door.DoorMiddleware",

@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import SLUG, Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -38,6 +39,24 @@ class PersonReference(models.Model):
 
     def __str__(self) -> str:
         return self.commitment
+
+
+class FoundingEnd(AppendOnlyModel):
+    """From this moment two people of the organization can confirm for each other, and nobody acts alone any more.
+    Append-only, so that the founding cannot begin again when people leave."""
+
+    organization = models.OneToOneField(
+        Organization, on_delete=models.PROTECT, related_name="founding_end", primary_key=True
+    )
+    ended_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        verbose_name = "end of a founding"
+
+    def __str__(self) -> str:
+        return str(self.organization_id)
 
 
 class ServiceAccount(models.Model):
@@ -142,7 +161,7 @@ class SignInLink(models.Model):
 
     class Purpose(models.TextChoices):
         INVITATION = "invitation"
-        PASSWORD_RESET = "password_reset"
+        PASSWORD_RESET = "password_reset"  # noqa: S105  # a kind of link, no password
 
     class Delivery(models.TextChoices):
         MAIL = "mail"
@@ -179,9 +198,7 @@ class SignInLink(models.Model):
         verbose_name = "one-time link"
         indexes = [
             models.Index(fields=["user", "-id"], name="sign_in_link_by_person"),
-            models.Index(
-                fields=["mail_due_at"], condition=Q(mail_due_at__isnull=False), name="sign_in_link_mail_due"
-            ),
+            models.Index(fields=["mail_due_at"], condition=Q(mail_due_at__isnull=False), name="sign_in_link_mail_due"),
         ]
         constraints = [
             models.UniqueConstraint(

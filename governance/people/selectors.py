@@ -14,9 +14,17 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.people.configured import second_factor_roles
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInLink, SignInRules, User
+from governance.people.models import (
+    ApiKey,
+    FoundingEnd,
+    PersonReference,
+    ServiceAccount,
+    SignInLink,
+    SignInRules,
+    User,
+)
 from governance.people.rules.keys import key_hash, stream_signature_fits
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.roles import OPERATE, ApiScope
 from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
@@ -28,6 +36,7 @@ from governance.tenancy.models import (
 from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
@@ -54,6 +63,21 @@ WHERE member.user_id = $1::uuid
 # In the session of somebody who accepted an invitation with a passkey, until they have added it.
 PASSKEY_FIRST = "passkey_first"
 SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+
+# The same two ways to a permission, for a whole organization.
+_CONFIRMERS = """
+SELECT person.id FROM governance_user person
+WHERE person.is_active AND (person.is_superuser
+OR EXISTS (
+    SELECT 1 FROM governance_organizationgroupobjectpermission held
+    JOIN governance_user_groups member ON member.group_id = held.group_id
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE member.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2)
+OR EXISTS (
+    SELECT 1 FROM governance_organizationuserobjectpermission held
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE held.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +163,18 @@ def organization_by_slug(*, slug: str | None) -> list[UUID]:
 
 def user_by_name(*, username: str) -> User | None:
     return User.objects.filter(username=username).first()
+
+
+def person_named(*, text: str) -> User | None:
+    """A person by id or user name."""
+    by_id = User.objects.filter(id=text).first() if UUID_TEXT.fullmatch(text) else None
+    return by_id or user_by_name(username=text)
+
+
+def roles_of(*, user_id: UUID, organization_id: UUID) -> list[str]:
+    """The person's roles in the organization, in order."""
+    rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__id=user_id)
+    return sorted(rows.values_list("role", flat=True))
 
 
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
@@ -254,9 +290,16 @@ def sign_in_link_open(*, token_sha256: bytes, at: datetime) -> SignInLink | None
 
 def invitation_open(*, user: User) -> SignInLink | None:
     """An invitation that was neither used nor withdrawn; its time may be over."""
-    return SignInLink.objects.filter(
-        user=user, purpose=SignInLink.Purpose.INVITATION, ended_at=None
-    ).first()
+    return SignInLink.objects.filter(user=user, purpose=SignInLink.Purpose.INVITATION, ended_at=None).first()
+
+
+def organization_shared(*, user: User, ids: frozenset[UUID]) -> Organization:
+    """The first organization of the person among these; 404 if there is none."""
+    with every_tenant():
+        found = Organization.objects.filter(id__in=ids, role_groups__group__user=user).order_by("slug").first()
+    if found is None:
+        raise NotFound
+    return found
 
 
 def signed_in_from(*, user_id: UUID, address: str) -> bool:
@@ -267,10 +310,28 @@ def is_administrator(*, user_id: UUID | None) -> bool:
     return user_id is not None and User.objects.filter(id=user_id, is_superuser=True, is_active=True).exists()
 
 
+def service_account_named(*, organization_id: UUID, text: str) -> ServiceAccount | None:
+    """A service account of this organization, by id or slug."""
+    rows = ServiceAccount.objects.filter(organization_id=organization_id).select_related("responsible")
+    by_id = rows.filter(id=text).first() if UUID_TEXT.fullmatch(text) else None
+    return by_id or rows.filter(slug=text).first()
+
+
 def may_answer_for(*, user: User, organization_id: UUID) -> bool:
-    """Whether the person may be responsible for a service account there: active, with a role in that organization."""
-    if not user.is_active:
-        return False
+    """Whether the person may be responsible for a service account there: active, with a role in that organization. An
+    administrator of the installation looks after all of them."""
+    if not user.is_active or user.is_superuser:
+        return user.is_active
     # The caller's scope may be another one: a command or a task has none.
     with every_tenant():
         return RoleGroup.objects.filter(organization_id=organization_id, group__user=user).exists()
+
+
+def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
+    """The active people who can confirm a change of authority here: operators, and administrators of the
+    installation."""
+    return frozenset(id_ for (id_,) in fetch(_CONFIRMERS, (organization_id, OPERATE)))
+
+
+def founding_has_ended(*, organization_id: UUID) -> bool:
+    return FoundingEnd.objects.filter(organization_id=organization_id).exists()

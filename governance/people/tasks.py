@@ -4,7 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from governance.outside.wake_up import wake_up_received
-from governance.people.configured import mail_reaches_people, site_url
+from governance.people.configured import mail_reaches_people
 from governance.people.services.links import SIGN_IN_MAIL_TASK
 from governance.people.services.sign_in_mail import password_resets_look_up, sign_in_links_send
 from reasoncodes.base.tenancy import every_tenant
@@ -19,4 +19,4 @@ def sign_in_mail_send_task() -> None:
         return
     with every_tenant():
         password_resets_look_up(at=timezone.now())
-        sign_in_links_send(now=timezone.now, base_url=site_url())
+        sign_in_links_send(now=timezone.now)

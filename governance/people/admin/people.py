@@ -1,5 +1,5 @@
-"""People and their roles in the console: add a person, give and take roles, end access, reset a sign-in. Also removes
-the admin pages of Django's groups and allauth's tables."""
+"""People and their roles in the console: add a person, invite them, give and take roles, end access, reset a sign-in.
+Also removes the admin pages of Django's groups and allauth's tables."""
 
 from typing import Any
 
@@ -9,18 +9,27 @@ from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
-from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+from unfold.widgets import (
+    UnfoldAdminEmailInputWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
-from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.authority.services.changes import Outcome, authority_act
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ReasonForm
 from governance.console.selectors.pages import people_in_scope, people_with_roles, roles_in_scope
+from governance.people.admin.links import link_once, link_told
 from governance.people.models import User
+from governance.people.selectors import has_sign_in, invitation_open, organization_shared, sign_in_links_of
+from governance.people.services.links import invitation_create, invitation_goes_by_mail, invitation_withdraw
 from governance.people.services.people import (
-    person_create,
     person_deactivate,
     person_role_give,
     person_role_take,
@@ -34,34 +43,87 @@ def _choose_role(field: Any) -> None:
     field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
 
 
-class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+class PersonForm(forms.Form):
+    username = forms.RegexField(
+        r"^[\w.@+-]{1,150}$", widget=UnfoldAdminTextInputWidget, help_text="Letters, digits and @ . + - _ only."
+    )
+    email = forms.EmailField(
+        label="Mail address",
+        required=False,
+        widget=UnfoldAdminEmailInputWidget,
+        help_text="Their invitation goes there. Without it the link is shown once, to whoever confirms.",
+    )
     role: Any = forms.ModelChoiceField(
         queryset=None,
         widget=UnfoldAdminSelectWidget,
         help_text="Their first role. Without a role, only an administrator of the installation can see them.",
     )
-    password = forms.CharField(
+    is_staff = forms.BooleanField(
+        label="Console",
         required=False,
-        widget=UnfoldAdminPasswordWidget,
-        help_text="At least twelve characters. If you leave it empty, they cannot sign in yet.",
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Can open this console. Their roles decide what they see there.",
     )
-
-    class Meta:
-        model = User
-        fields = ["username", "password", "is_staff"]
-        help_texts = {"is_staff": "Can open this console. Their roles decide what they see there."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "role" in self.fields:
-            _choose_role(self.fields["role"])
+        _choose_role(self.fields["role"])
 
-    def clean_password(self) -> str:
-        """Checked here too, so that a weak password is an error beside the field. The service checks it again."""
-        password: str = self.cleaned_data["password"]
-        if password:
-            validate_password(password, User(username=self.cleaned_data.get("username", "")))
-        return password
+
+def _person_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
+    row: RoleGroup = data["role"]
+    actor = model_admin.require_operator(request, row.organization_id)
+    outcome = authority_act(
+        actor=actor,
+        at=timezone.now(),
+        organization=row.organization,
+        kind="person.create",
+        subject=data["username"],
+        details={"roles": [row.role], "email": data["email"], "is_staff": data["is_staff"]},
+    )
+    return _told(model_admin, request, outcome, "Invitation for the new person")
+
+
+def _told(model_admin: ConsoleAdmin, request: HttpRequest, outcome: Outcome, title: str) -> HttpResponse:
+    """Waits for a second person, or is in force: then the link is shown, or is on its way."""
+    back = model_admin.page_url("changelist")
+    if outcome.applied is None:
+        messages.success(request, "Proposed. Another person has to confirm it.")
+    elif outcome.once:
+        user = outcome.applied.made if isinstance(outcome.applied.made, User) else outcome.applied.made.user
+        return link_once(request, address=outcome.once, user=user, title=title, back=back, back_title="People")
+    else:
+        messages.success(request, "Done. The invitation is on its way by mail.")
+    return HttpResponseRedirect(back)
+
+
+def _invite_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
+    """By mail at once: nobody sees the link. Shown: a second person confirms."""
+    if invitation_goes_by_mail(user=obj):
+        invitation_create(actor=console_actor(request), at=timezone.now(), user=obj)
+        return model_admin.done(request, obj, "The new invitation is on its way by mail. The old one has ended.")
+    return _link_proposed(model_admin, request, obj, "invitation.show")
+
+
+def _password_reset_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse:
+    return _link_proposed(model_admin, request, obj, "password_reset.issue")
+
+
+def _link_proposed(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, kind: str) -> HttpResponse:
+    organization = organization_shared(user=obj, ids=console_actor(request).organization_ids)
+    outcome = authority_act(
+        actor=console_actor(request), at=timezone.now(), organization=organization, kind=kind, subject=str(obj.id)
+    )
+    return _told(model_admin, request, outcome, "One-time link")
+
+
+def _invitation_withdraw_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    invitation_withdraw(actor=console_actor(request), at=timezone.now(), user=obj)
+    return "Withdrawn. The link does not work any more."
 
 
 class RoleForm(forms.Form):
@@ -108,8 +170,16 @@ def _sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Use
 
 @admin.register(User)
 class UserAdmin(ConsoleAdmin):
-    form = PersonForm
     addable = True
+    add_act = Act(
+        "add",
+        "Add a person",
+        "They get an invitation: a link that works once, with which they choose their own password or passkey. Another "
+        "person confirms it first, unless this organization is still being founded.",
+        _person_create_act,
+        PersonForm,
+        button="Add the person",
+    )
     list_display = ["username", "is_staff", "is_active", "roles", "last_login"]
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
@@ -127,6 +197,31 @@ class UserAdmin(ConsoleAdmin):
             danger=True,
         ),
         Act(
+            "invite",
+            "Invite again",
+            "Makes a new invitation; the old one ends. It goes to their mail address. Without an address or without "
+            "mail a second person confirms it and sees the link once.",
+            _invite_act,
+            available=lambda obj: obj.is_active and not has_sign_in(user=obj),
+        ),
+        Act(
+            "withdraw-invitation",
+            "Withdraw the invitation",
+            "The link stops working at once.",
+            _invitation_withdraw_act,
+            available=lambda obj: invitation_open(user=obj) is not None,
+            danger=True,
+        ),
+        Act(
+            "new-password",
+            "Make a link for a new password",
+            "For somebody who forgot their password and cannot get mail. Another person confirms it and sees the link "
+            "once. Using it ends all their sessions; their second factor stays. First make sure that the request "
+            "really comes from this person.",
+            _password_reset_act,
+            available=lambda obj: obj.is_active and has_sign_in(user=obj),
+        ),
+        Act(
             "reset-sign-in",
             "Reset the sign-in",
             "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
@@ -138,15 +233,8 @@ class UserAdmin(ConsoleAdmin):
         ),
     ]
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return (
-            ["username", "is_staff", "is_active", "last_login", "roles"]
-            if obj
-            else ["username", "password", "is_staff", "role"]
-        )
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["username", "is_staff", "is_active", "last_login", "roles"] if obj else []
+    fields = ["username", "email", "is_staff", "is_active", "last_login", "roles", "links"]
+    readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Operators see the people of their own organizations. An administrator of the installation sees all."""
@@ -163,18 +251,13 @@ class UserAdmin(ConsoleAdmin):
     def roles(self, obj: User) -> str:
         return ", ".join(sorted(group.name for group in obj.groups.all())) or "none"
 
-    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        role: RoleGroup = form.cleaned_data["role"]
-        actor = self.require_operator(request, role.organization_id)
-        made = person_create(
-            actor=actor,
-            at=timezone.now(),
-            username=obj.username,
-            password=form.cleaned_data["password"] or None,
-            is_staff=obj.is_staff,
+    @admin.display(description="One-time links")
+    def links(self, obj: User) -> str:
+        """Who made and saw them and when they were used. From where, only the person themselves sees."""
+        return (
+            format_html_join(mark_safe("<br>"), "{}", ((link_told(link),) for link in sign_in_links_of(user=obj)))
+            or "none"
         )
-        person_role_give(actor=actor, at=timezone.now(), user=made, organization=role.organization, role=role.role)
-        adopt(obj, made)
 
 
 # Groups are how roles are stored: an edit here would change roles without a ledger entry.

@@ -14,10 +14,13 @@ from django.utils import timezone
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
 )
 
+from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.console.admin.forms import ConsoleForm
 from governance.console.selectors.pages import people_in_scope
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.roles import ApiScope
@@ -121,6 +124,33 @@ def _service_account_reinstate_act(
     return "Reinstated. Its live keys work again."
 
 
+class ResponsibleForm(ConsoleForm):
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="An active person who has a role in this organization.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["responsible"]
+        field.queryset = people_in_scope()
+
+
+def _responsible_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]) -> str:
+    outcome = authority_act(
+        actor=console_actor(request),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.responsible",
+        subject=str(obj.id),
+        details={"responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return "Proposed. Another person has to confirm it."
+    return f"{data['responsible'].username} is responsible for this account now."
+
+
 @admin.register(ServiceAccount)
 class ServiceAccountAdmin(ConsoleAdmin):
     addable = True
@@ -128,8 +158,7 @@ class ServiceAccountAdmin(ConsoleAdmin):
     list_select_related = ["organization", "responsible"]
     list_filter = ["status"]
     search_fields = ["slug", "=id"]
-    fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
-    readonly_fields = ["status", "suspended_reason_code"]
+    readonly_fields = ["status", "suspended_reason_code", "how_to_mend"]
     acts = [
         Act(
             "issue-key",
@@ -137,6 +166,16 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "Creates a key for this account. The next page shows it once.",
             _key_issue_act,
             IssueForm,
+            available=lambda obj: not obj.internal,
+        ),
+        Act(
+            "responsible",
+            "Name the responsible person",
+            "What the account does counts as theirs: they cannot release what it asks for, nor approve what it wrote. "
+            "Another person confirms it. A suspended account stays suspended until it is reinstated.",
+            _responsible_act,
+            ResponsibleForm,
+            available=lambda obj: not obj.internal,
         ),
         Act(
             "suspend",
@@ -155,6 +194,19 @@ class ServiceAccountAdmin(ConsoleAdmin):
             available=lambda obj: obj.status == "suspended",
         ),
     ]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        shown = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
+        return [*shown, "how_to_mend"] if obj and (obj.internal or obj.responsible_id is None) else shown
+
+    @admin.display(description="What to do")
+    def how_to_mend(self, obj: ServiceAccount) -> str:
+        if obj.internal:
+            return "Nothing. This account is a part of Holdpoint itself: it has no key and no responsible person."
+        return (
+            "Nobody is responsible for this account, so it was suspended and its keys are refused. Name the "
+            "responsible person (another person confirms it), then reinstate the account."
+        )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "responsible":

@@ -1,4 +1,4 @@
-"""What is erased with a person besides their reference: one-time links, with the addresses from which they were used."""
+"""What is erased with a person besides their reference: one-time links, with the addresses where they were used."""
 
 from datetime import datetime
 

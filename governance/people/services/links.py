@@ -12,7 +12,12 @@ from django.db import transaction
 
 from governance.ledger.services import ledger_append, person_commitment
 from governance.outside.wake_up import wake_up_once
-from governance.people.configured import invitation_lifetime, mail_reaches_people, password_reset_lifetime
+from governance.people.configured import (
+    invitation_lifetime,
+    mail_reaches_people,
+    password_reset_lifetime,
+    site_url,
+)
 from governance.people.errors import LinkNotValid
 from governance.people.models import SignInLink, User
 from governance.people.rules.sign_in import token_generate, token_hash
@@ -38,6 +43,15 @@ class IssuedLink:
 
     link: SignInLink
     token: str | None
+
+    @property
+    def address(self) -> str:
+        """The link itself, without our own name in front if the installation does not know it; empty: by mail."""
+        return "" if self.token is None else link_address(self.token)
+
+
+def link_address(token: str) -> str:
+    return f"{site_url()}/accounts/link/{token}/"
 
 
 def invitation_goes_by_mail(*, user: User) -> bool:
@@ -177,9 +191,7 @@ def _issue(
 
 def _end(link: SignInLink, how: SignInLink.Ending, *, at: datetime) -> None:
     link.ended_at, link.ended_how, link.mail_due_at = at, how, None
-    link.save(
-        update_fields=["ended_at", "ended_how", "mail_due_at", "used_from", "used_browser", "used_beside"]
-    )
+    link.save(update_fields=["ended_at", "ended_how", "mail_due_at", "used_from", "used_browser", "used_beside"])
 
 
 def _record(action: str, link: SignInLink, *, actor: Actor, at: datetime) -> None:
@@ -195,7 +207,7 @@ def _record(action: str, link: SignInLink, *, actor: Actor, at: datetime) -> Non
 
 
 def _record_person(action: str, user: User, *, actor: Actor, at: datetime, payload: dict[str, Any]) -> None:
-    """In every organization where they have a role, so that its auditors see it; for somebody without a role in none."""
+    """In every organization where they have a role, so that its auditors see it; without a role, in none."""
     person = person_commitment(user_id=user.id)
     places: list[UUID | None] = [*sorted(roles_held_in(user=user))]
     with every_tenant():

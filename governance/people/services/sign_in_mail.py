@@ -21,7 +21,7 @@ from governance.people.rules.sign_in import (
     token_hash,
 )
 from governance.people.selectors import has_sign_in
-from governance.people.services.links import PASSWORD_RESET, SIGN_IN_MAIL_TASK, password_reset_by_mail
+from governance.people.services.links import PASSWORD_RESET, SIGN_IN_MAIL_TASK, link_address, password_reset_by_mail
 from governance.people.services.people import roles_held_in
 from reasoncodes.base.actors import CLOCK
 from reasoncodes.base.tenancy import every_tenant
@@ -94,7 +94,7 @@ def _may_be_mailed(user: User, at: datetime) -> bool:
     return lately.count() < LINKS_MOST
 
 
-def sign_in_links_send(*, now: Callable[[], datetime], base_url: str) -> int:
+def sign_in_links_send(*, now: Callable[[], datetime]) -> int:
     """Sends the links that are due, one by one. Returns how many the mail server took."""
     sent = 0
     for _ in range(BATCH):
@@ -102,7 +102,7 @@ def sign_in_links_send(*, now: Callable[[], datetime], base_url: str) -> int:
         if taken is None:
             break
         link, token = taken
-        if _send(link, token, base_url):
+        if _send(link, token):
             sent += 1
             _mailed(link, now())
         else:
@@ -127,10 +127,9 @@ def _take(at: datetime) -> tuple[SignInLink, str] | None:
     return link, token
 
 
-def _send(link: SignInLink, token: str, base_url: str) -> bool:
+def _send(link: SignInLink, token: str) -> bool:
     letter = password_reset_letter if link.purpose == PASSWORD_RESET else invitation_letter
-    address = f"{base_url}/accounts/link/{token}/"
-    subject, body = letter(username=link.user.username, link=address, until=link.expires_at)
+    subject, body = letter(username=link.user.username, link=link_address(token), until=link.expires_at)
     return sign_in_mail_send(to=link.user.email, subject=subject, body=body)
 
 

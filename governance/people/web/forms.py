@@ -1,5 +1,5 @@
-"""Sign-in forms. A wrong code counts towards the same lockout as a wrong password. Passwords are set by our services, so
-that each change is on the ledger."""
+"""Sign-in forms. A wrong code counts towards the same lockout as a wrong password. Our services set passwords, so that
+each change is on the ledger."""
 
 from typing import Any
 
