@@ -64,7 +64,7 @@ def test_next_leads_nowhere_else(rita: User) -> None:
     assert sign_in(Client(), next="/review/?view=mine")["Location"] == "/review/?view=mine"
 
 
-@pytest.mark.parametrize("path", ["signup/", "email/", "password/reset/", "confirm-email/", "login/code/confirm/", ""])
+@pytest.mark.parametrize("path", ["signup/", "email/", "password/set/", "confirm-email/", "login/code/confirm/", ""])
 def test_nobody_signs_up_or_is_mailed(db: None, path: str) -> None:
     assert Client().get(f"/accounts/{path}").status_code == 404
 
