@@ -5,10 +5,11 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
+from governance.authority.admin import waits_for_second
 from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from governance.people.configured import second_factor_roles
@@ -55,7 +56,9 @@ class SignInRulesForm(forms.Form):
     )
 
 
-def _sign_in_rules_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Organization, data: dict[str, Any]) -> str:
+def _sign_in_rules_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: Organization, data: dict[str, Any]
+) -> HttpResponse | str:
     outcome = authority_act(
         actor=console_actor(request),
         at=timezone.now(),
@@ -64,7 +67,7 @@ def _sign_in_rules_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Org
         details={"second_factor_roles": data["second_factor_roles"]},
     )
     if outcome.applied is None:
-        return "Proposed. Another person has to confirm it."
+        return waits_for_second(request, outcome)
     return "Changed. It takes effect with the next request of each person."
 
 

@@ -1,4 +1,4 @@
-"""A first contract from a starter: one transaction around the ordinary services."""
+"""A first contract from a starter, in one transaction around the ordinary services."""
 
 from datetime import datetime
 

@@ -15,23 +15,21 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from unfold.widgets import (
-    UnfoldAdminEmailInputWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
+    UnfoldBooleanWidget,
 )
 
+from governance.authority.admin import shown_once, waits_for_second
 from governance.authority.services.changes import Outcome, authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ReasonForm
 from governance.console.selectors.pages import people_in_scope, people_with_roles, roles_in_scope
-from governance.people.admin.links import link_once, link_told
-from governance.people.models import User
+from governance.people.models import SignInLink, User
 from governance.people.selectors import has_sign_in, invitation_open, organization_shared, sign_in_links_of
 from governance.people.services.links import invitation_create, invitation_goes_by_mail, invitation_withdraw
 from governance.people.services.people import (
     person_deactivate,
-    person_role_give,
     person_role_take,
     sign_in_reset,
 )
@@ -50,7 +48,7 @@ class PersonForm(forms.Form):
     email = forms.EmailField(
         label="Mail address",
         required=False,
-        widget=UnfoldAdminEmailInputWidget,
+        widget=UnfoldAdminTextInputWidget,
         help_text="Their invitation goes there. Without it the link is shown once, to whoever confirms.",
     )
     role: Any = forms.ModelChoiceField(
@@ -59,71 +57,16 @@ class PersonForm(forms.Form):
         help_text="Their first role. Without a role, only an administrator of the installation can see them.",
     )
     is_staff = forms.BooleanField(
-        label="Console",
         required=False,
-        widget=UnfoldBooleanSwitchWidget,
+        initial=True,
+        label="Staff",
+        widget=UnfoldBooleanWidget,
         help_text="Can open this console. Their roles decide what they see there.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _choose_role(self.fields["role"])
-
-
-def _person_create_act(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
-) -> HttpResponse:
-    row: RoleGroup = data["role"]
-    actor = model_admin.require_operator(request, row.organization_id)
-    outcome = authority_act(
-        actor=actor,
-        at=timezone.now(),
-        organization=row.organization,
-        kind="person.create",
-        subject=data["username"],
-        details={"roles": [row.role], "email": data["email"], "is_staff": data["is_staff"]},
-    )
-    return _told(model_admin, request, outcome, "Invitation for the new person")
-
-
-def _told(model_admin: ConsoleAdmin, request: HttpRequest, outcome: Outcome, title: str) -> HttpResponse:
-    """Waits for a second person, or is in force: then the link is shown, or is on its way."""
-    back = model_admin.page_url("changelist")
-    if outcome.applied is None:
-        messages.success(request, "Proposed. Another person has to confirm it.")
-    elif outcome.once:
-        user = outcome.applied.made if isinstance(outcome.applied.made, User) else outcome.applied.made.user
-        return link_once(request, address=outcome.once, user=user, title=title, back=back, back_title="People")
-    else:
-        messages.success(request, "Done. The invitation is on its way by mail.")
-    return HttpResponseRedirect(back)
-
-
-def _invite_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse:
-    """By mail at once: nobody sees the link. Shown: a second person confirms."""
-    if invitation_goes_by_mail(user=obj):
-        invitation_create(actor=console_actor(request), at=timezone.now(), user=obj)
-        return model_admin.done(request, obj, "The new invitation is on its way by mail. The old one has ended.")
-    return _link_proposed(model_admin, request, obj, "invitation.show")
-
-
-def _password_reset_act(
-    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
-) -> HttpResponse:
-    return _link_proposed(model_admin, request, obj, "password_reset.issue")
-
-
-def _link_proposed(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, kind: str) -> HttpResponse:
-    organization = organization_shared(user=obj, ids=console_actor(request).organization_ids)
-    outcome = authority_act(
-        actor=console_actor(request), at=timezone.now(), organization=organization, kind=kind, subject=str(obj.id)
-    )
-    return _told(model_admin, request, outcome, "One-time link")
-
-
-def _invitation_withdraw_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
-    invitation_withdraw(actor=console_actor(request), at=timezone.now(), user=obj)
-    return "Withdrawn. The link does not work any more."
 
 
 class RoleForm(forms.Form):
@@ -134,10 +77,83 @@ class RoleForm(forms.Form):
         _choose_role(self.fields["role"])
 
 
-def _role_give_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def _person_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     row: RoleGroup = data["role"]
-    actor = model_admin.require_operator(request, row.organization_id)
-    person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, row.organization_id),
+        at=timezone.now(),
+        organization=row.organization,
+        kind="person.create",
+        subject=data["username"],
+        details={"roles": [row.role], "email": data["email"], "is_staff": data["is_staff"]},
+    )
+    return _link_told(model_admin, request, outcome)
+
+
+def _link_told(model_admin: ConsoleAdmin, request: HttpRequest, outcome: Outcome) -> HttpResponse:
+    """It waits for a second person, or it is in force: then the link is shown, or is on its way."""
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    made = outcome.applied.made
+    user = made.user if isinstance(made, SignInLink) else made
+    if outcome.once:
+        return shown_once(request, outcome, back=model_admin.page_url("change", user.pk))
+    return model_admin.done(request, user, "Done. The invitation is on its way by mail.")
+
+
+def _invite_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> HttpResponse | str:
+    # By mail nobody sees the link, so one person is enough.
+    if invitation_goes_by_mail(user=obj):
+        invitation_create(actor=console_actor(request), at=timezone.now(), user=obj)
+        return "The new invitation is on its way by mail. The old one has ended."
+    return _link_proposed(model_admin, request, obj, "invitation.show")
+
+
+def _password_reset_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse:
+    return _link_proposed(model_admin, request, obj, "password_reset.issue")
+
+
+def _link_proposed(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, kind: str) -> HttpResponse:
+    actor = console_actor(request)
+    organization = organization_shared(user=obj, ids=actor.organization_ids)
+    outcome = authority_act(actor=actor, at=timezone.now(), organization=organization, kind=kind, subject=str(obj.id))
+    return _link_told(model_admin, request, outcome)
+
+
+def _invitation_withdraw_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+    invitation_withdraw(actor=console_actor(request), at=timezone.now(), user=obj)
+    return "Withdrawn. The link does not work any more."
+
+
+def link_told(link: SignInLink) -> str:
+    """Who made and saw it and when it was used. From where, only the person themselves reads."""
+    what = "Invitation" if link.purpose == SignInLink.Purpose.INVITATION else "New password"
+    way = "by mail" if link.delivery == SignInLink.Delivery.MAIL else f"shown to {link.shown_to or 'nobody known'}"
+    made = f"{what} of {link.created_at:%d %B %Y %H:%M}, {way}"
+    if link.ended_at is None:
+        return f"{made}: not used, until {link.expires_at:%d %B %Y %H:%M} UTC"
+    beside = ", from an address where that person was signed in too" if link.used_beside else ""
+    return f"{made}: {link.ended_how} {link.ended_at:%d %B %Y %H:%M}{beside}"
+
+
+def _role_give_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse | str:
+    row: RoleGroup = data["role"]
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, row.organization_id),
+        at=timezone.now(),
+        organization=row.organization,
+        kind="role.give",
+        subject=str(obj.id),
+        details={"role": row.role},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
     return f"Given: {row.role} in {row.organization.slug}."
 
 
@@ -174,17 +190,24 @@ class UserAdmin(ConsoleAdmin):
     add_act = Act(
         "add",
         "Add a person",
-        "They get an invitation: a link that works once, with which they choose their own password or passkey. Another "
-        "person confirms it first, unless this organization is still being founded.",
+        "They get one role now and more later, and an invitation: a link that works once, with which they choose their "
+        "own password or passkey. Unless the organization is still being founded, a second person has to confirm it.",
         _person_create_act,
         PersonForm,
-        button="Add the person",
     )
     list_display = ["username", "is_staff", "is_active", "roles", "last_login"]
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
+    fields = ["username", "email", "is_staff", "is_active", "last_login", "roles", "links"]
+    readonly_fields = fields
     acts = [
-        Act("give-role", "Give a role", "Takes effect with their next request.", _role_give_act, RoleForm),
+        Act(
+            "give-role",
+            "Give a role",
+            "A second person has to confirm it. It takes effect with their next request.",
+            _role_give_act,
+            RoleForm,
+        ),
         Act("take-role", "Take a role", "Takes effect with their next request.", _role_take_act, RoleForm, danger=True),
         Act(
             "deactivate",
@@ -215,7 +238,7 @@ class UserAdmin(ConsoleAdmin):
         Act(
             "new-password",
             "Make a link for a new password",
-            "For somebody who forgot their password and cannot get mail. Another person confirms it and sees the link "
+            "For somebody who forgot their password and cannot get mail. A second person confirms it and sees the link "
             "once. Using it ends all their sessions; their second factor stays. First make sure that the request "
             "really comes from this person.",
             _password_reset_act,
@@ -232,9 +255,6 @@ class UserAdmin(ConsoleAdmin):
             danger=True,
         ),
     ]
-
-    fields = ["username", "email", "is_staff", "is_active", "last_login", "roles", "links"]
-    readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Operators see the people of their own organizations. An administrator of the installation sees all."""
@@ -253,11 +273,8 @@ class UserAdmin(ConsoleAdmin):
 
     @admin.display(description="One-time links")
     def links(self, obj: User) -> str:
-        """Who made and saw them and when they were used. From where, only the person themselves sees."""
-        return (
-            format_html_join(mark_safe("<br>"), "{}", ((link_told(link),) for link in sign_in_links_of(user=obj)))
-            or "none"
-        )
+        told = [(link_told(link),) for link in sign_in_links_of(user=obj)]
+        return format_html_join(mark_safe("<br>"), "{}", told) if told else "none"
 
 
 # Groups are how roles are stored: an edit here would change roles without a ledger entry.
