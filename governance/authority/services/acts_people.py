@@ -15,8 +15,9 @@ from governance.authority.services.shapes import choice_of, flag_of, only, text_
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors import person_named, roles_held
+from governance.people.selectors import may_answer_for, person_named, roles_held
 from governance.people.services.accounts import (
+    RESERVED_SLUGS,
     api_key_issue,
     api_key_rotate,
     scopes_check,
@@ -134,6 +135,11 @@ class ServiceAccountCreate:
         only(details, "responsible", "description")
         named = text_of(details, "responsible", longest=150, required=False)
         responsible = _person(named or str(actor.id), "/details/responsible")
+        if not may_answer_for(user=responsible, organization_id=organization.id):
+            message = "must be an active person who has a role in this organization"
+            raise InvalidInput(errors=[FieldError("/details/responsible", message)])
+        if subject in RESERVED_SLUGS:
+            raise InvalidInput(errors=[FieldError("/subject", "is the name of a part of Holdpoint itself")])
         complete = {
             "responsible": str(responsible.id),
             "description": text_of(details, "description", longest=280, required=False),

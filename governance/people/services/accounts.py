@@ -24,6 +24,8 @@ from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, Not
 from reasoncodes.base.tenancy import every_tenant
 
 NO_RESPONSIBLE = "responsible_missing"
+# Names of Holdpoint's own accounts. Whoever had one of them would act as that part of Holdpoint.
+RESERVED_SLUGS = frozenset({"workflow-engine"})
 
 
 def service_account_create(
@@ -38,6 +40,8 @@ def service_account_create(
     """What the account does counts as done by the responsible person, in every rule that keeps two people apart."""
     if not actor.may_act_in(organization.id):
         raise NotFound
+    if slug in RESERVED_SLUGS:
+        raise InvalidInput(errors=[FieldError("/slug", "is the name of a part of Holdpoint itself")])
     _require_may_answer(responsible, organization.id)
     account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     return _insert_account(account, actor=actor, at=at)
