@@ -72,12 +72,12 @@ class PersonFactory(ServiceFactory):
 
 
 def answerable(organization: Organization) -> User:
-    """Sam, who answers for the tests' service accounts and does nothing else. Made without the services, because tests
+    """Ansel, who answers for the tests' service accounts and does nothing else. Made without the services, because tests
     count what is on the ledger; an auditor, because the responsible person needs a role and his must decide nothing."""
-    sam, _ = User.objects.get_or_create(username="sam", defaults={"password": "!", "is_active": True})
+    ansel, _ = User.objects.get_or_create(username="ansel", defaults={"password": "!", "is_active": True})
     with every_tenant():
-        sam.groups.add(RoleGroup.objects.get(organization=organization, role="auditor").group_id)
-    return sam
+        ansel.groups.add(RoleGroup.objects.get(organization=organization, role="auditor").group_id)
+    return ansel
 
 
 class ServiceAccountFactory(ServiceFactory):
