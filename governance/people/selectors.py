@@ -257,11 +257,11 @@ def unproven(*, user: User, session: Mapping[str, Any]) -> bool:
 
 def has_second_factor(*, user: User) -> bool:
     """Recovery codes alone do not count: they stand in for a factor that was lost."""
-    return Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists()
+    return bool(Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists())
 
 
 def has_passkey(*, user: User) -> bool:
-    return Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()
+    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists())
 
 
 def sign_in_rules_of(*, organization_id: UUID) -> list[str]:
@@ -303,7 +303,7 @@ def organization_shared(*, user: User, ids: frozenset[UUID]) -> Organization:
 
 
 def signed_in_from(*, user_id: UUID, address: str) -> bool:
-    return UserSession.objects.filter(user_id=user_id, ip=address).exists()
+    return bool(UserSession.objects.filter(user_id=user_id, ip=address).exists())
 
 
 def is_administrator(*, user_id: UUID | None) -> bool:

@@ -24,6 +24,7 @@ from governance.people.rules.sign_in import token_generate, token_hash
 from governance.people.selectors import has_sign_in, invitation_open, signed_in_from
 from governance.people.services.people import (
     lockouts_lift,
+    places_or_none,
     require_standing_over,
     roles_held_in,
     sessions_end_others,
@@ -209,9 +210,8 @@ def _record(action: str, link: SignInLink, *, actor: Actor, at: datetime) -> Non
 def _record_person(action: str, user: User, *, actor: Actor, at: datetime, payload: dict[str, Any]) -> None:
     """In every organization where they have a role, so that its auditors see it; without a role, in none."""
     person = person_commitment(user_id=user.id)
-    places: list[UUID | None] = [*sorted(roles_held_in(user=user))]
     with every_tenant():
-        for place in places or [None]:
+        for place in places_or_none(roles_held_in(user=user)):
             ledger_append(
                 action=action,
                 organization_id=place,

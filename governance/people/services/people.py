@@ -83,7 +83,7 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         links_end(user=user, at=at)
         # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
         # fixed. An administrator may have none.
-        for place in [*sorted(places)] or [None]:
+        for place in places_or_none(places):
             ledger_append(
                 action="person.deactivated",
                 organization_id=place,
@@ -224,6 +224,12 @@ def links_end(*, user: User, at: datetime) -> None:
     SignInLink.objects.filter(user=user, ended_at=None).update(
         ended_at=at, ended_how=SignInLink.Ending.WITHDRAWN, mail_due_at=None
     )
+
+
+def places_or_none(places: Iterable[UUID]) -> list[UUID | None]:
+    """Where entries about a person are written: in each of these organizations, in order, or in none."""
+    found: list[UUID | None] = [*sorted(places)]
+    return found or [None]
 
 
 def roles_held_in(*, user: User) -> frozenset[UUID]:

@@ -22,7 +22,7 @@ from governance.people.rules.sign_in import (
 )
 from governance.people.selectors import has_sign_in
 from governance.people.services.links import PASSWORD_RESET, SIGN_IN_MAIL_TASK, link_address, password_reset_by_mail
-from governance.people.services.people import roles_held_in
+from governance.people.services.people import places_or_none, roles_held_in
 from reasoncodes.base.actors import CLOCK
 from reasoncodes.base.tenancy import every_tenant
 
@@ -136,7 +136,7 @@ def _send(link: SignInLink, token: str) -> bool:
 def _mailed(link: SignInLink, at: datetime) -> None:
     with every_tenant(), transaction.atomic():
         SignInLink.objects.filter(id=link.id).update(mailed_at=at, mail_due_at=None)
-        for place in [*sorted(roles_held_in(user=link.user))] or [None]:
+        for place in places_or_none(roles_held_in(user=link.user)):
             ledger_append(
                 action=f"{link.purpose}.mailed",
                 organization_id=place,
