@@ -73,7 +73,7 @@ class PersonFactory(ServiceFactory):
 
 def answerable(organization: Organization) -> User:
     """Ansel, who answers for the tests' service accounts and does nothing else. Made without the services, because
-    tests count what is on the ledger; an auditor, because the responsible person needs a role and his must decide nothing."""
+    tests count what is on the ledger. An auditor: the responsible person needs a role, and his decides nothing."""
     ansel, _ = User.objects.get_or_create(username="ansel", defaults={"password": "!", "is_active": True})
     with every_tenant():
         ansel.groups.add(RoleGroup.objects.get(organization=organization, role="auditor").group_id)
