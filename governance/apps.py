@@ -18,6 +18,7 @@ class GovernanceConfig(AppConfig):
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
+            PersonReactivate,
             RoleGive,
             ServiceAccountCreate,
             ServiceAccountReinstate,
@@ -28,6 +29,7 @@ class GovernanceConfig(AppConfig):
             ServiceAccountResponsible,
             SignInRulesChange,
         )
+        from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
@@ -41,6 +43,7 @@ class GovernanceConfig(AppConfig):
 
         register_act("role.give", RoleGive())
         register_act("person.create", PersonCreate())
+        register_act("person.reactivate", PersonReactivate())
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
@@ -48,6 +51,7 @@ class GovernanceConfig(AppConfig):
         register_act("sign_in_rules.change", SignInRulesChange())
         register_act("invitation.show", INVITATION_SHOW)
         register_act("password_reset.issue", PASSWORD_RESET_ISSUE)
+        register_act("witness.change", WitnessChange())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
