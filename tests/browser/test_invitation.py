@@ -41,8 +41,8 @@ def proving(site: Site) -> Iterator[None]:
 def invited(site: Site, *, email: str = "") -> tuple[str, str]:
     """A new reviewer of the other organization: their name, and the way of their link."""
     name = f"petra-{uuid4().hex[:6]}"
-    address = site.shell(INVITE.format(name=name, email=email))
-    return name, re.sub(r"^https?://[^/]+", "", address)
+    found = re.search(r"/accounts/link/\S+/", site.shell(INVITE.format(name=name, email=email)))
+    return name, found[0] if found else ""
 
 
 def choose(page: Page, password: str, button: str) -> None:
