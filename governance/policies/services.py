@@ -12,6 +12,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import author_require, authorship_add, authorship_copy
+from governance.authorship.states import WorkKind
 from governance.boundary.services import content_check, reference_check, text_check
 from governance.enforcement.models import EnforcementDecision, SnapshotBroken
 from governance.enforcement.rules import approval_document
@@ -19,7 +21,6 @@ from governance.enforcement.selectors import decisions_newest_first
 from governance.enforcement.services import policy_snapshot, redecide, snapshot_store
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append
-from governance.people.selectors import author_of
 from governance.policies.errors import PolicyInvalid
 from governance.policies.models import Policy
 from governance.policies.rules import PolicyProblem, rules_problems
@@ -51,6 +52,7 @@ def policy_create(
     if not actor.may_act_in(organization.id):
         raise NotFound
     _check_words({"slug": slug, "title": title, "rules": rules})
+    author = author_require(actor=actor)
     try:
         with transaction.atomic():
             # Two drafts of one slug must not compute the same next version. FOR NO KEY UPDATE: FOR UPDATE would block
@@ -64,9 +66,11 @@ def policy_create(
                 version=latest + 1,
                 title=title,
                 rules=rules,
-                written_by_id=author_of(actor=actor),
+                written_by_id=author,
             )
             policy.save(force_insert=True)
+            _add_author(policy, actor=actor, at=at)
+            _keep_authors(policy, at=at)
             _record(policy, "policy.created", actor=actor, at=at)
     except IntegrityError as error:
         raise AlreadyExists from error
@@ -85,10 +89,12 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
                 organization_id=policy.organization_id,
             )
         _check_words(changes)
+        author = author_require(actor=actor)
         for name, value in changes.items():
             setattr(policy, name, value)
-        policy.written_by_id = author_of(actor=actor)
+        policy.written_by_id = author
         policy.save(update_fields=[*changes, "written_by"])
+        _add_author(policy, actor=actor, at=at)
         _record(policy, "policy.changed", actor=actor, at=at, fields=sorted(changes))
     return policy
 
@@ -142,6 +148,28 @@ def _check_words(written: Mapping[str, Any]) -> None:
     reference_check(reference=written.get("slug", ""), pointer="/slug")
     for index, rule in enumerate(written.get("rules", ())):
         content_check(content=rule, pointer=f"/rules/{index}")
+
+
+def _add_author(policy: Policy, *, actor: Actor, at: datetime) -> None:
+    authorship_add(
+        actor=actor,
+        at=at,
+        organization_id=policy.organization_id,
+        kind=WorkKind.POLICY,
+        subject_ids=[policy.id],
+    )
+
+
+def _keep_authors(policy: Policy, *, at: datetime) -> None:
+    """Who wrote the same rules in an earlier version that was never published is an author of this one too. Otherwise
+    a second person's "new version" would be a way to lose the first."""
+    same = Policy.objects.filter(
+        organization_id=policy.organization_id, slug=policy.slug, published_at=None, rules=policy.rules
+    ).exclude(id=policy.id)
+    for old in same.order_by("-version").values_list("id", flat=True)[:50]:
+        authorship_copy(
+            at=at, organization_id=policy.organization_id, kind=WorkKind.POLICY, copies={policy.id: old}
+        )
 
 
 def _archive(policy: Policy, *, actor: Actor, at: datetime) -> None:
