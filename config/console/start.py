@@ -21,11 +21,12 @@ from django.views.decorators.http import require_safe
 from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
-from governance.console.admin.base import console_actor
+from governance.authority.services.starting import contract_from_starter
+from governance.console.admin.base import console_actor, proposed_words
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
 from governance.contracts.selectors import SetUp, organizations_newest, set_up
-from governance.contracts.services.starter import contract_from_starter, person_with_roles
+from governance.contracts.services.starter import person_with_roles
 from governance.people.rules.roles import ApiScope
 from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
@@ -107,14 +108,17 @@ def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
 
 
 def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    contract = contract_from_starter(
+    made = contract_from_starter(
         actor=asking.actor,
         at=timezone.now(),
         organization=asking.organization,
         starter=starter(data["starter"]),
         slug=data["slug"],
     )
-    return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
+    if made.waiting is not None:
+        # Until then every request under the contract is denied: its policy has no active version.
+        messages.warning(asking.request, proposed_words(made.waiting.id, "The policy is only proposed so far."))
+    return _done(asking, f"{made.contract} is drafted with all ten documents. Now its owners have to approve them.")
 
 
 def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
@@ -166,7 +170,8 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "contract": (
         "A contract from a starter",
         "A contract says what services can ask for and what happens then. It starts with ten complete documents and "
-        "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
+        "a policy, which a second person has to confirm once the organization has two. It accepts no attempts until "
+        "the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
         _add_contract,

@@ -77,6 +77,4 @@ def second_person_require(
     nobody = person_id is None and actor.kind is ActorKind.SERVICE
     same = bool(started_ref) and started_ref == actor_reference(actor)
     if nobody or same or person_id in authors_of(kind=kind, subject_id=subject_id):
-        raise SecondPersonNeeded(
-            words, subject_type=kind.value, subject_id=subject_id, organization_id=organization_id
-        )
+        raise SecondPersonNeeded(words, subject_type=kind.value, subject_id=subject_id, organization_id=organization_id)

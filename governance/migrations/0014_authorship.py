@@ -9,11 +9,11 @@ from governance.sql.guards import protect_table
 # Who wrote last is all that was kept until now. A service counts as the person who is responsible for it.
 ADOPT = """
 INSERT INTO governance_authorship (id, organization_id, kind, subject_id, lineage, person_id, through_id, at)
-SELECT gen_random_uuid(), contract.organization_id, 'document', document.id, 1, document.written_by_id, NULL, document.updated_at
+SELECT gen_random_uuid(), contract.organization_id, 'document', document.id, 1, document.written_by_id, NULL::uuid, document.updated_at
 FROM governance_contractdocument document JOIN governance_contract contract ON contract.id = document.contract_id
 WHERE document.written_by_id IS NOT NULL
 UNION ALL
-SELECT gen_random_uuid(), organization_id, 'policy', id, 1, written_by_id, NULL, created_at
+SELECT gen_random_uuid(), organization_id, 'policy', id, 1, written_by_id, NULL::uuid, created_at
 FROM governance_policy WHERE written_by_id IS NOT NULL
 """
 STARTED = """
@@ -98,9 +98,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-id"],
                 "constraints": [
-                    models.UniqueConstraint(
-                        fields=("kind", "subject_id", "lineage", "person"), name="authorship_once"
-                    ),
+                    models.UniqueConstraint(fields=("kind", "subject_id", "lineage", "person"), name="authorship_once"),
                     models.CheckConstraint(
                         condition=models.Q(
                             (

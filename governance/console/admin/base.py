@@ -12,8 +12,10 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import URLPattern, path
+from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from governance.console.admin.forms import ConsoleForm
 from governance.console.admin.lists import ListPages
@@ -224,6 +226,11 @@ class ConsoleAdmin(ListPages):
         messages.success(request, message)
         return HttpResponseRedirect(self.page_url("change", obj.pk))
 
+    def proposed(self, request: HttpRequest, obj: Model, change_id: UUID) -> HttpResponse:
+        """Redirects to the row's page: nothing is in force yet."""
+        messages.warning(request, proposed_words(change_id))
+        return HttpResponseRedirect(self.page_url("change", obj.pk))
+
     def _finish(self, request: HttpRequest, obj: Model, outcome: HttpResponse | str) -> HttpResponse:
         return outcome if isinstance(outcome, HttpResponse) else self.done(request, obj, outcome)
 
@@ -240,6 +247,17 @@ class ConsoleAdmin(ListPages):
             "original": obj,
             "back": self.page_url("change", obj.pk) if obj else self.page_url("changelist"),
         }
+
+
+def proposed_words(change_id: UUID, before: str = "") -> SafeString:
+    """What the console says when an act waits for a second person, with a link to the proposal."""
+    try:
+        page = reverse("admin:governance_authoritychange_change", args=[change_id])
+    except NoReverseMatch:
+        return format_html("{} Proposed. A second person has to confirm it.", before)
+    return format_html(
+        '{} Proposed. A second person has to confirm it. <a href="{}">Look at the proposal</a>', before, page
+    )
 
 
 def adopt(obj: Model, made: Model) -> None:
