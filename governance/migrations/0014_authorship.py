@@ -18,11 +18,11 @@ FROM governance_policy WHERE written_by_id IS NOT NULL
 """
 STARTED = """
 INSERT INTO governance_authorship (id, organization_id, kind, subject_id, lineage, person_id, through_id, at)
-SELECT gen_random_uuid(), row.organization_id, '{kind}', row.id, 1,
-       coalesce(known.user_id, account.responsible_id), account.id, row.{at}
-FROM {table} row
-LEFT JOIN governance_personreference known ON known.commitment = row.{ref}
-LEFT JOIN governance_serviceaccount account ON account.id::text = row.{ref}
+SELECT gen_random_uuid(), started.organization_id, '{kind}', started.id, 1,
+       coalesce(known.user_id, account.responsible_id), account.id, started.{at}
+FROM {table} started
+LEFT JOIN governance_personreference known ON known.commitment = started.{ref}
+LEFT JOIN governance_serviceaccount account ON account.id::text = started.{ref}
 WHERE coalesce(known.user_id, account.responsible_id) IS NOT NULL
 """
 STARTED_TABLES = (

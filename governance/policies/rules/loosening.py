@@ -42,6 +42,9 @@ def _why(rule: Mapping[str, Any], passed: set[str], before: Sequence[Mapping[str
     without an error, and the rule's own is true."""
     if not _stable(rule["when"]):
         return NOT_COMPARABLE
+    # Nothing reaches it: an earlier rule has the same condition, or matches always.
+    if passed & {rule["when"].strip(), "true"}:
+        return ""
     for old in before:
         when = old["when"].strip()
         if when in {rule["when"].strip(), "true"}:
