@@ -89,10 +89,9 @@ class Cast:
     def key(self, *scopes: str, organization: Organization | None = None) -> str:
         """The clear text of a new key with these scopes (all scopes if none is named). Its organization's operator is
         responsible for the service."""
-        stranger = organization is not None and organization != self.organization
         account = ServiceAccountFactory(
             organization=organization or self.organization,
-            responsible=self.other_operator if stranger and organization == self.other else self.operator,
+            responsible=self.operator if organization in {None, self.organization} else self.other_operator,
         )
         with every_tenant():
             return api_key_issue(

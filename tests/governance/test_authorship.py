@@ -3,23 +3,36 @@ something cannot end it as the second person."""
 
 from copy import deepcopy
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from governance.authorship.errors import NobodyResponsible
 from governance.authorship.models import Authorship
 from governance.authorship.selectors import authors_of
 from governance.authorship.states import WorkKind
 from governance.contracts.models import Contract, ContractDocument
 from governance.contracts.rules.documents import AREAS, area
-from governance.contracts.services.contracts import contract_new_version, contract_retire
+from governance.contracts.services.contracts import (
+    contract_change,
+    contract_create,
+    contract_new_version,
+    contract_retire,
+)
 from governance.people.models import User
+from governance.policies.services import policy_change, policy_create
+from governance.shutdown.services import shutdown_release
 from governance.tenancy.models import RoleGroup
-from reasoncodes.base.actors import SYSTEM
+from governance.violations.errors import SecondPersonNeeded
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
+from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.authority.support import key_of, violation_kinds
-from tests.governed import make_contract, open_contract
+from tests.governed import ALLOW, AT, make_contract, make_policy, open_contract
+from workflows.definitions.rules.starters.starters import definition_starter
+from workflows.definitions.services.create import definition_create
 
 AREA = "throttles_and_misuse"
 RATIONALE = {"rationale": "Looked at it"}
@@ -56,6 +69,11 @@ def authors(contract: Contract, name: str = AREA) -> set[str]:
         return set(User.objects.filter(id__in=found).values_list("username", flat=True))
 
 
+def nobody_behind(cast: Cast) -> Actor:
+    """A service that no person is responsible for."""
+    return Actor(ActorKind.SERVICE, uuid7(), frozenset({cast.organization.id}))
+
+
 def test_an_operator_cannot_launder_documents_with_a_services_key(cast: Cast) -> None:
     """The attack of the issue: change one value in each document with a key, and then approve them."""
     mallory = owning(cast, "mallory", "operator")
@@ -74,20 +92,21 @@ def test_an_operator_cannot_launder_documents_with_a_services_key(cast: Cast) ->
 
 
 def test_a_service_without_a_responsible_person_writes_nothing(cast: Cast) -> None:
-    contract = make_contract(cast)
-    key = key_of(cast, None, "governance:read", "governance:write", "orchestrator:write")
-    policy = {"slug": "lax", "title": "Lax", "rules": [{"id": "all", "when": "true", "verdict": "allow"}]}
-    new = {"slug": "other", "title": "Other", "review_owner": "customer_clinician", "policy_slug": "standard"}
-    answers = [
-        write(key, contract),
-        key.post("/api/v1/contracts", new, format="json"),
-        key.post("/api/v1/policies", policy, format="json"),
-        key.post("/api/v1/workflow-definitions", {"slug": "triage", "definition": {"name": "x"}}, format="json"),
-    ]
-    assert [(one.status_code, one.json()["type"].split("/")[-1]) for one in answers] == [
-        (403, "nobody-responsible")
-    ] * 4
-    assert violation_kinds() == ["second_person_missing"] * 4
+    contract, policy = make_contract(cast), make_policy(cast, publish=False)
+    service: dict[str, Any] = {"actor": nobody_behind(cast), "at": AT}
+    into = {"organization": cast.organization, "slug": "other"}
+    terms = {"title": "Other", "review_owner": "customer_clinician", "policy_slug": "standard"}
+    with every_tenant():
+        for write_it in (
+            lambda: contract_create(**service, **into, **terms),
+            lambda: contract_change(**service, contract_id=contract.id, documents={AREA: document()}),
+            lambda: policy_create(**service, **into, title="Other", rules=ALLOW),
+            lambda: policy_change(**service, policy_id=policy.id, changes={"title": "Other"}),
+            lambda: definition_create(**service, **into, document=definition_starter("ai_only")),
+        ):
+            with pytest.raises(NobodyResponsible):
+                write_it()
+    assert set(violation_kinds()) == {"second_person_missing"}
 
 
 def test_a_second_writer_does_not_free_the_first(cast: Cast) -> None:
@@ -193,8 +212,10 @@ def test_who_engaged_a_shutdown_with_a_key_cannot_release_it_in_their_session(ca
     )
     assert engaged.status_code == 201, engaged.json()
     url = f"/api/v1/shutdowns/{engaged.json()['id']}/release"
-    for client in (cast.session(cast.operator), key_of(cast, cast.operator), key_of(cast, None)):
+    for client in (cast.session(cast.operator), key_of(cast, cast.operator)):
         assert client.post(url, {}, format="json").status_code == 403
+    with every_tenant(), pytest.raises(SecondPersonNeeded):
+        shutdown_release(actor=nobody_behind(cast), at=AT, shutdown_id=UUID(engaged.json()["id"]))
     assert violation_kinds() == ["second_person_missing"] * 3
     assert cast.session(cast.second_operator).post(url, {}, format="json").status_code == 200
 

@@ -29,7 +29,7 @@ def change_of(answer: Any) -> AuthorityChange:
         return AuthorityChange.objects.get(id=answer.json()["authority_change"]["id"])
 
 
-def key_of(cast: Cast, responsible: User | None, *scopes: str) -> APIClient:
+def key_of(cast: Cast, responsible: User, *scopes: str) -> APIClient:
     """A client with a key of a service that this person is responsible for."""
     account: ServiceAccount = ServiceAccountFactory(organization=cast.organization, responsible=responsible)
     with every_tenant():
