@@ -1,5 +1,5 @@
 """The table of authors: every person who wrote to something that another person has to approve, or started something
-that another person has to end."""
+that another person has to end. Also everybody who ever was responsible for a service account: a trigger adds them."""
 
 from django.conf import settings
 from django.db import models

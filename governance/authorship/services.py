@@ -23,6 +23,16 @@ def author_require(*, actor: Actor) -> UUID | None:
     return person_id
 
 
+def people_behind(*, actor: Actor) -> frozenset[UUID]:
+    """The person; for a service everybody who is or ever was responsible for it. Otherwise somebody could write with
+    its key after another name was put there."""
+    person_id = author_of(actor=actor)
+    now = frozenset() if person_id is None else frozenset({person_id})
+    if actor.kind is not ActorKind.SERVICE or actor.id is None:
+        return now
+    return now | authors_of(kind=WorkKind.SERVICE, subject_id=actor.id)
+
+
 def authorship_add(
     *,
     actor: Actor,
@@ -34,26 +44,28 @@ def authorship_add(
 ) -> None:
     """Adds the actor to the authors. `renewed`: subjects whose content was approved until now; their earlier authors
     no longer count. In the caller's transaction, with the subjects locked or new."""
-    person_id = author_of(actor=actor)
-    if person_id is None or not subject_ids:
+    people = people_behind(actor=actor)
+    if not people or not subject_ids:
         return
     known = lineages_of(kind=kind, subject_ids=subject_ids)
+    through_id = actor.id if actor.kind is ActorKind.SERVICE else None
     rows = []
     for subject_id in subject_ids:
-        lineage, people = known.get(subject_id, (1, frozenset()))
-        begins = subject_id in renewed
-        if begins or person_id not in people:
-            rows.append(
-                Authorship(
-                    organization_id=organization_id,
-                    kind=kind,
-                    subject_id=subject_id,
-                    lineage=lineage + begins,
-                    person_id=person_id,
-                    through_id=actor.id if actor.kind is ActorKind.SERVICE else None,
-                    at=at,
-                )
+        lineage, authors = known.get(subject_id, (1, frozenset()))
+        if subject_id in renewed:
+            lineage, authors = lineage + 1, frozenset()
+        rows += [
+            Authorship(
+                organization_id=organization_id,
+                kind=kind,
+                subject_id=subject_id,
+                lineage=lineage,
+                person_id=person_id,
+                through_id=through_id,
+                at=at,
             )
+            for person_id in sorted(people - authors)
+        ]
     Authorship.objects.bulk_create(rows)
 
 
@@ -73,8 +85,8 @@ def second_person_require(
 ) -> None:
     """Refuses whoever started it, in whichever way they come back, and a service that nobody is responsible for.
     `started_ref`: how the subject's own row names who started it."""
-    person_id = author_of(actor=actor)
-    nobody = person_id is None and actor.kind is ActorKind.SERVICE
+    people = people_behind(actor=actor)
+    nobody = not people and actor.kind is ActorKind.SERVICE
     same = bool(started_ref) and started_ref == actor_reference(actor)
-    if nobody or same or person_id in authors_of(kind=kind, subject_id=subject_id):
+    if nobody or same or people & authors_of(kind=kind, subject_id=subject_id):
         raise SecondPersonNeeded(words, subject_type=kind.value, subject_id=subject_id, organization_id=organization_id)

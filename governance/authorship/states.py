@@ -1,4 +1,4 @@
-"""What somebody can be an author of. The model and its check constraint read this list."""
+"""What somebody can be an author of, or answer for. The model and its check constraint read this list."""
 
 from enum import StrEnum
 
@@ -10,3 +10,4 @@ class WorkKind(StrEnum):
     SHUTDOWN = "shutdown"
     LEGAL_HOLD = "legal_hold"
     DELETION = "deletion_request"
+    SERVICE = "service_account"

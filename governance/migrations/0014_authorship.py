@@ -31,6 +31,32 @@ STARTED_TABLES = (
     ("deletion_request", "governance_deletionrequest", "requested_by_ref", "requested_at"),
 )
 
+# Everybody who is or was responsible for a service account. A trigger, so that no way of naming another person forgets
+# the one before: with their key they may have asked for what they would then release.
+RESPONSIBLE = """
+CREATE FUNCTION governance_responsible_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.responsible_id IS NOT NULL THEN
+        INSERT INTO governance_authorship
+            (id, organization_id, kind, subject_id, lineage, person_id, through_id, at)
+        VALUES
+            (gen_random_uuid(), NEW.organization_id, 'service_account', NEW.id, 1, NEW.responsible_id, NULL, now())
+        ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER responsible_kept AFTER INSERT OR UPDATE OF responsible_id ON governance_serviceaccount
+    FOR EACH ROW EXECUTE FUNCTION governance_responsible_kept();
+ALTER TABLE governance_serviceaccount ENABLE ALWAYS TRIGGER responsible_kept;
+INSERT INTO governance_authorship (id, organization_id, kind, subject_id, lineage, person_id, through_id, at)
+SELECT gen_random_uuid(), organization_id, 'service_account', id, 1, responsible_id, NULL::uuid, created_at
+FROM governance_serviceaccount WHERE responsible_id IS NOT NULL
+"""
+NOT_KEPT = """
+DROP TRIGGER responsible_kept ON governance_serviceaccount;
+DROP FUNCTION governance_responsible_kept();
+"""
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -57,6 +83,7 @@ class Migration(migrations.Migration):
                             ("shutdown", "shutdown"),
                             ("legal_hold", "legal_hold"),
                             ("deletion_request", "deletion_request"),
+                            ("service_account", "service_account"),
                         ],
                         max_length=20,
                     ),
@@ -110,6 +137,7 @@ class Migration(migrations.Migration):
                                     governance.authorship.states.WorkKind["SHUTDOWN"],
                                     governance.authorship.states.WorkKind["LEGAL_HOLD"],
                                     governance.authorship.states.WorkKind["DELETION"],
+                                    governance.authorship.states.WorkKind["SERVICE"],
                                 ],
                             )
                         ),
@@ -119,6 +147,7 @@ class Migration(migrations.Migration):
             },
         ),
         protect_table("governance_authorship"),
+        migrations.RunSQL(RESPONSIBLE, reverse_sql=NOT_KEPT),
         migrations.RunSQL(ADOPT, reverse_sql=""),
         *(
             migrations.RunSQL(STARTED.format(kind=kind, table=table, ref=ref, at=at), reverse_sql="")

@@ -208,7 +208,8 @@ def policy_check(*, organization: Organization, terms: PublishTerms) -> None:
 
 
 def _has_default_policy(organization_id: UUID | None) -> bool:
-    return Policy.objects.filter(organization_id=organization_id, slug=POLICY).exists()
+    # A template belongs to no organization, and is never published.
+    return organization_id is not None and Policy.objects.filter(organization_id=organization_id, slug=POLICY).exists()
 
 
 def _default_policy(organization: Organization, *, actor: Actor, at: datetime) -> None:
