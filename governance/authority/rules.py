@@ -32,12 +32,6 @@ ACTS: Final[dict[str, ActRule]] = {
     rule.kind: rule
     for rule in (
         ActRule("role.give", "Give a role", "A role decides what a person may do.", "take the role"),
-        ActRule(
-            "role.except",
-            "Allow a forbidden pair of roles",
-            "Two such roles let one person ask and release, or write and approve.",
-            "end the exception",
-        ),
         ActRule("person.create", "Create a person", "A new account can be given authority.", "end their access"),
         ActRule("person.reactivate", "Re-activate a person", "Somebody who had left gets back in.", "end their access"),
         ActRule(
@@ -50,6 +44,12 @@ ACTS: Final[dict[str, ActRule]] = {
             "service_account.reinstate",
             "Reinstate a service account",
             "Its live keys work again.",
+            "suspend the account",
+        ),
+        ActRule(
+            "service_account.responsible",
+            "Name the responsible person of a service account",
+            "What the service does counts as theirs, and no longer as somebody else's.",
             "suspend the account",
         ),
         ActRule("api_key.issue", "Issue a key that can write", "Whoever holds the key acts.", "revoke the key"),
@@ -76,6 +76,18 @@ ACTS: Final[dict[str, ActRule]] = {
             installation=True,
         ),
         ActRule("sign_in_rules.change", "Change the sign-in rules", "They decide how a person is proven.", "-"),
+        ActRule(
+            "invitation.show",
+            "Show a new invitation",
+            "Without mail somebody sees the link, and whoever uses it becomes the person.",
+            "withdraw the invitation",
+        ),
+        ActRule(
+            "password_reset.issue",
+            "Make a link for a new password",
+            "Without mail somebody sees the link, and whoever uses it becomes the person.",
+            "reset the sign-in, which ends the link",
+        ),
         ActRule(
             "identity_provider.change",
             "Change an identity provider",

@@ -17,7 +17,7 @@ WHERE definition.state = 'draft' AND coalesce(known.user_id, account.responsible
 class Migration(migrations.Migration):
     dependencies = [
         ("workflows", "0009_state"),
-        ("governance", "0014_authorship"),
+        ("governance", "0015_authorship"),
     ]
 
     operations = [migrations.RunSQL(ADOPT, reverse_sql="")]

@@ -2,34 +2,41 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils.dateparse import parse_datetime
+from django.utils.dateparse import parse_date, parse_datetime
 
 from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.ledger.selectors import was_deactivated_in
+from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
+from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors import person_named, roles_of
+from governance.people.selectors import may_answer_for, person_named, roles_held
 from governance.people.services.accounts import (
+    RESERVED_SLUGS,
     api_key_issue,
     api_key_rotate,
     scopes_check,
     service_account_create,
     service_account_reinstate,
 )
-from governance.people.services.people import person_create, person_role_give
+from governance.people.services.links import invitation_create
+from governance.people.services.people import person_create, person_reactivate, person_role_give, role_check
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, WrongState
 
 GAINS = "You would gain by this. Somebody else has to confirm it."
 LONGEST_DAYS = 730
+LONGEST_NAME = 150
+LONGEST_EXCEPTION = timedelta(days=366)
 
 
 def _person(subject: str, pointer: str = "/subject") -> User:
@@ -47,24 +54,36 @@ def _role(value: str, pointer: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoleGive:
-    """`subject`: the person, by id or user name. `details`: `role`."""
+    """`subject`: the person, by id or user name. `details`: `role`, and `exception_until` (a day) for a role that makes
+    a forbidden pair. The clock takes such a role away on that day."""
 
     def prepare(
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
-        only(details, "role")
+        only(details, "role", "exception_until")
         user = _person(subject)
         role = _role(text_of(details, "role", longest=64), "/details/role")
-        held = roles_of(user_id=user.id, organization_id=organization.id)
+        held = roles_held(user_id=user.id, organization_id=organization.id)
         if role in held:
             raise AlreadyExists("This person has the role already.")
         if not user.is_active:
             raise WrongState("This person has no access. Re-activate them first.")
+        until = _exception_until(details, at)
+        pairs = combinations_with(role, held)
+        if until is None or not pairs:
+            role_check(user_id=user.id, organization=organization, role=role)
+            until = None
+        after = {"person": user.username, "roles": sorted([*held, role])}
+        if until:
+            after |= {
+                "forbidden": [f"{pair.one} and {pair.other}: the person {pair.why}" for pair in pairs],
+                "exception_until": until.isoformat(),
+            }
         return Prepared(
             subject=str(user.id),
-            details={"role": role, "person": user.username},
+            details={"role": role, "exception_until": until.isoformat() if until else None},
             before={"person": user.username, "roles": held},
-            after={"person": user.username, "roles": sorted([*held, role])},
+            after=after,
             loosens=True,
         )
 
@@ -75,9 +94,19 @@ class RoleGive:
         user = _person(change.subject)
         if not user.is_active:
             raise ProposalOutdated("This person has no access any more.")
-        role = change.details["role"]
-        person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
-        return Applied({"person": change.subject, "role": role}, made=user)
+        role, excepted = change.details["role"], change.details["exception_until"] is not None
+        person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role, exception=excepted)
+        return Applied({"person": change.subject, "role": role, "exception": excepted}, made=user)
+
+
+def _exception_until(details: Mapping[str, Any], at: datetime) -> date | None:
+    text = text_of(details, "exception_until", longest=10, required=False)
+    if not text:
+        return None
+    until = parse_date(text)
+    if until is None or not at.date() < until <= (at + LONGEST_EXCEPTION).date():
+        raise InvalidInput(errors=[FieldError("/details/exception_until", "is a day within the next year")])
+    return until
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +118,17 @@ class PersonCreate:
     ) -> Prepared:
         only(details, "roles", "email", "is_staff")
         username = subject.strip()
-        if not username or len(username) > User._meta.get_field("username").max_length:
+        if not username or len(username) > LONGEST_NAME:
             raise InvalidInput(errors=[FieldError("/subject", "is the user name of the new person")])
         if person_named(text=username) is not None:
             raise AlreadyExists("A person with this username exists.")
         roles = [_role(role, "/details/roles") for role in texts_of(details, "roles")]
+        if not roles:
+            raise InvalidInput(errors=[FieldError("/details/roles", "needs one role at least")])
+        pairs = combinations(roles)
+        if pairs:
+            words = " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs)
+            raise RolesForbidden(words, organization_id=organization.id)
         complete = {
             "roles": sorted(set(roles)),
             "email": text_of(details, "email", longest=254, required=False),
@@ -110,13 +145,40 @@ class PersonCreate:
             actor=actor,
             at=at,
             username=change.subject,
-            password=private.get("password"),
             is_staff=asked["is_staff"],
             email=asked["email"],
         )
         for role in asked["roles"]:
             person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
-        return Applied({"person": str(user.id)}, made=user)
+        # Whoever confirms sees the link if it cannot be mailed; while the organization is founded, the founder.
+        issued = invitation_create(actor=actor, at=at, user=user, shown_to=change.decided_by_id)
+        return Applied({"person": str(user.id), "link": str(issued.link.id)}, made=user, once=issued.address)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonReactivate:
+    """`subject`: the person, by id or user name. They must have lost their access in this organization."""
+
+    def prepare(
+        self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
+    ) -> Prepared:
+        only(details)
+        user = _person(subject)
+        # Their roles ended with their access, so only the record knows that they were here. Somebody else's people are
+        # answered like people who do not exist.
+        if not was_deactivated_in(user_id=user.id, organization_id=organization.id):
+            raise InvalidInput(errors=[FieldError("/subject", "is not a person whose access ended here")])
+        if user.is_active:
+            raise WrongState("This person has access.")
+        shown = {"person": user.username}
+        return Prepared(str(user.id), {}, {**shown, "access": "ended"}, {**shown, "access": "open"}, loosens=True)
+
+    def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
+        return {UUID(change.subject): GAINS}
+
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+        user = person_reactivate(actor=actor, at=at, user_id=UUID(change.subject), organization=change.organization)
+        return Applied({"person": change.subject}, made=user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +191,11 @@ class ServiceAccountCreate:
         only(details, "responsible", "description")
         named = text_of(details, "responsible", longest=150, required=False)
         responsible = _person(named or str(actor.id), "/details/responsible")
+        if not may_answer_for(user=responsible, organization_id=organization.id):
+            message = "must be an active person who has a role in this organization"
+            raise InvalidInput(errors=[FieldError("/details/responsible", message)])
+        if subject in RESERVED_SLUGS:
+            raise InvalidInput(errors=[FieldError("/subject", "is the name of a part of Holdpoint itself")])
         complete = {
             "responsible": str(responsible.id),
             "description": text_of(details, "description", longest=280, required=False),

@@ -12,10 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from governance.console.admin.forms import ConsoleForm
 from governance.console.admin.lists import ListPages
@@ -24,6 +22,8 @@ from governance.people.rules.roles import AUDIT, OPERATE, VIEW
 from governance.people.selectors import organizations_where
 from governance.sealing.services.read_audit import read_recorded
 from governance.sealing.states import ReadDoor
+from governance.violations.errors import RuleBroken
+from governance.violations.services import violation_record
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import DomainError, FieldError
 
@@ -210,6 +210,9 @@ class ConsoleAdmin(ListPages):
                 return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))
             # A refusal keeps what the person typed and shows the reason. Other errors are bugs and stay errors.
             except DomainError as refusal:
+                # Services below the room of violations cannot record what they refuse. Recorded once, wherever it is.
+                if isinstance(refusal, RuleBroken):
+                    violation_record(actor=console_actor(request), at=timezone.now(), broken=refusal)
                 status, problems = refusal.status, refusal.errors
                 form.add_error(None, refusal.detail)
         context = self._act_context(request, obj, act, form, problems) | act.context(request, obj)
@@ -224,11 +227,6 @@ class ConsoleAdmin(ListPages):
     def done(self, request: HttpRequest, obj: Model, message: str) -> HttpResponse:
         """Redirects to the row's page with a message that says what happened."""
         messages.success(request, message)
-        return HttpResponseRedirect(self.page_url("change", obj.pk))
-
-    def proposed(self, request: HttpRequest, obj: Model, change_id: UUID) -> HttpResponse:
-        """Redirects to the row's page: nothing is in force yet."""
-        messages.warning(request, proposed_words(change_id))
         return HttpResponseRedirect(self.page_url("change", obj.pk))
 
     def _finish(self, request: HttpRequest, obj: Model, outcome: HttpResponse | str) -> HttpResponse:
@@ -247,17 +245,6 @@ class ConsoleAdmin(ListPages):
             "original": obj,
             "back": self.page_url("change", obj.pk) if obj else self.page_url("changelist"),
         }
-
-
-def proposed_words(change_id: UUID, before: str = "") -> SafeString:
-    """What the console says when an act waits for a second person, with a link to the proposal."""
-    try:
-        page = reverse("admin:governance_authoritychange_change", args=[change_id])
-    except NoReverseMatch:
-        return format_html("{} Proposed. A second person has to confirm it.", before)
-    return format_html(
-        '{} Proposed. A second person has to confirm it. <a href="{}">Look at the proposal</a>', before, page
-    )
 
 
 def adopt(obj: Model, made: Model) -> None:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from governance.authority.admin import waits_for_second
 from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import (
@@ -157,7 +158,7 @@ def _policy_publish_act(
         subject=str(obj.id),
     )
     if outcome.applied is None:
-        return model_admin.proposed(request, obj, outcome.change.id)
+        return waits_for_second(request, outcome)
     return "Published. It decides from the next request on."
 
 

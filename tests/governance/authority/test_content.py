@@ -175,7 +175,7 @@ def save(cast: Cast, **changes: Any) -> str:
 
 def test_a_form_that_raises_and_lowers_does_the_lowering_at_once(two: Cast) -> None:
     html = save(two, max_concurrency=60, max_runs_per_min=300)
-    assert "What takes something away is in force." in html
+    assert "What takes something away is in force. What widens is not yet." in html
     assert caps(two) == (50, 300, "active")
     with every_tenant():
         change = AuthorityChange.objects.get(kind="caps.raise")

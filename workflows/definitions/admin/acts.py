@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from governance.authority.admin import waits_for_second
 from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from workflows.definitions.admin.forms import (
@@ -89,7 +90,7 @@ def _definition_publish_act(
         details=data,
     )
     if outcome.applied is None:
-        return model_admin.proposed(request, obj, outcome.change.id)
+        return waits_for_second(request, outcome)
     found = outcome.applied.made
     if found.missing:
         return f"Published. Contract {found.contract} is closed until {len(found.missing)} areas are approved."

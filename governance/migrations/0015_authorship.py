@@ -60,7 +60,7 @@ DROP FUNCTION governance_responsible_kept();
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0013_authority"),
+        ("governance", "0014_people"),
     ]
 
     operations = [
