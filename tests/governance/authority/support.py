@@ -42,3 +42,9 @@ def key_of(cast: Cast, responsible: User, *scopes: str) -> APIClient:
 def violation_kinds() -> list[str]:
     with every_tenant():
         return list(GovernanceViolation.objects.order_by("id").values_list("kind", flat=True))
+
+
+def waits(kind: str, subject: Any) -> bool:
+    """Whether such a proposal waits for a second person."""
+    with every_tenant():
+        return AuthorityChange.objects.filter(kind=kind, subject=str(subject), state="proposed").exists()
