@@ -129,6 +129,7 @@ def test_simulation_streams_the_changes_and_the_counts(cast: Cast) -> None:
         "decided": 3,
         "changed": 3,
         "unreadable": 0,
+        "loosened": 0,
         "by_move": {"allow -> deny": 3},
         "by_rule": {"never": 3},
     }
