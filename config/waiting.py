@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 import structlog
+from django.conf import settings
 from django.db import Error
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from redis.exceptions import RedisError
@@ -13,6 +14,7 @@ from attempts.lifecycle.selectors.overview import holds_by_age, quarantine_by_ca
 from attempts.notify.selectors import notifications_late
 from config.heartbeat import heartbeat_age
 from governance.console.selectors.pages import shutdowns_covering
+from governance.schedule.selectors import foreign_tasks, schedule_standing
 from reasoncodes.base.tenancy import every_tenant
 from workflows.runs.selectors.console import events_unmatched
 from workflows.webhooks.selectors import endpoints_disabled
@@ -22,8 +24,8 @@ NO_HEARTBEAT_SECONDS = 3600.0  # Valkey stores the heartbeat for an hour
 
 
 def render_waiting(*, at: datetime) -> bytes:
-    """Each half is left out while the server that it needs is away, which has an alarm of its own."""
-    return _left_out_when_away(_people, at) + _left_out_when_away(_clock, at)
+    """Each part is left out while the server that it needs is away, which has an alarm of its own."""
+    return b"".join(_left_out_when_away(fill, at) for fill in (_people, _schedule, _clock))
 
 
 def _left_out_when_away(fill: Callable[[CollectorRegistry, datetime], None], at: datetime) -> bytes:
@@ -35,6 +37,19 @@ def _left_out_when_away(fill: Callable[[CollectorRegistry, datetime], None], at:
         log.warning("figures_unavailable", error=type(error).__name__)
         return b""
     return generate_latest(registry)
+
+
+def _schedule(registry: CollectorRegistry, at: datetime) -> None:
+    """A series per built-in task, zero while all is well, so that an alert can tell a good figure from none."""
+    words = "For how long a scheduled task is overdue."
+    overdue = Gauge("holdpoint_scheduled_task_overdue_seconds", words, ["task"], registry=registry)
+    words = "1 if a scheduled task is disabled, missing or changed."
+    altered = Gauge("holdpoint_scheduled_task_altered", words, ["task"], registry=registry)
+    for one in schedule_standing(at=at, grace=settings.BEAT_HEARTBEAT_LIMIT_SECONDS):
+        overdue.labels(one.built_in.name).set(one.overdue or 0)
+        altered.labels(one.built_in.name).set(bool(one.altered))
+    words = "Scheduled tasks that are not built in."
+    Gauge("holdpoint_scheduled_tasks_foreign", words, registry=registry).set(len(foreign_tasks()))
 
 
 def _people(registry: CollectorRegistry, at: datetime) -> None:

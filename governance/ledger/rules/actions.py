@@ -31,6 +31,7 @@ register_actions(
         "api_key.issued": "issued an API key",
         "api_key.rotated": "issued a successor of an API key",
         "api_key.revoked": "revoked an API key",
+        "schedule.changed": "changed how often a scheduled task runs",
         "contract.created": "drafted a contract",
         "contract.changed": "changed a contract's draft",
         "contract.opened": "opened a contract for attempts",
