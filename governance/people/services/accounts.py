@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from governance.boundary.services import handle_check, text_check
 from governance.enforcement.sql import key_has_ended, key_not_ended
 from governance.ledger.services import ledger_append
 from governance.people.errors import KeyLimitReached
@@ -32,6 +33,8 @@ def service_account_create(
 ) -> ServiceAccount:
     if not actor.may_act_in(organization.id):
         raise NotFound
+    handle_check(handle=slug, pointer="/slug")
+    text_check(text=description, pointer="/description")
     account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     try:
         with transaction.atomic():
