@@ -99,6 +99,8 @@ register_actions(
         "ledger.epoch_begun": "began a new epoch; older leases are void",
         "shutdown.engaged": "engaged a shutdown",
         "shutdown.rehearsed": "rehearsed a shutdown",
+        "shutdown.break_glass_asked": "asked, as an owner, to end a shutdown that nobody else can release",
+        "shutdown.break_glass_released": "ended, as the second owner, a shutdown that nobody else could release",
         "shutdown.released": "released a shutdown",
         "legal_hold.placed": "placed a legal hold",
         "legal_hold.released": "released a legal hold",
