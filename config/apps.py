@@ -31,7 +31,7 @@ class ConfigConfig(AppConfig):
         tracing_start()
         tracker_start()
         register_schedule(
-            ScheduledTask(name, task, seconds, SCHEDULE_WORDS.get(name, ""))
+            ScheduledTask(name, task, round(seconds), SCHEDULE_WORDS.get(name, ""))
             for name, (task, seconds) in SCHEDULE.items()
         )
         # Django sends post_migrate only for apps with models. We have none, so we use the app whose tables we fill.

@@ -2,6 +2,7 @@
 tables."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
@@ -15,14 +16,16 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, ScopeMissing, WrongState
 
 
-def schedule_check(*, name: str, seconds: int) -> ScheduledTask:
+def schedule_check(
+    *, name: str, seconds: Any, name_pointer: str = "/name", seconds_pointer: str = "/seconds"
+) -> ScheduledTask:
     """The built-in task, if the interval is within its bounds. Also for a proposal, before anybody confirms it."""
     one = scheduled_tasks().get(name)
     if one is None:
-        raise InvalidInput(errors=[FieldError("/name", "is not a built-in scheduled task")])
+        raise InvalidInput(errors=[FieldError(name_pointer, "is not a built-in scheduled task")])
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not one.shortest <= seconds <= one.longest:
         words = f"is a whole number of seconds from {one.shortest} to {one.longest}"
-        raise InvalidInput(errors=[FieldError("/seconds", words, rule="bounds")])
+        raise InvalidInput(errors=[FieldError(seconds_pointer, words, rule="bounds")])
     return one
 
 
