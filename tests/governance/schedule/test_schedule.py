@@ -235,3 +235,28 @@ def test_bounds_follow_from_the_built_in_interval() -> None:
         (180, 3600),
         (720, 7200),
     ]
+
+
+def test_two_people_of_the_home_organization_change_an_interval(cast: Cast) -> None:
+    url, body = "/api/v1/authority-changes", {"kind": "schedule.change", "subject": EXPIRE, "details": {"seconds": 20}}
+    first, second = cast.session(cast.operator), cast.session(cast.second_operator)
+    for wrong, pointer in (
+        ({"subject": "mine"}, "/subject"),
+        ({"details": {"seconds": 51}}, "/details/seconds"),
+        ({"details": {}}, "/details/seconds"),
+        ({"details": {"seconds": 20, "enabled": False}}, "/details"),
+    ):
+        refused = first.post(url, body | wrong, format="json")
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, pointer)
+    proposed = first.post(url, body, format="json")
+    assert proposed.status_code == 201, proposed.content
+    assert (proposed.json()["before"]["seconds"], proposed.json()["after"]["seconds"]) == (5, 20)
+    assert proposed.json()["loosens"] is True  # what runs less often ends things later
+    assert intervals_in_force()[EXPIRE] == 5
+    change_url = f"{url}/{proposed.json()['id']}/confirm"
+    assert cast.fresh(first).post(change_url, {}, format="json").status_code == 403
+    assert cast.fresh(second).post(change_url, {}, format="json").json()["state"] == "in_force"
+    assert intervals_in_force()[EXPIRE] == 20
+    assert troubles() == []
+    refused = cast.session(cast.other_operator).post(url, body, format="json")
+    assert refused.status_code == 403
