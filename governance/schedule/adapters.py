@@ -1,6 +1,7 @@
 """When scheduled tasks ran, in Valkey. If it is lost, the next runs write it again."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from governance.outside.valkey import valkey
 from governance.schedule.rules import RunMarks
@@ -23,10 +24,8 @@ def run_marked(*, name: str, mark: str, at: datetime) -> None:
 
 def runs_marked() -> tuple[datetime | None, dict[str, RunMarks]]:
     """When the clock started, and the marks of every task that has any."""
-    found: dict[str, datetime] = {
-        key: datetime.fromtimestamp(float(value), tz=UTC)
-        for key, value in valkey().hgetall(KEY).items()  # type: ignore[union-attr]
-    }
+    stored: Any = valkey().hgetall(KEY)
+    found: dict[str, datetime] = {key: datetime.fromtimestamp(float(at), tz=UTC) for key, at in stored.items()}
     names = {key.rpartition(":")[0] for key in found if key != SINCE}
     marks = {name: RunMarks(*(found.get(f"{name}:{mark}") for mark in (BEGAN, ENDED, FAILED))) for name in names}
     return found.get(SINCE), marks

@@ -256,12 +256,11 @@ class ListPages(ModelAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not self.has_view_permission(request):
             raise PermissionDenied
-        query = request.POST.get("query", "")
+        query = filter_query(request.POST.get("query", ""))
+        known = filters_declared(self.get_list_filter(request), model=self.model)
+        if not QueryDict(query).keys() <= known:
+            raise LookupRefused
         try:
-            if not QueryDict(filter_query(query)).keys() <= filters_declared(
-                self.get_list_filter(request), model=self.model
-            ):
-                raise LookupRefused
             made = filter_save(
                 actor=self._person(request),
                 at=timezone.now(),
@@ -272,7 +271,7 @@ class ListPages(ModelAdmin):
             messages.success(request, f"Saved as “{made.name}”. Only you see it.")
         except DomainError as refusal:
             messages.error(request, f"Not saved: {refusal.detail} {' '.join(f.message for f in refusal.errors)}")
-        return HttpResponseRedirect(f"{self.page_url('changelist')}?{filter_query(query)}")
+        return HttpResponseRedirect(f"{self.page_url('changelist')}?{query}")
 
     def filter_forget_view(self, request: HttpRequest, filter_id: UUID) -> HttpResponse:
         if request.method != "POST":

@@ -100,7 +100,7 @@ def secrets_listed(model_admin: Any) -> list[str]:
     model: type[Model] = model_admin.model
     paths = [name for name in model_admin.list_display if isinstance(name, str)]
     paths += [str(name).lstrip("=^@") for name in model_admin.search_fields]
-    paths += [str(name).lstrip("-") for name in (model_admin.ordering or model._meta.ordering)]
+    paths += [str(name).lstrip("-") for name in (model_admin.ordering or model._meta.ordering or ())]
     paths += [str(getattr(getattr(model_admin, name, None), "admin_order_field", "") or "") for name in list(paths)]
     for one in model_admin.list_filter:
         simple = isinstance(one, type)
