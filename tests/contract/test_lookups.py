@@ -1,5 +1,5 @@
-"""No list of the API tells what is in a column that it does not return: unknown filters are refused, with the same bytes
-for every guess."""
+"""No list of the API tells what is in a column that it does not return: an unknown filter is refused, with the same
+bytes for every guess."""
 
 from typing import Any
 
