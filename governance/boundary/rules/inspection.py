@@ -64,8 +64,8 @@ def inspect_handle(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
     spaces between them. Not for what a decision depends on: earlier decisions must come out the same again."""
     if _OPAQUE_HANDLE.fullmatch(value):
         return ()
-    found = inspect_reference(value, pointer=pointer)
-    if len(value) <= MAX_REFERENCE and name_in_handle(normalise(value)):
+    found = () if is_ordinary(value, _NO_HINTS) else inspect_reference(value, pointer=pointer)
+    if len(value) <= MAX_REFERENCE and name_in_handle(value if value.isascii() else normalise(value)):
         return ordered([*found, BoundaryFinding(pointer, "person_name")])
     return found
 
