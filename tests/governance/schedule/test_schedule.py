@@ -260,3 +260,22 @@ def test_two_people_of_the_home_organization_change_an_interval(cast: Cast) -> N
     assert troubles() == []
     refused = cast.session(cast.other_operator).post(url, body, format="json")
     assert refused.status_code == 403
+
+
+def test_the_console_proposes_and_changes_nothing(cast: Cast) -> None:
+    page, form = "/admin/schedule/propose/", {"task": EXPIRE, "seconds": "20", "note": "Incident 17"}
+    _ = cast.second_operator
+    console = cast.console(cast.operator)
+    assert page in console.get("/admin/schedule/").content.decode()
+    assert console.get(page).status_code == 200
+    assert console.post(page, form | {"seconds": "51"}).status_code == 400
+    assert console.post(page, form | {"seconds": "no"}).status_code == 200
+    assert console.post(page, form | {"task": "mine"}).status_code == 200
+    answer = console.post(page, form)
+    assert (answer.status_code, "/authoritychange/" in answer["Location"]) == (302, True)
+    assert "seconds" in console.get(answer["Location"]).content.decode()
+    assert intervals_in_force()[EXPIRE] == 5
+    for person in (cast.auditor, cast.other_operator, cast.nobody):
+        assert cast.console(person).get(page).status_code == 403
+        assert cast.console(person).post(page, form).status_code == 403
+    assert page not in cast.console(cast.auditor).get("/admin/schedule/").content.decode()
