@@ -218,12 +218,12 @@ def others_may(*, organization_id: UUID | None, permission: str, commitment: str
     """Whether any other active person than this one has the permission: an administrator of the installation, or, if an
     organization is named, somebody there."""
     people = User.objects.filter(is_active=True).exclude(reference__commitment=commitment)
-    where = Q(is_superuser=True)
-    if organization_id is not None:
-        held = {"content_object_id": organization_id, "permission__codename": permission}
-        where |= Exists(OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held))
-        where |= Exists(OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held))
-    return people.filter(where).exists()
+    if organization_id is None:
+        return people.filter(is_superuser=True).exists()
+    held = {"content_object_id": organization_id, "permission__codename": permission}
+    groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
+    own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
+    return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
 
 
 def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
