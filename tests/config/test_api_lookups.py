@@ -51,4 +51,3 @@ def test_an_unknown_filter_is_400_with_the_same_bytes_for_every_guess(cast: Cast
         first, second = (api.get(path, {name: guess}, headers=FIXED) for guess in guesses)
         assert (first.status_code, second.status_code) == (400, 400), name
         assert first.content == second.content, name
-        assert guesses[0] not in first.json().get("detail", "")
