@@ -55,6 +55,7 @@ SCHEDULE_WORDS: dict[str, str] = {
     "witnesses-push": "sends signed heads to the witnesses",
     "ledger-check": "compares the ledger with its witnesses",
     "authority-lapse": "ends proposals that nobody confirmed in time",
+    "sign-in-mail-send": "sends invitations and links for a new password",
     "intake-minutes-count": "counts decisions by the minute, for the overview",
     "reviews-expire": "ends reviews whose deadline has passed",
     "reviews-remind": "reminds people of reviews that wait",
