@@ -24,6 +24,7 @@ class GovernanceConfig(AppConfig):
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_schedule import ScheduleChangeAct
         from governance.authority.services.acts_sign_in import (
             INVITATION_SHOW,
             PASSWORD_RESET_ISSUE,
@@ -48,6 +49,7 @@ class GovernanceConfig(AppConfig):
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("schedule.change", ScheduleChangeAct())
         register_act("service_account.responsible", ServiceAccountResponsible())
         register_act("sign_in_rules.change", SignInRulesChange())
         register_act("invitation.show", INVITATION_SHOW)

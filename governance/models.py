@@ -12,6 +12,7 @@ from governance.people import models as people
 from governance.policies import models as policies
 from governance.regions import models as regions
 from governance.retention import models as retention
+from governance.schedule import models as schedule
 from governance.sealing import models as sealing
 from governance.shutdown import models as shutdown
 from governance.tenancy import models as tenancy
@@ -30,6 +31,7 @@ __all__ = [
     "policies",
     "regions",
     "retention",
+    "schedule",
     "sealing",
     "shutdown",
     "tenancy",

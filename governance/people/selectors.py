@@ -239,6 +239,25 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
 
 
+def others_may(*, organization_id: UUID | None, permission: str, commitment: str) -> bool:
+    """Whether any other active person than this one has the permission: an administrator of the installation, or, if an
+    organization is named, somebody there."""
+    people = User.objects.filter(is_active=True).exclude(reference__commitment=commitment)
+    if organization_id is None:
+        return people.filter(is_superuser=True).exists()
+    held = {"content_object_id": organization_id, "permission__codename": permission}
+    groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
+    own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
+    return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
+    """The owning groups of an active person, in one organization or in any."""
+    rows = RoleGroup.objects.filter(role__startswith="owner:", group__user__id=user_id, group__user__is_active=True)
+    rows = rows.filter(organization_id=organization_id) if organization_id is not None else rows
+    return sorted({role.removeprefix("owner:") for role in rows.values_list("role", flat=True)})
+
+
 def person_stays(*, user_id: UUID) -> None:
     """Locks the person's row FOR SHARE until the end of the transaction, so that `person_deactivate` waits for a vote
     that is being cast."""

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from governance.boundary.services import handle_check, text_check
 from governance.enforcement.sql import key_has_ended, key_not_ended
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, person_commitment
@@ -43,6 +44,8 @@ def service_account_create(
     if slug in RESERVED_SLUGS:
         raise InvalidInput(errors=[FieldError("/slug", "is the name of a part of Holdpoint itself")])
     _require_may_answer(responsible, organization.id)
+    handle_check(handle=slug, pointer="/slug")
+    text_check(text=description, pointer="/description")
     account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     return _insert_account(account, actor=actor, at=at)
 
