@@ -6,11 +6,12 @@ from uuid import UUID
 
 from django.db.models import Max, Q
 
+from governance.authorship.models import Authorship
 from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInRules, User
 from governance.policies.models import Policy
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
@@ -109,12 +110,14 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(Organization, "id"),
         ExportTable(Product),
         ExportTable(RoleGroup),
+        ExportTable(SignInRules),
         ExportTable(ServiceAccount),
         ExportTable(ApiKey, "service_account__organization_id", without=frozenset({"sha256"})),
         ExportTable(Contract),
         ExportTable(ContractDocument, through),
         ExportTable(ReadinessDecision, through),
         ExportTable(Policy),
+        ExportTable(Authorship),
         ExportTable(Shutdown),
         ExportTable(Note, without=frozenset({"salt"})),
         ExportTable(GovernanceViolation),
