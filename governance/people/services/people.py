@@ -85,8 +85,8 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         links_end(user=user, at=at)
         # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
         # fixed. An administrator may have none.
-        for place in sorted(places):
-            standing_lost(user_id=user.id, organization_id=place, role=None, actor=actor, at=at)
+        for left in sorted(places):
+            standing_lost(user_id=user.id, organization_id=left, role=None, actor=actor, at=at)
         for place in places_or_none(places):
             ledger_append(
                 action="person.deactivated",
