@@ -15,6 +15,7 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         # Imported here, because models are not loaded yet when this module is.
         from governance.authority.hooks import register_act
+        from governance.authority.services.acts_identity import IdentityProviderChange
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
@@ -37,6 +38,7 @@ class GovernanceConfig(AppConfig):
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("identity_provider.change", IdentityProviderChange())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)

@@ -34,8 +34,8 @@ class ProviderOverreach(RuleBroken):
 class ProviderAnswerInvalid(DomainError):
     """The provider's answer does not fit the request that Holdpoint sent.
 
-    It was used before, is too old, has another issuer or is for another browser. Start the sign-in again. If it goes on,
-    an operator has to compare the provider's settings with those in Holdpoint.
+    It was used before, is too old, has another issuer or is for another browser. Start the sign-in again. If it happens
+    again, an operator has to compare the provider's settings with those in Holdpoint.
     """
 
     code = "provider-answer-invalid"

@@ -284,7 +284,7 @@ def schema_documents() -> list[dict[str, Any]]:
 def _attribute(
     name: str,
     *,
-    type: str = "string",  # noqa: A002  # the word of RFC 7643
+    type: str = "string",  # the word of RFC 7643
     required: bool = False,
     multi: bool = False,
     uniqueness: str = "none",

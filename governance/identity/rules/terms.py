@@ -49,6 +49,6 @@ def _address_problems(kind: str, terms: Mapping[str, Any]) -> list[tuple[str, st
     """http is for a provider inside the own network; whether it may be reached is decided at each request."""
     name = "issuer" if kind == ProviderKind.OIDC else "sso_url"
     text = terms[name]
-    if not text.startswith(("https://", "http://")) or "?" in text and kind == ProviderKind.OIDC or "#" in text:
+    if not text.startswith(("https://", "http://")) or ("?" in text and kind == ProviderKind.OIDC) or "#" in text:
         return [(f"/{name}", "is not an address that begins with https://")]
     return []

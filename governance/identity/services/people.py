@@ -118,9 +118,7 @@ def access_release(*, at: datetime, provider: IdentityProvider, person: Provider
         released["sessions"] = sessions_end(user=person.user)
         suspended = accounts_suspend(actor=actor, at=at, user=person.user)
         payload = {"released": released, "suspended": [str(one.id) for one in suspended]}
-        record_person(
-            person, "person.left_groups", actor=actor, at=at, payload=payload, reason_code=DEACTIVATED
-        )
+        record_person(person, "person.left_groups", actor=actor, at=at, payload=payload, reason_code=DEACTIVATED)
 
 
 def person_reprovision(*, at: datetime, provider: IdentityProvider, person_id: UUID) -> ProviderPerson:

@@ -51,7 +51,7 @@ def roles_apply(
     held = frozenset(
         user.groups.filter(role_group__organization_id=organization.id).values_list("role_group__role", flat=True)
     )
-    given = [role for role in sorted(wanted - held)]
+    given = sorted(wanted - held)
     for role in given:
         person_role_give(actor=actor, at=at, user=user, organization=organization, role=role)
     # A role that somebody gave by hand stays when the group goes: only what the mapping gave is the mapping's to take.

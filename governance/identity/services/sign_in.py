@@ -9,9 +9,9 @@ from django.db import transaction
 from governance.identity.errors import ProviderOverreach, ProviderSignInRefused
 from governance.identity.models import IdentityProvider, ProviderPerson
 from governance.identity.rules.mapping import roles_of_values, values_of
+from governance.identity.selectors import roles_elsewhere
 from governance.identity.services.people import access_release, provider_person_add
 from governance.identity.services.roles import roles_from_claims
-from governance.identity.selectors import roles_elsewhere
 from governance.identity.states import Origin
 from governance.people.models import User
 from governance.violations.services import violations_recorded
@@ -64,9 +64,7 @@ def _first_sign_in(
         raise ProviderSignInRefused("Your provider gives you no group that has a role here.")
     chosen = name.strip()[:LONGEST_NAME] or subject[:LONGEST_NAME]
     try:
-        return provider_person_add(
-            at=at, provider=provider, subject=subject, user_name=chosen, origin=Origin.SIGN_IN
-        )
+        return provider_person_add(at=at, provider=provider, subject=subject, user_name=chosen, origin=Origin.SIGN_IN)
     except AlreadyExists:
         # Another subject has this name at the provider: the subject itself is a name that nobody else has.
         return provider_person_add(

@@ -9,6 +9,7 @@ from django.db.models import Max, Q
 from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
+from governance.identity.models import IdentityProvider, ProviderGroup, ProviderPerson
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
 from governance.policies.models import Policy
@@ -109,6 +110,9 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(Organization, "id"),
         ExportTable(Product),
         ExportTable(RoleGroup),
+        ExportTable(IdentityProvider, without=frozenset({"secret_sealed", "scim_sha256"})),
+        ExportTable(ProviderPerson, "provider__organization_id"),
+        ExportTable(ProviderGroup, "provider__organization_id"),
         ExportTable(ServiceAccount),
         ExportTable(ApiKey, "service_account__organization_id", without=frozenset({"sha256"})),
         ExportTable(Contract),
