@@ -1,5 +1,5 @@
-"""Identity providers in the console: propose one, propose a change of its mapping, disconnect it. Also removes allauth's
-own pages of provider accounts."""
+"""Identity providers in the console: propose one, propose a change of its mapping, disconnect it. Also removes the pages
+that allauth has for its own tables."""
 
 from typing import Any
 

@@ -2,126 +2,247 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import governance.identity.states
-import reasoncodes.base.ids
 from django.conf import settings
 from django.db import migrations, models
 
+import governance.identity.states
+import reasoncodes.base.ids
+
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('governance', '0013_authority'),
+        ("governance", "0013_authority"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='IdentityProvider',
+            name="IdentityProvider",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.CharField(help_text='Part of its addresses. It cannot be changed.', max_length=63, unique=True)),
-                ('kind', models.CharField(choices=[('oidc', 'oidc'), ('saml', 'saml')], max_length=8)),
-                ('active', models.BooleanField(default=True)),
-                ('issuer', models.CharField(help_text="OIDC: the issuer's address. SAML: the entity id.", max_length=255)),
-                ('client_id', models.CharField(blank=True, max_length=191)),
-                ('secret_sealed', models.TextField(blank=True)),
-                ('sso_url', models.CharField(blank=True, help_text='SAML: where people are sent to sign in.', max_length=255)),
-                ('certificate', models.TextField(blank=True, help_text='SAML: the certificate that signs assertions.')),
-                ('subject_claim', models.CharField(blank=True, help_text='The claim that names a person for ever. Empty: `sub`, or the NameID.', max_length=120)),
-                ('roles_claim', models.CharField(default='groups', max_length=120)),
-                ('mapping', models.JSONField(default=dict, help_text='Value of the claim or name of the group to a list of roles.')),
-                ('create_on_first_sign_in', models.BooleanField(default=False, help_text='Somebody unknown with a mapped role gets an account. Otherwise only SCIM makes them.')),
-                ('required', models.BooleanField(default=False, help_text='People of the organization cannot use a password.')),
-                ('scim_prefix', models.CharField(blank=True, help_text='The part of the SCIM token that may be shown.', max_length=12)),
-                ('scim_sha256', models.BinaryField(max_length=32, null=True, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('changed_at', models.DateTimeField()),
-                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='identity_providers', to='governance.organization')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "slug",
+                    models.CharField(
+                        help_text="Part of its addresses. It cannot be changed.", max_length=63, unique=True
+                    ),
+                ),
+                ("kind", models.CharField(choices=[("oidc", "oidc"), ("saml", "saml")], max_length=8)),
+                ("active", models.BooleanField(default=True)),
+                (
+                    "issuer",
+                    models.CharField(help_text="OIDC: the issuer's address. SAML: the entity id.", max_length=255),
+                ),
+                ("client_id", models.CharField(blank=True, max_length=191)),
+                ("secret_sealed", models.TextField(blank=True)),
+                (
+                    "sso_url",
+                    models.CharField(blank=True, help_text="SAML: where people are sent to sign in.", max_length=255),
+                ),
+                ("certificate", models.TextField(blank=True, help_text="SAML: the certificate that signs assertions.")),
+                (
+                    "subject_claim",
+                    models.CharField(
+                        blank=True,
+                        help_text="The claim that names a person for ever. Empty: `sub`, or the NameID.",
+                        max_length=120,
+                    ),
+                ),
+                ("roles_claim", models.CharField(default="groups", max_length=120)),
+                (
+                    "mapping",
+                    models.JSONField(
+                        default=dict, help_text="Value of the claim or name of the group to a list of roles."
+                    ),
+                ),
+                (
+                    "create_on_first_sign_in",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Somebody unknown with a mapped role gets an account. Otherwise only SCIM makes them.",
+                    ),
+                ),
+                (
+                    "required",
+                    models.BooleanField(default=False, help_text="People of the organization cannot use a password."),
+                ),
+                (
+                    "scim_prefix",
+                    models.CharField(
+                        blank=True, help_text="The part of the SCIM token that may be shown.", max_length=12
+                    ),
+                ),
+                ("scim_sha256", models.BinaryField(max_length=32, null=True, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField()),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="identity_providers",
+                        to="governance.organization",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'identity provider',
-                'ordering': ['organization_id', 'slug'],
+                "verbose_name": "identity provider",
+                "ordering": ["organization_id", "slug"],
             },
         ),
         migrations.CreateModel(
-            name='ProviderPerson',
+            name="ProviderPerson",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('subject', models.CharField(max_length=191)),
-                ('user_name', models.CharField(help_text='The name at the provider.', max_length=120)),
-                ('external_id', models.CharField(blank=True, max_length=191)),
-                ('origin', models.CharField(choices=[('scim', 'scim'), ('sign_in', 'sign_in'), ('linked', 'linked')], max_length=8)),
-                ('active', models.BooleanField(default=True, help_text='What the provider says. An operator can end access as well.')),
-                ('roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), default=list, help_text='Roles that the mapping gave. Others are not touched.', size=None)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('changed_at', models.DateTimeField()),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='people', to='governance.identityprovider')),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='provider_person', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("subject", models.CharField(max_length=191)),
+                ("user_name", models.CharField(help_text="The name at the provider.", max_length=120)),
+                ("external_id", models.CharField(blank=True, max_length=191)),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[("scim", "scim"), ("sign_in", "sign_in"), ("linked", "linked")], max_length=8
+                    ),
+                ),
+                (
+                    "active",
+                    models.BooleanField(
+                        default=True, help_text="What the provider says. An operator can end access as well."
+                    ),
+                ),
+                (
+                    "roles",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=64),
+                        default=list,
+                        help_text="Roles that the mapping gave. Others are not touched.",
+                        size=None,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField()),
+                (
+                    "provider",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="people",
+                        to="governance.identityprovider",
+                    ),
+                ),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="provider_person",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'person of a provider',
-                'verbose_name_plural': 'people of providers',
-                'ordering': ['id'],
+                "verbose_name": "person of a provider",
+                "verbose_name_plural": "people of providers",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='ProviderGroup',
+            name="ProviderGroup",
             fields=[
-                ('id', models.UUIDField(default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=191)),
-                ('external_id', models.CharField(blank=True, max_length=191)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('changed_at', models.DateTimeField()),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='groups', to='governance.identityprovider')),
-                ('members', models.ManyToManyField(related_name='groups', to='governance.providerperson')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=191)),
+                ("external_id", models.CharField(blank=True, max_length=191)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField()),
+                (
+                    "provider",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="groups",
+                        to="governance.identityprovider",
+                    ),
+                ),
+                ("members", models.ManyToManyField(related_name="groups", to="governance.providerperson")),
             ],
             options={
-                'verbose_name': 'group of a provider',
-                'ordering': ['id'],
+                "verbose_name": "group of a provider",
+                "ordering": ["id"],
             },
         ),
         migrations.AddConstraint(
-            model_name='identityprovider',
-            constraint=models.CheckConstraint(condition=models.Q(('slug__regex', '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')), name='identity_provider_slug_format'),
+            model_name="identityprovider",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("slug__regex", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")),
+                name="identity_provider_slug_format",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='identityprovider',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', [governance.identity.states.ProviderKind['OIDC'], governance.identity.states.ProviderKind['SAML']])), name='identity_provider_known_kind'),
+            model_name="identityprovider",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            governance.identity.states.ProviderKind["OIDC"],
+                            governance.identity.states.ProviderKind["SAML"],
+                        ],
+                    )
+                ),
+                name="identity_provider_known_kind",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='identityprovider',
-            constraint=models.CheckConstraint(condition=models.Q(('active', True), models.Q(('required', False), ('scim_sha256', None)), _connector='OR'), name='identity_provider_off_is_off'),
+            model_name="identityprovider",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("active", True), models.Q(("required", False), ("scim_sha256", None)), _connector="OR"
+                ),
+                name="identity_provider_off_is_off",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='identityprovider',
-            constraint=models.UniqueConstraint(condition=models.Q(('active', True)), fields=('organization',), name='identity_provider_one_active'),
+            model_name="identityprovider",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("active", True)), fields=("organization",), name="identity_provider_one_active"
+            ),
         ),
         migrations.AddIndex(
-            model_name='providerperson',
-            index=models.Index(fields=['provider', 'external_id'], name='provider_person_external'),
+            model_name="providerperson",
+            index=models.Index(fields=["provider", "external_id"], name="provider_person_external"),
         ),
         migrations.AddIndex(
-            model_name='providerperson',
-            index=models.Index(fields=['provider', 'id'], name='provider_person_list'),
+            model_name="providerperson",
+            index=models.Index(fields=["provider", "id"], name="provider_person_list"),
         ),
         migrations.AddConstraint(
-            model_name='providerperson',
-            constraint=models.UniqueConstraint(fields=('provider', 'subject'), name='provider_person_one_per_subject'),
+            model_name="providerperson",
+            constraint=models.UniqueConstraint(fields=("provider", "subject"), name="provider_person_one_per_subject"),
         ),
         migrations.AddConstraint(
-            model_name='providerperson',
-            constraint=models.UniqueConstraint(fields=('provider', 'user_name'), name='provider_person_one_per_name'),
+            model_name="providerperson",
+            constraint=models.UniqueConstraint(fields=("provider", "user_name"), name="provider_person_one_per_name"),
         ),
         migrations.AddConstraint(
-            model_name='providerperson',
-            constraint=models.CheckConstraint(condition=models.Q(('subject', ''), _negated=True), name='provider_person_has_a_subject'),
+            model_name="providerperson",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("subject", ""), _negated=True), name="provider_person_has_a_subject"
+            ),
         ),
         migrations.AddIndex(
-            model_name='providergroup',
-            index=models.Index(fields=['provider', 'id'], name='provider_group_list'),
+            model_name="providergroup",
+            index=models.Index(fields=["provider", "id"], name="provider_group_list"),
         ),
         migrations.AddConstraint(
-            model_name='providergroup',
-            constraint=models.UniqueConstraint(fields=('provider', 'name'), name='provider_group_one_per_name'),
+            model_name="providergroup",
+            constraint=models.UniqueConstraint(fields=("provider", "name"), name="provider_group_one_per_name"),
         ),
     ]

@@ -45,7 +45,8 @@ def site(browser: Browser, seasoned_home: Path) -> Iterator[Site]:
     if "BROWSER_HOME" in os.environ:
         yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
         return
-    with seasoned_stack(seasoned_home) as stack:
+    # The identity providers of the tests are on loopback.
+    with seasoned_stack(seasoned_home, HOLDPOINT_IDENTITY_ALLOW_PRIVATE="127.0.0.1") as stack:
         yield Site(stack)
 
 

@@ -1,9 +1,13 @@
 """`/accounts/`: sign-in by an organization's own provider. allauth reverses the names of the OIDC and SAML routes."""
 
+from allauth.socialaccount.providers import registry
 from allauth.socialaccount.providers.saml import views as saml
 from django.urls import include, path
 
 from governance.identity.web import views
+
+# allauth's own urls would do this, which we do not include: they have pages for signing up and connecting.
+registry.load()
 
 urlpatterns = [
     path("sso/", views.OrganizationView.as_view(), name="identity_start"),

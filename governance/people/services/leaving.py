@@ -6,12 +6,10 @@ from uuid import UUID
 
 from governance.people.hooks import work_releases
 from governance.people.models import ServiceAccount, User
-from governance.people.selectors import sessions_of
+from governance.people.selectors import RESPONSIBLE_LEFT, sessions_of
 from governance.people.services.accounts import service_account_suspend
 from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.tenancy import every_tenant
-
-RESPONSIBLE_LEFT = "responsible_left"
 
 
 def work_release(*, actor: Actor, at: datetime, user_id: UUID) -> dict[str, int]:
@@ -46,6 +44,10 @@ def accounts_suspend(*, actor: Actor, at: datetime, user: User) -> list[ServiceA
 def sessions_end(*, user: User) -> int:
     """All of them, at once."""
     sessions = sessions_of(user=user)
+    if not user.has_usable_password():
+        # Sessions are signed with the password's hash: a new one ends those, too, that are not in the list.
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
     for session in sessions:
         session.end()
     return len(sessions)
