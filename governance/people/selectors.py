@@ -149,7 +149,7 @@ def person_named(*, text: str) -> User | None:
     return by_id or user_by_name(username=text)
 
 
-def roles_of(*, user_id: UUID, organization_id: UUID) -> list[str]:
+def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
     """The person's roles in the organization, in order."""
     rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__id=user_id)
     return sorted(rows.values_list("role", flat=True))

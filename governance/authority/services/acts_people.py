@@ -15,7 +15,7 @@ from governance.authority.services.shapes import choice_of, flag_of, only, text_
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors import person_named, roles_of
+from governance.people.selectors import person_named, roles_held
 from governance.people.services.accounts import (
     api_key_issue,
     api_key_rotate,
@@ -30,6 +30,7 @@ from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, Wro
 
 GAINS = "You would gain by this. Somebody else has to confirm it."
 LONGEST_DAYS = 730
+LONGEST_NAME = 150
 
 
 def _person(subject: str, pointer: str = "/subject") -> User:
@@ -55,7 +56,7 @@ class RoleGive:
         only(details, "role")
         user = _person(subject)
         role = _role(text_of(details, "role", longest=64), "/details/role")
-        held = roles_of(user_id=user.id, organization_id=organization.id)
+        held = roles_held(user_id=user.id, organization_id=organization.id)
         if role in held:
             raise AlreadyExists("This person has the role already.")
         if not user.is_active:
@@ -89,7 +90,7 @@ class PersonCreate:
     ) -> Prepared:
         only(details, "roles", "email", "is_staff")
         username = subject.strip()
-        if not username or len(username) > User._meta.get_field("username").max_length:
+        if not username or len(username) > LONGEST_NAME:
             raise InvalidInput(errors=[FieldError("/subject", "is the user name of the new person")])
         if person_named(text=username) is not None:
             raise AlreadyExists("A person with this username exists.")

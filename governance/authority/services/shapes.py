@@ -41,9 +41,10 @@ def flag_of(details: Mapping[str, Any], name: str, *, default: bool) -> bool:
 
 def whole_of(details: Mapping[str, Any], name: str, *, least: int, most: int, default: int | None) -> int | None:
     value = details.get(name, default)
+    if value is None and default is None:
+        return None
     # In Python True is an integer.
-    fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-    if not (fits or (value is None and default is None)):
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise _wrong(f"/details/{name}", f"is a whole number from {least} to {most}")
     return value
 

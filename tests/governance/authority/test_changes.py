@@ -11,7 +11,7 @@ from governance.authority.models import AuthorityChange
 from governance.authority.services.changes import authority_act, authority_lapse_due
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ApiKey, FoundingEnd, ServiceAccount, User
-from governance.people.selectors import roles_of
+from governance.people.selectors import roles_held
 from governance.people.services.people import person_role_take
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.actors import SYSTEM
@@ -40,7 +40,7 @@ def confirm(cast: Cast, change_id: str, *, by: User) -> Any:
 
 def roles(cast: Cast, user: User) -> list[str]:
     with every_tenant():
-        return roles_of(user_id=user.id, organization_id=cast.organization.id)
+        return roles_held(user_id=user.id, organization_id=cast.organization.id)
 
 
 def actions(change_id: str) -> list[str]:
@@ -221,7 +221,7 @@ def test_the_founding_ends_by_itself_and_cannot_begin_again(cast: Cast) -> None:
 def test_the_database_refuses_to_change_a_proposal(two: Cast, change: str) -> None:
     made = propose(two).json()["id"]
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("UPDATE governance_authoritychange SET " + change + " WHERE id = %s", [made])
+        cursor.execute("UPDATE governance_authoritychange SET " + change + " WHERE id = %s", [made])  # noqa: S608
 
 
 def test_the_database_refuses_to_put_a_proposal_in_force_by_its_own_proposer(two: Cast) -> None:
