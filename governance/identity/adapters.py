@@ -1,5 +1,5 @@
-"""Requests to an identity provider (discovery, keys, token, user info), in the shape of `requests` that allauth expects,
-through the guard that keeps them out of the internal network."""
+"""Requests to an identity provider (discovery, keys, token, user info), in the shape that allauth expects, through the
+guard that keeps them out of the internal network."""
 
 from typing import Any
 

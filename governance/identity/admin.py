@@ -1,12 +1,12 @@
-"""Identity providers in the console: propose one, propose a change of its mapping, disconnect it. Also removes the pages
-that allauth has for its own tables."""
+"""Identity providers in the console: propose one, propose a change of its mapping, disconnect it. Also takes away the
+pages that allauth has for its own tables."""
 
 from typing import Any
 
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django import forms
-from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.widgets import (
     UnfoldAdminPasswordWidget,
@@ -16,6 +16,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from governance.authority.admin import shown_once, waits_for_second
 from governance.authority.services.changes import Outcome, authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ConsoleForm, JsonTextField, ReasonForm
@@ -87,7 +88,7 @@ class ConnectForm(TermsForm):
         field.queryset = organization_choices(ids=console_actor(self.request).organization_ids if self.request else ())
 
 
-def _propose(request: HttpRequest, actor: Any, organization: Any, subject: str, details: dict[str, Any]) -> Outcome:
+def _propose(actor: Any, organization: Any, subject: str, details: dict[str, Any]) -> Outcome:
     secret = details["terms"].pop("client_secret", "") if "terms" in details else ""
     asked = details | ({"client_secret": secret} if secret else {})
     return authority_act(
@@ -98,20 +99,22 @@ def _propose(request: HttpRequest, actor: Any, organization: Any, subject: str, 
 def _connect_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> HttpResponse:
     organization, slug, kind = data.pop("organization"), data.pop("slug"), data.pop("kind")
     actor = model_admin.require_operator(request, organization.id)
-    outcome = _propose(request, actor, organization, slug, {"act": "create", "kind": kind, "terms": data})
-    messages.success(request, _said(outcome))
-    return HttpResponseRedirect(model_admin.page_url("changelist"))
+    outcome = _propose(actor, organization, slug, {"act": "create", "kind": kind, "terms": data})
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return model_admin.done(request, outcome.applied.made, "Connected.")
 
 
-def _change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> str:
+def _change_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> HttpResponse | str:
     actor = model_admin.require_operator(request, obj.organization_id)
-    return _said(_propose(request, actor, obj.organization, str(obj.id), {"act": "change", "terms": data}))
+    outcome = _propose(actor, obj.organization, str(obj.id), {"act": "change", "terms": data})
+    return waits_for_second(request, outcome) if outcome.applied is None else "Changed."
 
 
-def _scim_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> str:
+def _scim_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> HttpResponse:
     actor = model_admin.require_operator(request, obj.organization_id)
-    outcome = _propose(request, actor, obj.organization, str(obj.id), {"act": "open_scim"})
-    return f"{_said(outcome)} The SCIM token, shown once: {outcome.once}"
+    outcome = _propose(actor, obj.organization, str(obj.id), {"act": "open_scim"})
+    return shown_once(request, outcome, back=model_admin.page_url("change", obj.pk))
 
 
 def _scim_close_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data: dict[str, Any]) -> str:
@@ -124,10 +127,6 @@ def _disable_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Any, data
     actor = model_admin.require_operator(request, obj.organization_id)
     identity_provider_disable(actor=actor, at=timezone.now(), provider_id=obj.id, **data)
     return "Disconnected. Its people are signed out, and nobody signs in by it any more."
-
-
-def _said(outcome: Outcome) -> str:
-    return "In force." if outcome.applied else "Proposed. A second person has to confirm it before it works."
 
 
 def _terms(obj: Any) -> dict[str, Any]:
