@@ -33,8 +33,8 @@ CREATE, CHANGE, OPEN_SCIM = "create", "change", "open_scim"
 @dataclass(frozen=True, slots=True)
 class IdentityProviderChange:
     """`subject`: the slug of a new provider, or the id of one. `details`: `act` (create, change, open_scim), `kind`,
-    `terms` and `client_secret`. The secret is stored encrypted, a SCIM token as its hash; both are under `key`, which no
-    answer shows."""
+    `terms` and `client_secret`. The secret is stored encrypted, a SCIM token as its hash; both are under `key`, which
+    no answer shows."""
 
     def prepare(
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
@@ -54,7 +54,7 @@ class IdentityProviderChange:
 
     def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
         asked, key = change.details, change.details.get("key", {})
-        who = {"actor": actor, "at": at, "organization": change.organization}
+        who: dict[str, Any] = {"actor": actor, "at": at, "organization": change.organization}
         if asked["act"] == CREATE:
             made = identity_provider_create(
                 **who,

@@ -71,7 +71,7 @@ class TermsIn(StrictSerializer):
     roles_claim = serializers.CharField(max_length=120, required=False)
     mapping = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
     create_on_first_sign_in = serializers.BooleanField(required=False)
-    required = serializers.BooleanField(required=False)
+    required = serializers.BooleanField(required=False)  # type: ignore[assignment]  # a field, not an option of this one
     client_secret = serializers.CharField(max_length=500, required=False)
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 

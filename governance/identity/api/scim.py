@@ -74,11 +74,6 @@ class ScimView(View):
         kind = "uniqueness" if isinstance(error, AlreadyExists) else ""
         return _answer(scim.error_document(status=error.status, detail=error.detail, kind=kind), error.status)
 
-    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        answer = _answer(scim.error_document(status=405, detail="This address does not support that method."), 405)
-        answer["Allow"] = ", ".join(self._allowed_methods())
-        return answer
-
     def document(self) -> Any:
         check_length(self.request.META)
         return parse_json(self.request.read(BODY_LIMIT_BYTES + 1))

@@ -117,7 +117,7 @@ def access_release(*, at: datetime, provider: IdentityProvider, person: Provider
         released = work_release(actor=actor, at=at, user_id=person.user_id)
         released["sessions"] = sessions_end(user=person.user)
         suspended = accounts_suspend(actor=actor, at=at, user=person.user)
-        payload = {"released": released, "suspended": [str(one.id) for one in suspended]}
+        payload: dict[str, object] = {"released": released, "suspended": [str(one.id) for one in suspended]}
         record_person(person, "person.left_groups", actor=actor, at=at, payload=payload, reason_code=DEACTIVATED)
 
 

@@ -109,7 +109,7 @@ def scim_group_change(
             if change.members is not None:
                 group.members.set(_members(provider, change.members))
             group.members.add(*_members(provider, change.add))
-            group.members.remove(*change.remove)
+            group.members.remove(*group.members.filter(id__in=change.remove))
             touched |= set(group.members.values_list("id", flat=True))
             _recompute(at=at, provider=provider, people=touched)
     except IntegrityError as error:
@@ -151,7 +151,11 @@ def _everybody(provider: IdentityProvider) -> set[UUID]:
 
 def _lock_group(provider: IdentityProvider, group_id: UUID) -> ProviderGroup:
     # Two changes of one group at once: the second one sees what the first one did.
-    group = ProviderGroup.objects.select_for_update(no_key=True).filter(provider=provider, id=group_id).first()
+    group = (
+        ProviderGroup.objects.select_for_update(no_key=True, of=("self",))
+        .filter(provider=provider, id=group_id)
+        .first()
+    )
     if group is None:
         raise NotFound
     return group

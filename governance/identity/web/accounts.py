@@ -44,9 +44,11 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
     ) -> list[SocialApp]:
         """One by its slug, and never a list: nobody may read which organizations use which provider."""
-        slug = client_id if provider == "saml" else provider
+        # allauth names a provider by its kind and client id, or by its own id; both are the slug here.
+        slug = client_id if provider in {"saml", "openid_connect"} else provider
         row = provider_by_slug(slug=slug) if slug else None
-        return [social_app(row)] if row else []
+        app = social_app(row) if row else None
+        return [app] if app and (provider != "saml" or app.provider == "saml") else []
 
     def get_requests_session(self) -> GuardedSession:
         return GuardedSession()

@@ -17,7 +17,7 @@ from allauth.socialaccount.providers.saml.utils import build_auth
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from lxml import etree
+from lxml import etree  # type: ignore[import-untyped]
 
 from governance.identity.configured import fresh_for
 from governance.identity.models import IdentityProvider
@@ -26,6 +26,7 @@ from governance.identity.services.assertions import assertion_use
 from governance.identity.states import ProviderKind
 
 SKEW_SECONDS = 60
+LONGEST_SUBJECT = 191
 LINK = "link"
 _PROCESSES = {AuthProcess.LOGIN, LINK}
 _INSTANT = "string(//*[local-name()='AuthnStatement']/@AuthnInstant)"
@@ -119,9 +120,13 @@ class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
         """From the signed token alone, whatever user info says."""
         name = self.app.identity_provider.subject_claim or "sub"
         found = data["id_token"].get(name)
-        if not isinstance(found, str) or not found:
+        if not isinstance(found, str) or not 0 < len(found) <= LONGEST_SUBJECT:
             raise OAuth2Error("the token has no subject")
         return found
+
+    def serialize(self) -> dict[str, str]:
+        """By the slug: another organization's provider may have the same client id."""
+        return {"id": self.id, "app.client_id": self.app.provider_id}
 
 
 def oidc_fits(*, claims: dict[str, Any], state: dict[str, Any], at: datetime) -> bool:
@@ -164,7 +169,7 @@ class SamlProvider(SAMLProvider):  # type: ignore[misc]
     def extract_uid(self, data: Any) -> str:
         name = self.app.identity_provider.subject_claim
         found = data.get_attributes().get(name, [None])[0] if name else data.get_nameid()
-        if not isinstance(found, str) or not found:
+        if not isinstance(found, str) or not 0 < len(found) <= LONGEST_SUBJECT:
             raise PermissionDenied
         return found
 

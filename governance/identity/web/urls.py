@@ -22,7 +22,7 @@ urlpatterns = [
         include(
             [
                 path("login/", saml.login, name="saml_login"),
-                path("acs/", saml.acs, name="saml_acs"),
+                path("acs/", views.saml_answer, name="saml_acs"),
                 path("acs/finish/", views.saml_finish, name="saml_finish_acs"),
                 path("metadata/", saml.metadata, name="saml_metadata"),
                 path("sls/", views.no_single_logout, name="saml_sls"),

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import requests
 from allauth.account import views as account_views
 from allauth.mfa.utils import is_mfa_enabled
-from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
+from allauth.socialaccount.providers.saml import views as saml
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -13,12 +15,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.views import View
+from django.views.decorators.csrf import csrf_exempt
 
 from governance.identity.errors import ProviderAnswerInvalid
 from governance.identity.models import IdentityProvider
-from governance.identity.selectors import person_at_provider, provider_of_organization, provider_required_for
+from governance.identity.selectors import (
+    person_at_provider,
+    provider_by_slug,
+    provider_of_organization,
+    provider_required_for,
+)
 from governance.identity.states import ProviderKind
 from governance.identity.web.providers import OidcAdapter
+
+LONGEST_ANSWER = 128 * 1024
 
 
 def start_url(provider: IdentityProvider, *, back: str = "", process: str = "") -> str:
@@ -84,22 +94,34 @@ def oidc_callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
 
 
 def _oidc(view: Any, request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    row = provider_by_slug(slug=provider_id)
+    if row is None or row.kind != ProviderKind.OIDC:
+        raise Http404
     try:
         answer: HttpResponseBase = view.adapter_view(OidcAdapter(request, provider_id))(request)
         return answer
-    except SocialApp.DoesNotExist:
-        raise Http404 from None
+    # What the provider says in discovery, keys or token may be anything, and allauth catches only a part of it.
+    except (OAuth2Error, requests.RequestException, KeyError, TypeError, ValueError):
+        return render(request, "identity/refused.html", {"problem": ProviderAnswerInvalid()}, status=403)
 
 
 def saml_finish(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
     """allauth's view, with our page for an answer that was not asked for or is not recent."""
-    from allauth.socialaccount.providers.saml.views import finish_acs
-
     try:
-        answer: HttpResponseBase = finish_acs(request, **kwargs)
+        answer: HttpResponseBase = saml.finish_acs(request, **kwargs)
         return answer
-    except (PermissionDenied, ProviderAnswerInvalid):
+    except (PermissionDenied, ProviderAnswerInvalid, ValueError):
         return render(request, "identity/refused.html", {"problem": ProviderAnswerInvalid()}, status=403)
+
+
+@csrf_exempt
+def saml_answer(request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    """allauth keeps the answer for a moment, until the same browser comes back for it. A limit, because anybody can
+    post here."""
+    if request.method != "POST" or len(request.POST.get("SAMLResponse", "")) > LONGEST_ANSWER:
+        raise Http404
+    answer: HttpResponseBase = saml.acs(request, **kwargs)
+    return answer
 
 
 def no_single_logout(request: HttpRequest, **_: Any) -> HttpResponse:
