@@ -34,8 +34,8 @@ from reasoncodes.models import ReasonCode
 
 
 def person_organizations(*, user: User) -> set[UUID]:
-    """The organizations where the person has a role, acted, or had access until it was ended, and the one whose identity
-    provider brought them."""
+    """The organizations where the person has a role, acted, or had access until it was ended, and the one whose
+    identity provider brought them."""
     # In all organizations: a person acts in several, and the caller's scope may be one of them.
     with every_tenant():
         known = PersonReference.objects.filter(user=user).first()

@@ -186,7 +186,7 @@ def test_deactivated_there_ends_everything_here_at_once(cast: Cast, client: Scim
     said = actions(provider)
     assert {"review.released", "service_account.suspended", "person.deactivated"} <= set(said)
     page = cast.console(cast.operator).get("/admin/")
-    assert account.slug in page.content.decode()
+    assert str(account.slug) in page.content.decode()
 
 
 def test_what_the_provider_took_it_can_give_back_but_not_what_an_operator_ended(
