@@ -144,7 +144,6 @@ class AuthorityChangeAdmin(ConsoleAdmin):
             "Nothing changes. The proposal stays on the record as declined.",
             _decline_act,
             available=_waits,
-            danger=True,
         ),
         Act(
             "withdraw",
@@ -152,7 +151,6 @@ class AuthorityChangeAdmin(ConsoleAdmin):
             "For the person who proposed it. Nothing changes.",
             _withdraw_act,
             available=_waits,
-            danger=True,
         ),
     ]
 

@@ -13,7 +13,7 @@ from governance.authority.rules import ACTS, ActRule, confirm_refusal
 from governance.authority.states import AuthorityState
 from governance.people.models import User
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import confirmers, person_may
+from governance.people.selectors import ForbiddenPair, confirmers, forbidden_pairs, person_may
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 
@@ -85,3 +85,38 @@ def authority_standing(*, change: AuthorityChange) -> Standing:
     people = User.objects.filter(id__in=confirmers(organization_id=change.organization_id)).order_by("username")
     told = [(user, refusal_for(change=change, user_id=user.id)) for user in people]
     return Standing([user for user, why in told if not why], [(user, why) for user, why in told if why])
+
+
+def role_exceptions(*, organization_ids: frozenset[UUID] | None = None) -> list[AuthorityChange]:
+    """Roles that were given by way of exception, newest first. Whether the person still has the role is not asked
+    here."""
+    rows = AuthorityChange.objects.filter(
+        kind="role.give", state=AuthorityState.IN_FORCE, details__exception_until__isnull=False
+    ).exclude(details__exception_until=None)
+    if organization_ids is not None:
+        rows = rows.filter(organization_id__in=organization_ids)
+    return list(rows.select_related("organization").order_by("-id"))
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenRow:
+    """Somebody with forbidden roles. `until` is the end of the exception; empty if nobody allowed it."""
+
+    held: ForbiddenPair
+    organization: str
+    until: str
+
+
+def forbidden_report() -> list[ForbiddenRow]:
+    """Everybody with forbidden roles, with the exception that allows it, if there is one."""
+    allowed = {
+        (row.organization_id, row.subject, row.details["role"]): row.details["exception_until"]
+        for row in reversed(role_exceptions())
+    }
+    names = dict(Organization.objects.values_list("id", "slug"))
+    found = []
+    for held in forbidden_pairs():
+        keys = [(held.organization_id, str(held.user_id), role) for role in (held.pair.one, held.pair.other)]
+        until = next((allowed[key] for key in keys if key in allowed), "")
+        found.append(ForbiddenRow(held, names.get(held.organization_id, ""), until))
+    return found

@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.people.models import ApiKey, FoundingEnd, PersonReference, ServiceAccount, User
+from governance.people.rules.combinations import Combination, combinations
 from governance.people.rules.keys import key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.sql.statements import fetch
@@ -24,7 +25,7 @@ from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
-from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant, in_scope
 
 RESPONSIBLE_LEFT = "responsible_left"
 """Why a service account is suspended when nobody answers for it any more."""
@@ -153,6 +154,37 @@ def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
     """The person's roles in the organization, in order."""
     rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__id=user_id)
     return sorted(rows.values_list("role", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenPair:
+    """A person who has two roles that are forbidden together."""
+
+    organization_id: UUID
+    user_id: UUID
+    username: str
+    pair: Combination
+
+
+_SEVERAL_ROLES = """
+SELECT role_group.organization_id, person.id, person.username, array_agg(role_group.role)
+FROM governance_rolegroup role_group
+JOIN governance_user_groups member ON member.group_id = role_group.group_id
+JOIN governance_user person ON person.id = member.user_id AND person.is_active
+GROUP BY role_group.organization_id, person.id, person.username HAVING count(*) > 1
+ORDER BY role_group.organization_id, person.username
+"""
+
+
+def forbidden_pairs() -> list[ForbiddenPair]:
+    """Everybody who has forbidden roles now, of the organizations in scope."""
+    rows = fetch(_SEVERAL_ROLES, ())
+    return [
+        ForbiddenPair(organization_id, user_id, username, pair)
+        for organization_id, user_id, username, roles in rows
+        if in_scope(organization_id)
+        for pair in combinations(roles)
+    ]
 
 
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
