@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from governance.people.rules.combinations import combinations
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
 
 LONGEST_MAPPING = 200
@@ -33,7 +34,8 @@ def _entry_problems(index: int, value: str, roles: Any) -> list[tuple[str, str]]
         return [(place, f"the value has 1 to {LONGEST_VALUE} characters")]
     if not isinstance(roles, list) or not roles or not all(isinstance(role, str) for role in roles):
         return [(place, "is not a list of one or more roles")]
-    return [(f"{place}/{at}", "is not a role") for at, role in enumerate(roles) if not role_known(role)]
+    unknown = [(f"{place}/{at}", "is not a role") for at, role in enumerate(roles) if not role_known(role)]
+    return unknown or [(place, f"{pair.one} and {pair.other}: the person {pair.why}") for pair in combinations(roles)]
 
 
 def values_of(claims: Mapping[str, Any], name: str) -> frozenset[str]:
@@ -53,6 +55,13 @@ def values_of(claims: Mapping[str, Any], name: str) -> frozenset[str]:
 
 def roles_of_values(values: Iterable[str], mapping: Mapping[str, list[str]]) -> frozenset[str]:
     return frozenset(role for value in values for role in mapping.get(value, ()))
+
+
+def roles_allowed(wanted: frozenset[str], *, by_hand: frozenset[str]) -> frozenset[str]:
+    """Without those that are forbidden together, or with a role that people gave. All of a pair are left out: which one
+    is meant, nobody here can know."""
+    pairs = combinations(by_hand | wanted)
+    return wanted - {role for pair in pairs for role in (pair.one, pair.other)}
 
 
 def roles_given(mapping: Mapping[str, list[str]]) -> list[str]:

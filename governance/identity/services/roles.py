@@ -7,10 +7,16 @@ from uuid import UUID
 from django.db import transaction
 
 from governance.identity.models import IdentityProvider, ProviderGroup, ProviderPerson
-from governance.identity.rules.mapping import roles_given, roles_of_values
+from governance.identity.rules.mapping import roles_allowed, roles_given, roles_of_values
 from governance.identity.selectors import provider_actor
 from governance.identity.states import Origin
+from governance.people.errors import RolesForbidden
+from governance.people.models import User
+from governance.people.selectors import roles_held
 from governance.people.services.people import person_role_give, person_role_take
+from governance.tenancy.models import Organization
+from governance.violations.services import violation_record
+from reasoncodes.base.actors import Actor
 
 CONSOLE_ROLES = ("operator", "auditor", "owner:")
 
@@ -46,11 +52,14 @@ def roles_apply(
     actor, user, organization = provider_actor(provider), person.user, provider.organization
     if not (person.active and user.is_active):
         wanted = frozenset()
+    before = frozenset(roles_held(user_id=user.id, organization_id=organization.id))
+    asked, by_hand = wanted, before - frozenset(person.roles)
+    wanted = roles_allowed(asked, by_hand=by_hand)
+    if wanted != asked:
+        _forbidden_tell(actor, at, user, organization)
     for role in sorted(set(person.roles) - wanted):
         person_role_take(actor=actor, at=at, user=user, organization=organization, role=role)
-    held = frozenset(
-        user.groups.filter(role_group__organization_id=organization.id).values_list("role_group__role", flat=True)
-    )
+    held = before - (frozenset(person.roles) - wanted)
     given = sorted(wanted - held)
     for role in given:
         person_role_give(actor=actor, at=at, user=user, organization=organization, role=role)
@@ -61,6 +70,12 @@ def roles_apply(
     if person.origin != Origin.LINKED:
         _console_access(person, held | wanted)
     return held | wanted
+
+
+def _forbidden_tell(actor: Actor, at: datetime, user: User, organization: Organization) -> None:
+    """On record, but not raised: a refusal would also undo what the same change takes away."""
+    broken = RolesForbidden(subject_type="person", subject_id=user.id, organization_id=organization.id)
+    transaction.on_commit(lambda: violation_record(actor=actor, at=at, broken=broken))
 
 
 def _console_access(person: ProviderPerson, roles: frozenset[str]) -> None:

@@ -12,16 +12,17 @@ from governance.identity.selectors import provider_actor
 from governance.identity.services.sign_in import provider_sign_in
 from governance.ledger.models import LedgerEntry
 from governance.people.models import User
-from governance.people.selectors import roles_of
+from governance.people.selectors import roles_held
 from governance.tenancy.models import Organization
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
 TIER = "reviewer:customer_clinician"
+QA = "reviewer:sa_qa"
 TERMS = {
     "issuer": "https://login.clinic.example",
     "client_id": "holdpoint",
-    "mapping": {"reviewers": [TIER], "auditors": ["auditor"]},
+    "mapping": {"reviewers": [TIER], "qa": ["reviewer:sa_qa"], "auditors": ["auditor"]},
     "create_on_first_sign_in": True,
 }
 
@@ -82,7 +83,7 @@ def sign_in(provider: IdentityProvider, subject: str, *groups: str, **claims: An
 
 def roles(user: User, provider: IdentityProvider) -> list[str]:
     with every_tenant():
-        return roles_of(user_id=user.id, organization_id=provider.organization_id)
+        return list(roles_held(user_id=user.id, organization_id=provider.organization_id))
 
 
 def actions(provider: IdentityProvider) -> list[str]:
