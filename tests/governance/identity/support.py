@@ -43,11 +43,9 @@ def decide(cast: Cast, organization: Organization, subject: str, details: dict[s
         )
         if proposed.applied:
             return proposed.applied.made, proposed.once
+        now = timezone.now()
         done = authority_confirm(
-            actor=cast.actor(two, [organization]),
-            at=timezone.now(),
-            change_id=proposed.change.id,
-            authenticated_at=timezone.now(),
+            actor=cast.actor(two, [organization]), at=now, change_id=proposed.change.id, authenticated_at=now
         )
     assert done.applied
     return done.applied.made, proposed.once
