@@ -19,10 +19,12 @@ class GovernanceConfig(AppConfig):
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
+            PersonReactivate,
             RoleGive,
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
@@ -35,9 +37,11 @@ class GovernanceConfig(AppConfig):
 
         register_act("role.give", RoleGive())
         register_act("person.create", PersonCreate())
+        register_act("person.reactivate", PersonReactivate())
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("witness.change", WitnessChange())
         register_act("identity_provider.change", IdentityProviderChange())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)

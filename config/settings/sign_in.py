@@ -64,6 +64,7 @@ AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credentia
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
 # Minutes after which a person must sign in again before they decide on an action of high risk.
+CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)
 
 # Organizations' own identity providers. They are rows of governance.identity, so allauth's tables stay empty.

@@ -258,3 +258,13 @@ def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
 
 def founding_has_ended(*, organization_id: UUID) -> bool:
     return FoundingEnd.objects.filter(organization_id=organization_id).exists()
+
+
+def founding_open(*, organization_ids: frozenset[UUID] | None) -> QuerySet[Organization]:
+    """Those of the organizations (None: of all in scope) that are still being founded, by name."""
+    rows = Organization.objects.filter(founding_end=None).order_by("slug")
+    return rows if organization_ids is None else rows.filter(id__in=organization_ids)
+
+
+def organizations_founding_count() -> int:
+    return Organization.objects.filter(founding_end=None).count()

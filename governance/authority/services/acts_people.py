@@ -12,6 +12,7 @@ from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.ledger.selectors import was_deactivated_in
 from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
@@ -25,7 +26,7 @@ from governance.people.services.accounts import (
     service_account_create,
     service_account_reinstate,
 )
-from governance.people.services.people import person_create, person_role_give, role_check
+from governance.people.services.people import person_create, person_reactivate, person_role_give, role_check
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, WrongState
@@ -147,6 +148,32 @@ class PersonCreate:
         for role in asked["roles"]:
             person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
         return Applied({"person": str(user.id)}, made=user)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonReactivate:
+    """`subject`: the person, by id or user name. They must have lost their access in this organization."""
+
+    def prepare(
+        self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
+    ) -> Prepared:
+        only(details)
+        user = _person(subject)
+        # Their roles ended with their access, so only the record knows that they were here. Somebody else's people are
+        # answered like people who do not exist.
+        if not was_deactivated_in(user_id=user.id, organization_id=organization.id):
+            raise InvalidInput(errors=[FieldError("/subject", "is not a person whose access ended here")])
+        if user.is_active:
+            raise WrongState("This person has access.")
+        shown = {"person": user.username}
+        return Prepared(str(user.id), {}, {**shown, "access": "ended"}, {**shown, "access": "open"}, loosens=True)
+
+    def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
+        return {UUID(change.subject): GAINS}
+
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+        user = person_reactivate(actor=actor, at=at, user_id=UUID(change.subject), organization=change.organization)
+        return Applied({"person": change.subject}, made=user)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,29 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
     return user
 
 
+def person_reactivate(*, actor: Actor, at: datetime, user_id: UUID, organization: Organization) -> User:
+    """Opens the account again, without roles, password or second factor: each is given anew."""
+    _require_standing(actor, organization)
+    with transaction.atomic():
+        user = User.objects.select_for_update().filter(id=user_id).first()
+        if user is None:
+            raise NotFound
+        if user.is_active:
+            raise WrongState("This person has access.")
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+        ledger_append(
+            action="person.reactivated",
+            organization_id=organization.id,
+            subject_type="person",
+            subject_id=user.id,
+            actor=actor,
+            at=at,
+            payload={"person": person_commitment(user_id=user.id)},
+        )
+    return user
+
+
 ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
 
 
