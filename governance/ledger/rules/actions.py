@@ -33,7 +33,6 @@ register_actions(
         "person.role_given": "gave a person a role",
         "person.role_taken": "took a role from a person",
         "person.sign_in_reset": "reset a person's sign-in",
-        "person.reactivated": "gave a person access again",
         "person.left_groups": "took a person's last role, and released what they held",
         "identity_provider.created": "connected an identity provider",
         "identity_provider.changed": "changed an identity provider",
