@@ -13,7 +13,7 @@ from governance.identity.states import Origin
 from governance.ledger.services import ledger_append, person_commitment
 from governance.people.models import User
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
-from governance.people.services.people import person_create, person_deactivate
+from governance.people.services.people import person_create, person_deactivate, person_reactivate
 from governance.retention.selectors.subjects import person_organizations
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, NotFound
@@ -133,9 +133,9 @@ def person_reprovision(*, at: datetime, provider: IdentityProvider, person_id: U
         person.changed_at = at
         person.save(update_fields=["active", "changed_at"])
         if not person.user.is_active:
-            person.user.is_active = True
-            person.user.save(update_fields=["is_active"])
-            record_person(person, "person.reactivated", actor=provider_actor(provider), at=at)
+            person_reactivate(
+                actor=provider_actor(provider), at=at, user_id=person.user_id, organization=provider.organization
+            )
         roles_recompute(at=at, provider=provider, person_id=person.id)
     person.refresh_from_db()
     return person
