@@ -5,7 +5,6 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import governance.identity.states
 import reasoncodes.base.ids
 
 
@@ -192,8 +191,8 @@ class Migration(migrations.Migration):
                     (
                         "kind__in",
                         [
-                            governance.identity.states.ProviderKind["OIDC"],
-                            governance.identity.states.ProviderKind["SAML"],
+                            "oidc",
+                            "saml",
                         ],
                     )
                 ),
