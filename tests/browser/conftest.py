@@ -39,14 +39,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(browser: Browser, seasoned_home: Path) -> Iterator[Site]:
-    """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
-    name one that runs already, for whoever works on the pages."""
+def site(browser: Browser, seasoned_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`make run` as a user has it, with the demo, in a folder of its own, and its mails as files. Started once;
+    BROWSER_HOME and BROWSER_PORT name one that runs already, for whoever works on the pages."""
     if "BROWSER_HOME" in os.environ:
         yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
         return
-    # The identity providers of the tests are on loopback.
-    with seasoned_stack(seasoned_home, HOLDPOINT_IDENTITY_ALLOW_PRIVATE="127.0.0.1") as stack:
+    variables = {
+        "HOLDPOINT_MAIL_FOLDER": str(tmp_path_factory.mktemp("mail")),
+        # The identity providers of the tests are on loopback.
+        "HOLDPOINT_IDENTITY_ALLOW_PRIVATE": "127.0.0.1",
+    }
+    with seasoned_stack(seasoned_home, **variables) as stack:
         yield Site(stack)
 
 

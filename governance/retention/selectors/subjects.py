@@ -11,7 +11,7 @@ from governance.contracts.models import Contract, ContractDocument, ReadinessDec
 from governance.evidence.models import EvidenceBundle
 from governance.identity.models import IdentityProvider, ProviderGroup, ProviderPerson
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInRules, User
 from governance.policies.models import Policy
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
@@ -112,6 +112,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(Organization, "id"),
         ExportTable(Product),
         ExportTable(RoleGroup),
+        ExportTable(SignInRules),
         ExportTable(IdentityProvider, without=frozenset({"secret_sealed", "scim_sha256"})),
         ExportTable(ProviderPerson, "provider__organization_id"),
         ExportTable(ProviderGroup, "provider__organization_id"),

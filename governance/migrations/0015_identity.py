@@ -10,7 +10,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0013_authority"),
+        ("governance", "0014_people"),
     ]
 
     operations = [
