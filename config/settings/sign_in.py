@@ -1,5 +1,5 @@
-"""Signing in: allauth for password, second factor, passkeys and organizations' own providers; axes for the lockout. There
-is no sign-up."""
+"""Signing in: allauth for password, second factor, passkeys and the providers of organizations; axes for the lockout.
+There is no sign-up."""
 
 from datetime import timedelta
 
