@@ -1,4 +1,5 @@
-"""Registers what governance needs from this app: evidence, retention and exports of attempts, and ledger actions."""
+"""Registers what governance needs from this app: evidence, retention and exports of attempts, ledger actions, and what
+ends when a person leaves."""
 
 from django.apps import AppConfig
 
@@ -9,11 +10,14 @@ class AttemptsConfig(AppConfig):
     def ready(self) -> None:
         from attempts.lifecycle.selectors.evidence import AttemptCollector
         from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
+        from attempts.reviews.services.leave import reviews_give_back
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
+        from governance.people.hooks import register_work_release
         from governance.retention.hooks import register_export, register_kind
 
+        register_work_release(reviews_give_back)
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
         register_actions(
@@ -26,6 +30,7 @@ class AttemptsConfig(AppConfig):
                 "chat_workspace.disabled": "disabled a chat workspace",
                 "chat_identity.linked": "linked a chat account to a person",
                 "chat_identity.unlinked": "ended the link of a chat account to a person",
+                "review.delegation_ended": "ended a delegation",
             }
         )
         register_export(attempt_export_tables(), left_out=LEFT_OUT)

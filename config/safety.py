@@ -76,6 +76,11 @@ def names(settings: Any) -> Findings:
             "HOLDPOINT_WEBHOOK_ALLOW_PRIVATE lets an organization's webhooks call this machine",
             "name the receiver by a host of your network, or take it out",
         )
+    if any(_this_machine(entry.lower()) for entry in settings.IDENTITY_ALLOW_PRIVATE):
+        yield (
+            "HOLDPOINT_IDENTITY_ALLOW_PRIVATE lets an organization's identity provider point to this machine",
+            "name the provider by a host of your network, or take it out",
+        )
     if not settings.DEPLOYMENT_REGION:
         yield (
             "HOLDPOINT_REGION is missing, and every attempt would be denied",

@@ -16,6 +16,7 @@ class GovernanceConfig(AppConfig):
         # Imported here, because models are not loaded yet when this module is.
         from governance.authority.hooks import register_act
         from governance.authority.services.acts_content import CapsRaise, PolicyPublish
+        from governance.authority.services.acts_identity import IdentityProviderChange
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
@@ -57,6 +58,7 @@ class GovernanceConfig(AppConfig):
         register_act("witness.change", WitnessChange())
         register_act("policy.publish", PolicyPublish())
         register_act("caps.raise", CapsRaise())
+        register_act("identity_provider.change", IdentityProviderChange())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)

@@ -40,6 +40,9 @@ from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant, in_scope
 
+RESPONSIBLE_LEFT = "responsible_left"
+"""Why a service account is suspended when nobody answers for it any more."""
+
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
 _HELD = """
@@ -274,6 +277,12 @@ def author_of(*, actor: Actor) -> UUID | None:
     if actor.kind is ActorKind.SERVICE and actor.id is not None:
         return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
     return None
+
+
+def accounts_orphaned() -> "QuerySet[ServiceAccount]":
+    """Service accounts in scope that were suspended because their responsible person left."""
+    rows = ServiceAccount.objects.filter(status=ServiceAccount.Status.SUSPENDED, suspended_reason_code=RESPONSIBLE_LEFT)
+    return rows.select_related("organization").order_by("slug")
 
 
 def sessions_of(*, user: User) -> list[UserSession]:

@@ -19,6 +19,7 @@ from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from governance.people.selectors import is_administrator, roles_held, session_of, sessions_of
 from governance.people.services.founding import founding_settle
+from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
@@ -60,12 +61,14 @@ def person_create(
 
 
 def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code: str, note: str = "") -> User:
-    """Ends a person's access: roles, password and sessions end with the commit. Actions that they released are not sent
-    afterwards, and no vote of theirs commits later."""
+    """Ends a person's access: roles, password and sessions end with the commit, claims and delegations are given back,
+    and service accounts that they answer for are suspended. Actions that they released are not sent afterwards, and no
+    vote of theirs commits later."""
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
         # First, before any row lock. Waits for intents that are being written; later ones see that the person is gone.
         send_lock_exclude()
+        released = work_release(actor=actor, at=at, user_id=user_id)
         # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`).
         user = User.objects.select_for_update().filter(id=user_id).first()
         places = person_organizations(user=user) if user else set()
@@ -82,6 +85,8 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         user.set_unusable_password()  # sessions are signed with the password's hash: all of them end
         user.save(update_fields=["is_active", "password"])
         links_end(user=user, at=at)
+        released["sessions"] = sessions_end(user=user)
+        suspended = accounts_suspend(actor=actor, at=at, user=user)
         # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
         # fixed. An administrator may have none.
         for place in places_or_none(places):
@@ -95,6 +100,8 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
                 payload={
                     "person": person_commitment(user_id=user.id),
                     "note_sha256": stored.sha256 if stored else None,
+                    "released": released,
+                    "suspended": [str(one.id) for one in suspended if one.organization_id == place],
                 },
                 reason_code=reason_code,
             )
