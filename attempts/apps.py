@@ -10,16 +10,18 @@ class AttemptsConfig(AppConfig):
     def ready(self) -> None:
         from attempts.lifecycle.selectors.evidence import AttemptCollector
         from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
+        from attempts.reviews.services.delegate import delegations_end_for
         from attempts.reviews.services.leave import reviews_give_back
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
-        from governance.people.hooks import register_work_release
+        from governance.people.hooks import on_standing_lost, register_work_release
         from governance.retention.hooks import register_export, register_kind
 
         register_work_release(reviews_give_back)
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
+        on_standing_lost(delegations_end_for)
         register_actions(
             {
                 "notification_route.created": "made a notification route",

@@ -21,6 +21,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Attempts": [
         ("Attempts", "play_circle", "attempts_attempt"),
         ("Reviews", "how_to_reg", "attempts_review"),
+        ("Delegations", "supervised_user_circle", "attempts_delegation"),
         ("Quarantine", "coronavirus", "attempts_quarantinecase"),
         ("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
     ],

@@ -24,6 +24,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "sign-in-mail-send": ("governance.tasks.sign_in_mail_send", 10.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
+    "delegations-expire": ("attempts.tasks.review.delegations_expire", 30.0),
     "notifications-send": ("attempts.tasks.notify.notifications_send", 2.0),
     "cards-refresh": ("attempts.tasks.notify.cards_refresh", 10.0),
     "chat-tidy": ("attempts.tasks.notify.chat_tidy", 60.0),

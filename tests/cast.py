@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from governance.contracts.rules.documents import AREAS
 from governance.people.models import User
 from governance.people.rules.roles import ApiScope
 from governance.people.services.accounts import api_key_issue
@@ -74,6 +75,11 @@ class Cast:
             groups = RoleGroup.objects.filter(organization=self.organization, role__startswith="owner:")
             user.groups.set(groups.values_list("group_id", flat=True))
         return user
+
+    @cached_property
+    def second_owner(self) -> User:
+        """Owen owns one area beside Olga: the ten approvals of a contract come from two people."""
+        return self.person("owen", f"owner:{AREAS[-1].owner_group}")
 
     @cached_property
     def nobody(self) -> User:

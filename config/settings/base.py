@@ -229,6 +229,8 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
 }
 
 # Days after which archives of exports are removed.
+# How many different people the approvals of a contract's ten areas must come from.
+READINESS_PEOPLE = env.int("HOLDPOINT_READINESS_PEOPLE", default=2)
 EXPORT_DAYS = env.int("HOLDPOINT_EXPORT_DAYS", default=14)
 
 # The key that seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database: who

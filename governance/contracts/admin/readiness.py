@@ -37,6 +37,7 @@ from governance.contracts.rules.documents import AREAS, Area, validate_documents
 from governance.contracts.rules.documents import area as area_of
 from governance.contracts.rules.readiness import APPROVED, AreaStatus
 from governance.contracts.selectors import contract_documents, readiness_board
+from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.contracts import contract_change
 from governance.contracts.services.readiness import readiness_approve_seen, readiness_decide
 from governance.contracts.states import ContractState, ReadinessVerdict
@@ -282,6 +283,7 @@ class ReadinessPages(MineAtOnce):
             "contract": contract,
             "rows": [(row, _who(row.decision, people), self.page_url("area", contract.id, row.area)) for row in rows],
             "approved": sum(row.status == APPROVED for row in rows),
+            "people": readiness_approvers(contract=contract, rows=rows),
             "chosen": chosen,
             "who": _who(chosen.decision, people),
             "history": [(decision, _who(decision, people)) for decision in history],

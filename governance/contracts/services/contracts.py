@@ -18,6 +18,7 @@ from governance.contracts.models import Contract, ContractDocument, ReadinessDec
 from governance.contracts.rules.documents import default_documents, document_sha256, validate_documents
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
 from governance.contracts.selectors import contract_lock, readiness_board
+from governance.contracts.services.approvers import approvers_require
 from governance.contracts.states import ADAPTER_EFFECT, STRICTNESS, ContractState, Effect, ReadinessVerdict
 from governance.enforcement.services import contract_snapshot, snapshot_store
 from governance.ledger.services import ledger_append
@@ -126,11 +127,13 @@ def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
 
 
 def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
-    """Opens a contract for attempts. The owners of all ten areas must have approved exactly these documents."""
+    """Opens a contract for attempts. The owners of all ten areas must have approved exactly these documents, and at
+    least two of them must be different people."""
     with transaction.atomic():
         # Locked before the board is read: a revocation waits, and then finds an open contract that it suspends.
         contract = contract_lock(actor=actor, contract_id=contract_id)
-        missing = [row for row in readiness_board(contract=contract) if row.status != APPROVED]
+        rows = readiness_board(contract=contract)
+        missing = [row for row in rows if row.status != APPROVED]
         if missing:
             raise ReadinessIncomplete(
                 errors=[
@@ -138,6 +141,7 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
                     for row in missing
                 ]
             )
+        founding = approvers_require(contract=contract, rows=rows, at=at)
         # Only the first opening takes the snapshot: after it the documents cannot change, and attempts that already
         # ran name this one.
         if contract.state == ContractState.DRAFT:
@@ -147,7 +151,8 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
             contract.opened_at = at
         _move(contract, "open")
         contract.save(update_fields=["state", "closed_reason_code", "snapshot_sha256", "opened_at"])
-        record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256)
+        told: dict[str, Any] = {"founding": True} if founding else {}
+        record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256, **told)
     return contract
 
 

@@ -13,6 +13,7 @@ from governance.contracts.models import Contract
 from governance.contracts.rules.documents import AREAS
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
 from governance.contracts.selectors import contract_documents, readiness_board
+from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.contracts import (
     contract_change,
     contract_create,
@@ -79,7 +80,9 @@ def contract_for(
         contract = _first(definition, parsed, organization, terms, actor=actor, at=at)
     else:
         contract = _next(definition, parsed, latest, terms, actor=actor, at=at)
-    if all(row.status == APPROVED for row in readiness_board(contract=contract)):
+    rows = readiness_board(contract=contract)
+    # Approved by too few people: it stays a draft like one that lacks an approval, and the board says why.
+    if all(row.status == APPROVED for row in rows) and readiness_approvers(contract=contract, rows=rows).enough:
         return contract_open(actor=actor, at=at, contract_id=contract.id)
     return contract
 
