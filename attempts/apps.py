@@ -32,7 +32,6 @@ class AttemptsConfig(AppConfig):
                 "chat_workspace.disabled": "disabled a chat workspace",
                 "chat_identity.linked": "linked a chat account to a person",
                 "chat_identity.unlinked": "ended the link of a chat account to a person",
-                "review.delegation_ended": "ended a delegation",
             }
         )
         register_export(attempt_export_tables(), left_out=LEFT_OUT)

@@ -23,4 +23,3 @@ def _claims(*, actor: Actor, at: datetime, user_id: UUID) -> int:
         review.save(update_fields=["claimed_by", "claimed_until"])
         record_review(review, "review.released", actor=actor, at=at)
     return len(found)
-
