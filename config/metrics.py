@@ -12,9 +12,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
+from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
+from governance.secrets.selectors import secrets_standing
 from reasoncodes.base.tenancy import every_tenant
 from workflows.events.adapters.streams import group_standings
 from workflows.events.selectors import ways
@@ -40,16 +42,22 @@ def _record_gauges() -> bytes:
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
     denied = Gauge("holdpoint_ledger_denied", "1 while the record does not fit its witnesses.", registry=registry)
+    stopped = Gauge("holdpoint_sealing_stopped", "1 while the sealing key or its signer fails.", registry=registry)
     heads = Gauge("holdpoint_witness_behind_heads", "Heads a witness has not stored.", ["witness"], registry=registry)
     late = Gauge("holdpoint_witness_behind_seconds", "Age of the oldest such head.", ["witness"], registry=registry)
+    sealed = Gauge("holdpoint_secrets_sealed", "Sealed texts, by the key that sealed them.", ["key"], registry=registry)
     now = timezone.now()
     try:
         lag.set(sealer_lag(at=now))
         denied.set(ledger_denial() is not None)
+        stopped.set(sealing_trouble(at=now) is not None)
         for witness in witnesses_configured():
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+        texts = secrets_standing()
+        for name, count in (("current", texts.current), ("former", texts.former), ("unknown", texts.unknown)):
+            sealed.labels(name).set(count)
     # Figures are left out while the database is away; the others are needed most at that time.
     except Error as error:
         log.warning("record_gauges_unavailable", exc_info=error)

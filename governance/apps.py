@@ -1,5 +1,5 @@
-"""Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the handlers of
-retention, and the region profiles, which are adopted after every migrate."""
+"""Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), where sealed texts
+are stored, the handlers of retention, and the region profiles, which are adopted after every migrate."""
 
 from typing import Any
 
@@ -18,6 +18,7 @@ class GovernanceConfig(AppConfig):
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
+        from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
@@ -25,6 +26,10 @@ class GovernanceConfig(AppConfig):
         from reasoncodes.base.registry import register_recorder, register_text_check, register_usage_counter
 
         register_recorder(ledger_append)
+        register_sealed(
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="seed"),  # of recovery codes
+        )
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
         register_kind(PERSON)

@@ -16,6 +16,7 @@ from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
+from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import oldest_writer, sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
@@ -58,10 +59,14 @@ def _check_beat() -> None:
         raise NotReady(f"the last heartbeat through beat and a worker is {age:.0f} s old")
 
 
-def _check_sealer() -> None:
-    lag = sealer_lag(at=timezone.now())
+def _check_sealer() -> str | None:
+    """Fails when entries wait too long. Before that it is a note: they wait, and none is lost."""
+    now = timezone.now()
+    lag, trouble = sealer_lag(at=now), sealing_trouble(at=now)
     if lag > settings.SEALER_LAG_LIMIT_SECONDS:
-        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{oldest_writer()}")
+        why = f"; {trouble}" if trouble else oldest_writer()
+        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{why}")
+    return trouble
 
 
 def _check_ledger() -> None:

@@ -62,7 +62,7 @@ def test_entries_get_dense_positions_and_the_head_is_signed() -> None:
     head = seal()
     assert first.size < head.size == len(leaves)
     made, frontier = extend(size=0, frontier=[], leaves=[bytes(leaf.hash) for leaf in leaves])
-    checkpoint = checkpoint_verify(head.text, keys=[(KEY.name, KEY.private.public_key())])
+    checkpoint = checkpoint_verify(head.text, keys=[(KEY.name, KEY.public)])
     assert checkpoint.root == frontier_root(frontier) == bytes(head.root)
     stored = {(node.level, node.index): bytes(node.hash) for node in LedgerNode.objects.all()}
     assert stored == {node: digest for node, digest in made if node[0]}
@@ -133,7 +133,7 @@ def test_a_new_key_is_on_the_record_and_old_heads_still_verify() -> None:
     assert [entry.payload["key"] for entry in adopted.all()] == [KEY.id, other.id, KEY.id], (
         "coming back is on record too"
     )
-    keys = [(KEY.name, KEY.private.public_key()), (other.name, other.private.public_key())]
+    keys = [(KEY.name, KEY.public), (other.name, other.public)]
     assert checkpoint_verify(old.text, keys=keys).size < checkpoint_verify(new.text, keys=keys).size
 
 

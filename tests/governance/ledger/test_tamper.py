@@ -211,7 +211,7 @@ def rebuilt(entries: list[LedgerEntry], key: SealingKey, *, steps: Random) -> No
         "DELETE FROM governance_ledgerkey",
         (
             "INSERT INTO governance_ledgerkey (id, name, public_key, first_used_at) VALUES (%s, %s, %s, now())",
-            [key.id, key.name, public_bytes(key.private.public_key())],
+            [key.id, key.name, public_bytes(key.public)],
         ),
     ]
     old = head()
@@ -236,7 +236,7 @@ def rebuilt(entries: list[LedgerEntry], key: SealingKey, *, steps: Random) -> No
                 [
                     size,
                     body.root,
-                    checkpoint_sign(body, name=key.name, key=key.private),
+                    checkpoint_sign(body, name=key.name, key=key.signer),
                     key.id,
                     b"".join(frontier),
                     old.cursor_txid,
