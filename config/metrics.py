@@ -3,6 +3,7 @@ never ids or submitted values."""
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 
 import structlog
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
+from governance.people.selectors import key_ends
 from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import sealer_lag
@@ -55,6 +57,7 @@ def _record_gauges() -> bytes:
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+        _key_gauges(registry, now)
         texts = secrets_standing()
         for name, count in (("current", texts.current), ("former", texts.former), ("unknown", texts.unknown)):
             sealed.labels(name).set(count)
@@ -63,6 +66,16 @@ def _record_gauges() -> bytes:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
     return generate_latest(registry)
+
+
+def _key_gauges(registry: CollectorRegistry, now: datetime) -> None:
+    ending = Gauge("holdpoint_api_keys_ending", "Live API keys that end within days.", ["days"], registry=registry)
+    endless = Gauge("holdpoint_api_keys_endless", "Live API keys that never end.", registry=registry)
+    with every_tenant():
+        found = key_ends(at=now)
+    for days, count in found.within.items():
+        ending.labels(str(days)).set(count)
+    endless.set(found.endless)
 
 
 def _way_gauges() -> bytes:

@@ -2,7 +2,7 @@
 that a request means. Also locks a person's row for a vote (`person_stays`)."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from allauth.usersessions.models import UserSession
@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
-from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import ApiScope
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
@@ -76,6 +76,32 @@ def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
+
+
 def _credential(key: ApiKey) -> Credential:
     account = key.service_account
     actor = Actor(ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset(key.scopes))
@@ -133,6 +159,12 @@ def people_behind(*, commitments: set[str]) -> dict[str, str]:
 def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     """Called inside the transaction that decides, so that a role that was just taken away no longer counts."""
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
+
+
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
 
 
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:

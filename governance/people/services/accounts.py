@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from governance.enforcement.sql import key_has_ended, key_not_ended
 from governance.ledger.services import ledger_append
+from governance.people.configured import api_key_life
 from governance.people.errors import KeyLimitReached
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.keys import key_generate, key_hash, stream_public_key
@@ -127,16 +128,18 @@ def api_key_issue(
     scopes: Iterable[str],
     expires_at: datetime | None = None,
 ) -> IssuedKey:
-    """A new key. An account has at most two live keys."""
+    """A new key. An account has at most two live keys. Without `expires_at` it ends after HOLDPOINT_API_KEY_DAYS."""
     with transaction.atomic():
         _lock_account(actor, service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
-        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at)
+        end = expires_at or at + api_key_life()
+        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=end)
 
 
 def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
-    """A successor with the same scopes. The old key stays valid during the overlap and then ends by itself."""
+    """A successor with the same scopes and a full life of its own. The old key stays valid during the overlap and then
+    ends by itself."""
     with transaction.atomic():
         old = _lock_key_account(actor, key_id)
         if key_has_ended(old, at):
@@ -147,7 +150,15 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
         # A rotation never extends a key that would have ended earlier.
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
         old.save(update_fields=["expires_at"])
-        return _insert(old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old)
+        return _insert(
+            old.service_account,
+            "api_key.rotated",
+            actor=actor,
+            at=at,
+            scopes=old.scopes,
+            expires_at=at + api_key_life(),
+            replaces=old,
+        )
 
 
 def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
@@ -209,7 +220,7 @@ def _insert(
     actor: Actor,
     at: datetime,
     scopes: Iterable[str],
-    expires_at: datetime | None = None,
+    expires_at: datetime,
     replaces: ApiKey | None = None,
 ) -> IssuedKey:
     chosen = sorted(set(scopes))

@@ -17,7 +17,7 @@ from governance.sealing.rules.signing import SealingKey
 from governance.sealing.services.seal import ledger_seal, ledger_seal_all
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
-from tests.governance.ledger.sealing import KEY, seal_all
+from tests.governance.ledger.sealing import KEY, hand_over, seal_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,12 +123,12 @@ def test_a_new_key_is_on_the_record_and_old_heads_still_verify() -> None:
     append()
     old = seal()
     other = SealingKey(KEY.name, Ed25519PrivateKey.generate())
-    append()
+    hand_over(KEY, other)
     new = seal(other)
     assert {KEY.id, other.id} == set(LedgerKey.objects.values_list("id", flat=True))
     adopted = LedgerEntry.objects.filter(action="ledger.key_adopted").order_by("id")
     assert [entry.payload["replaces"] for entry in adopted] == ["", KEY.id]
-    append()
+    hand_over(other, KEY)
     seal(KEY)
     assert [entry.payload["key"] for entry in adopted.all()] == [KEY.id, other.id, KEY.id], (
         "coming back is on record too"
