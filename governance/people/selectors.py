@@ -10,9 +10,9 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, FoundingEnd, PersonReference, ServiceAccount, User
 from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.roles import OPERATE, ApiScope
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
     Organization,
@@ -23,6 +23,7 @@ from governance.tenancy.models import (
 from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
@@ -36,6 +37,21 @@ UNION
 SELECT held.content_object_id FROM governance_organizationuserobjectpermission held
 JOIN auth_permission permission ON permission.id = held.permission_id
 WHERE held.user_id = $1::uuid AND permission.codename = $2
+"""
+
+# The same two ways to a permission, for a whole organization.
+_CONFIRMERS = """
+SELECT person.id FROM governance_user person
+WHERE person.is_active AND (person.is_superuser
+OR EXISTS (
+    SELECT 1 FROM governance_organizationgroupobjectpermission held
+    JOIN governance_user_groups member ON member.group_id = held.group_id
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE member.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2)
+OR EXISTS (
+    SELECT 1 FROM governance_organizationuserobjectpermission held
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE held.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2))
 """
 
 
@@ -150,6 +166,18 @@ def user_by_name(*, username: str) -> User | None:
     return User.objects.filter(username=username).first()
 
 
+def person_named(*, text: str) -> User | None:
+    """A person by id or user name."""
+    by_id = User.objects.filter(id=text).first() if UUID_TEXT.fullmatch(text) else None
+    return by_id or user_by_name(username=text)
+
+
+def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
+    """The person's roles in the organization, in order."""
+    rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__id=user_id)
+    return sorted(rows.values_list("role", flat=True))
+
+
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
     """Usernames for the commitments whose references still exist. Erased people are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
@@ -211,3 +239,13 @@ def sessions_of(*, user: User) -> list[UserSession]:
 
 def session_of(*, user_id: UUID, session_id: int) -> UserSession | None:
     return UserSession.objects.filter(user_id=user_id, id=session_id).first()
+
+
+def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
+    """The active people who can confirm a change of authority here: operators, and administrators of the
+    installation."""
+    return frozenset(id_ for (id_,) in fetch(_CONFIRMERS, (organization_id, OPERATE)))
+
+
+def founding_has_ended(*, organization_id: UUID) -> bool:
+    return FoundingEnd.objects.filter(organization_id=organization_id).exists()

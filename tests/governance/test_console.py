@@ -190,7 +190,8 @@ def test_suspending_needs_a_reason_code_that_exists_and_its_note(cast: Cast, acc
     account.refresh_from_db()
     assert (account.status, account.suspended_reason_code) == ("suspended", "incident_response")
     assert console.post(page(ServiceAccount, "act", account.pk, "reinstate")).status_code == 302
-    assert actions()[-2:] == ["service_account.suspended", "service_account.reinstated"]
+    marked = ["service_account.suspended", "service_account.reinstated", "authority.founding"]
+    assert actions()[-3:] == marked
 
 
 def organization_form(organization: Organization, **changes: Any) -> dict[str, Any]:

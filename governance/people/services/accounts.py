@@ -13,7 +13,7 @@ from governance.ledger.services import ledger_append
 from governance.people.configured import api_key_life
 from governance.people.errors import KeyLimitReached
 from governance.people.models import ApiKey, ServiceAccount, User
-from governance.people.rules.keys import key_generate, key_hash, stream_public_key
+from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import ApiScope
 from governance.tenancy.models import Organization
 from governance.throttles.services import strikes_forget
@@ -127,17 +127,28 @@ def api_key_issue(
     service_account: ServiceAccount,
     scopes: Iterable[str],
     expires_at: datetime | None = None,
+    material: KeyMaterial | None = None,
 ) -> IssuedKey:
-    """A new key. An account has at most two live keys. Without `expires_at` it ends after HOLDPOINT_API_KEY_DAYS."""
+    """A new key. An account has at most two live keys. Without `expires_at` it ends after HOLDPOINT_API_KEY_DAYS. With
+    `material` the key was made earlier, when it was proposed."""
     with transaction.atomic():
         _lock_account(actor, service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
-        end = expires_at or at + api_key_life()
-        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=end)
+        return _insert(
+            service_account,
+            "api_key.issued",
+            actor=actor,
+            at=at,
+            scopes=scopes,
+            expires_at=expires_at or at + api_key_life(),
+            material=material,
+        )
 
 
-def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
+def api_key_rotate(
+    *, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta, material: KeyMaterial | None = None
+) -> IssuedKey:
     """A successor with the same scopes and a full life of its own. The old key stays valid during the overlap and then
     ends by itself."""
     with transaction.atomic():
@@ -158,6 +169,7 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
             scopes=old.scopes,
             expires_at=at + api_key_life(),
             replaces=old,
+            material=material,
         )
 
 
@@ -213,6 +225,17 @@ def _may_give(actor: Actor, scopes: list[str]) -> bool:
     return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
 
 
+def scopes_check(*, actor: Actor, scopes: Iterable[str]) -> list[str]:
+    """The scopes in order, if they are known and this actor may give them."""
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
+    if unknown or not chosen:
+        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
+    if not _may_give(actor, chosen):
+        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
+    return chosen
+
+
 def _insert(
     account: ServiceAccount,
     action: str,
@@ -222,19 +245,16 @@ def _insert(
     scopes: Iterable[str],
     expires_at: datetime,
     replaces: ApiKey | None = None,
+    material: KeyMaterial | None = None,
 ) -> IssuedKey:
-    chosen = sorted(set(scopes))
-    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
-    if unknown or not chosen:
-        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
-    if not _may_give(actor, chosen):
-        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
-    prefix, secret = key_generate()
+    chosen = scopes_check(actor=actor, scopes=scopes)
+    secret = "" if material else key_generate()[1]
+    made = material or key_material(secret)
     key = ApiKey.objects.create(
         service_account=account,
-        prefix=prefix,
-        sha256=key_hash(secret),
-        stream_key=stream_public_key(secret),
+        prefix=made.prefix,
+        sha256=made.sha256,
+        stream_key=made.stream_key,
         scopes=chosen,
         expires_at=expires_at,
     )

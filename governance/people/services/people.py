@@ -17,6 +17,7 @@ from governance.ledger.services import ledger_append, person_commitment
 from governance.people.models import User
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from governance.people.selectors import session_of, sessions_of
+from governance.people.services.founding import founding_settle
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
@@ -137,6 +138,7 @@ def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Or
             return
         user.groups.add(group)
         _record("person.role_given", actor=actor, at=at, user=user, organization=organization, role=role)
+        founding_settle(organization=organization, at=at)
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:

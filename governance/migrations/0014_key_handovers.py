@@ -9,7 +9,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0012_streams"),
+        ("governance", "0013_authority"),
     ]
 
     operations = [
