@@ -3,7 +3,6 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import reasoncodes.base.ids
 from governance.sql.guards import protect_table
 
 
@@ -16,12 +15,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LedgerKeyHandover",
             fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=reasoncodes.base.ids.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
+                ("number", models.PositiveIntegerField(primary_key=True, serialize=False)),
                 ("new_key", models.CharField(db_index=True, max_length=8)),
                 ("new_verifier", models.TextField(help_text="name+id+base64, as C2SP writes it.")),
                 ("size", models.BigIntegerField(help_text="Entries under the newest head when it was made.")),
@@ -37,7 +31,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ["id"],
+                "ordering": ["number"],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("new_key", models.F("old_key")), _negated=True),

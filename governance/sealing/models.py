@@ -56,9 +56,9 @@ class LedgerKey(AppendOnlyModel):
 
 class LedgerKeyHandover(AppendOnlyModel):
     """The key that may seal after `old_key`, named by a person. `signature` is the old key's over that statement; empty
-    if the old key was lost."""
+    if the old key was lost. Counted, not timed: a wrong clock must not change which one is the newest."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    number = models.PositiveIntegerField(primary_key=True)
     old_key = models.ForeignKey(LedgerKey, on_delete=models.PROTECT, related_name="+")
     new_key = models.CharField(max_length=8, db_index=True)
     new_verifier = models.TextField(help_text="name+id+base64, as C2SP writes it.")
@@ -67,7 +67,7 @@ class LedgerKeyHandover(AppendOnlyModel):
     at = models.DateTimeField()
 
     class Meta:
-        ordering = ["id"]
+        ordering = ["number"]
         constraints = [
             models.CheckConstraint(condition=~Q(new_key=models.F("old_key")), name="ledger_key_hands_over_to_another")
         ]

@@ -3,6 +3,8 @@ day before, each once. A notice is a row before it is sent."""
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -42,11 +44,11 @@ def _write(*, at: datetime) -> None:
     KeyEndNotice.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _unsent() -> list[object]:
+def _unsent() -> list[UUID]:
     return list(KeyEndNotice.objects.filter(sent_at=None).order_by("id").values_list("id", flat=True)[:BATCH])
 
 
-def _send(mail: object, notice_id: object, now: Callable[[], datetime], base_url: str) -> int:
+def _send(mail: Any, notice_id: UUID, now: Callable[[], datetime], base_url: str) -> int:
     with transaction.atomic():
         # SKIP LOCKED: another worker is sending it. If this one dies after the mail, it is sent again, never lost.
         rows = KeyEndNotice.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -20,6 +21,7 @@ class TokenSigner:
         self._module, self._token, self._label, self._pin = module, token, label, pin
         self._public: Ed25519PublicKey | None = None
         self._process = 0
+        self._one = Lock()
 
     def public_key(self) -> Ed25519PublicKey:
         if self._public is None:
@@ -38,7 +40,8 @@ class TokenSigner:
             if self._process not in (0, os.getpid()):
                 library.reinitialize()
             self._process = os.getpid()
-            with library.get_token(token_label=self._token).open(user_pin=self._pin) as session:
+            # One at a time: a token lets a process sign in once.
+            with self._one, library.get_token(token_label=self._token).open(user_pin=self._pin) as session:
                 return work(session)
         # Its messages may name slots and labels; our word is enough for people, the class for the log.
         except (pkcs11.exceptions.PKCS11Error, RuntimeError) as error:

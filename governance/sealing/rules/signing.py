@@ -77,22 +77,25 @@ class SealingKey:
 
     def sign_head(self, body: bytes, *, prove: Prove) -> bytes:
         """The signature of a head's body. A wrong one is refused here: a head that does not verify is never stored."""
+        # The key as it was known before: a signer that got another key meanwhile is noticed, and asked again later.
+        public = self.public
         if isinstance(self.signer, HeadSigner):
-            return self._checked(body, self.signer.sign_head(body, prove=prove))
-        return self._checked(body, self.signer.sign(body))
+            return _checked(public, body, self.signer.sign_head(body, prove=prove))
+        return _checked(public, body, self.signer.sign(body))
 
     def sign_text(self, text: bytes) -> bytes:
         """The signature of another text. Signers of heads only have to be asked at their own machine."""
         if isinstance(self.signer, HeadSigner):
             raise SignerFailed("signs_heads_only")
-        return self._checked(text, self.signer.sign(text))
+        return _checked(self.public, text, self.signer.sign(text))
 
-    def _checked(self, data: bytes, signature: bytes) -> bytes:
-        try:
-            self.public.verify(signature, data)
-        except InvalidSignature as error:
-            raise SignerFailed("wrong_signature") from error
-        return signature
+
+def _checked(public: Ed25519PublicKey, data: bytes, signature: bytes) -> bytes:
+    try:
+        public.verify(signature, data)
+    except InvalidSignature as error:
+        raise SignerFailed("wrong_signature") from error
+    return signature
 
 
 def sealing_key_read(*, name: str, text: str = "", file: str = "", create: bool = False) -> SealingKey:

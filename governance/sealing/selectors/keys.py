@@ -28,10 +28,14 @@ def ledger_keys() -> list[LedgerKey]:
     return list(LedgerKey.objects.order_by("first_used_at"))
 
 
+def handover_newest() -> LedgerKeyHandover | None:
+    return LedgerKeyHandover.objects.order_by("-number").first()
+
+
 def handover_pending(*, old: str, new: str = "") -> LedgerKeyHandover | None:
     """The newest handover, if it is from this key, which signed the newest head (and to `new`)."""
     # Only the newest: a key that was named and replaced before it signed anything may not seal.
-    newest = LedgerKeyHandover.objects.order_by("-id").first()
+    newest = handover_newest()
     if newest is None or newest.old_key_id != old or (new and newest.new_key != new):
         return None
     return newest
@@ -60,7 +64,7 @@ def ledger_key_history() -> list[KeyHistory]:
     """Every key that signed, oldest first, and the one that is named to be next."""
     head = LedgerCheckpoint.objects.order_by("-size").first()
     current = head.key_id if head else ""
-    named = {row.new_key: row for row in LedgerKeyHandover.objects.select_related("old_key").order_by("id")}
+    named = {row.new_key: row for row in LedgerKeyHandover.objects.select_related("old_key").order_by("number")}
     waiting = handover_pending(old=current)
     upcoming = waiting.new_key if waiting else ""
     found = []
@@ -82,7 +86,7 @@ def handovers_to(*, key_id: str, size: int) -> list[Handover]:
     """The signed handovers that lead to this key, the newest first, as far as they are without a gap."""
     # Only those that were made before the head of this size: what is built again later must be the same.
     rows: Sequence[LedgerKeyHandover] = list(
-        LedgerKeyHandover.objects.select_related("old_key").filter(size__lte=size).order_by("-id")
+        LedgerKeyHandover.objects.select_related("old_key").filter(size__lte=size).order_by("-number")
     )
     found: list[Handover] = []
     wanted = key_id

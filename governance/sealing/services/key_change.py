@@ -11,7 +11,7 @@ from governance.sealing.models import LedgerCheckpoint, LedgerKeyHandover
 from governance.sealing.rules.handover import Handover, HandoverInvalid, handover_text, handover_verify
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid, key_id, verifier_key_read
 from governance.sealing.rules.signing import SealingKey
-from governance.sealing.selectors.keys import handover_pending, key_subject, key_verifier
+from governance.sealing.selectors.keys import handover_newest, handover_pending, key_subject, key_verifier
 from governance.sealing.services.seal import LOCK as SEALER
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import ScopeMissing
@@ -50,7 +50,9 @@ def key_hand_over(
         if handover_pending(old=head.key_id) is not None and not instead:
             raise KeyChangeRefused("Another key is named already and has signed nothing yet.")
         signed = _signed(head, new_verifier, old, handover)
+        before = handover_newest()
         row = LedgerKeyHandover(
+            number=before.number + 1 if before else 1,
             old_key=head.key,
             new_key=new,
             new_verifier=new_verifier,

@@ -41,7 +41,7 @@ def key_chain_verify() -> KeyChain:
     verifiers = {key.id: key_verifier(key) for key in ledger_keys()}
     for id_, verifier in verifiers.items():
         chain.named |= _named(id_, verifier)
-    for row in LedgerKeyHandover.objects.select_related("old_key").order_by("id"):
+    for row in LedgerKeyHandover.objects.select_related("old_key").order_by("number"):
         _check_handover(row, chain)
     return chain
 

@@ -341,3 +341,22 @@ def test_a_clock_that_jumps_back_changes_nothing_about_the_chain(signer: SignerP
     ledger_seal_all(at=timezone.now() - timedelta(days=400), key=signer.key)
     sealed_by(signer.key, 1)
     assert verify()["valid"]
+
+
+def test_a_signer_that_got_its_next_key_meanwhile_is_followed_without_a_wrong_head(tmp_path: Path) -> None:
+    """The worker remembers the signer's public key; the signer is restarted with the one that was named."""
+    with running_signer(tmp_path / "signer") as signer:
+        key = signer.key
+        size = sealed_by(key, 2)
+        new = SealingKey(KEY.name, Ed25519PrivateKey.from_private_bytes(bytes(range(7, 39))))
+        options = ("--key-file", str(signer.folder / "key"), "--new-public-key", new.verifier, "--size", str(size))
+        line = handover_read(signer.run("handover", *options).stdout)
+        key_hand_over(actor=SYSTEM, at=timezone.now(), new_verifier=new.verifier, handover=line, installation=True)
+        signer.kill()
+        (signer.folder / "key").write_text(b64encode(bytes(range(7, 39))).decode())
+        signer.start()
+        append()
+        assert refusal(key) == "wrong_signature"
+        seal_all(key)
+        assert head().key_id == new.id
+        assert verify()["valid"]
