@@ -171,7 +171,7 @@ def test_who_has_rotated_or_revoked_is_not_told(account: ServiceAccount) -> None
 
 
 def test_a_successor_that_may_do_less_is_none(account: ServiceAccount) -> None:
-    issue(account, expires_at=timezone.now() + timedelta(days=5), scopes=["ledger:read", "attempts:read"])
+    issue(account, expires_at=timezone.now() + timedelta(days=5), scopes=["ledger:read", "governance:read"])
     issue(account, scopes=["ledger:read"])
     tell()
     assert told() == [7]

@@ -3,6 +3,7 @@
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ def change(new: SealingKey, **how: Any) -> LedgerKeyHandover:
     return key_hand_over(
         actor=SYSTEM, at=timezone.now(), new_verifier=new.verifier, **({"old": KEY, "installation": True} | how)
     )
+
+
+@contextmanager
+def refused(words: str) -> Iterator[None]:
+    with pytest.raises(KeyChangeRefused) as found:
+        yield
+    assert words in found.value.detail
 
 
 def elsewhere(old: SealingKey, new: SealingKey, *, size: int) -> Handover:
@@ -109,15 +117,15 @@ def test_only_an_administrator_with_the_key_that_signs_now_names_another() -> No
     new = fresh_key()
     with pytest.raises(ScopeMissing):
         change(new, installation=False)
-    with pytest.raises(KeyChangeRefused, match="did not sign the newest head"):
+    with refused("did not sign the newest head"):
         change(new, old=fresh_key())
-    with pytest.raises(KeyChangeRefused, match="signs already"):
+    with refused("signs already"):
         change(KEY)
-    with pytest.raises(KeyChangeRefused, match="another ledger"):
+    with refused("another ledger"):
         change(SealingKey("somebody.else/ledger", Ed25519PrivateKey.generate()))
     assert not LedgerKeyHandover.objects.exists()
     change(new)
-    with pytest.raises(KeyChangeRefused, match="named already"):
+    with refused("named already"):
         change(fresh_key())
     lost, better = new, fresh_key()
     change(better, instead=True)
@@ -287,7 +295,7 @@ def test_the_history_of_keys_is_shown_to_readers_of_the_ledger_and_in_the_consol
     ]
     assert handover_verify(handover_read(rows[1]["handover"])) == (KEY.id, new.id)
     assert (rows[0]["handover"], rows[2]["first_tree_size"]) == ("", None)
-    assert cast.api("attempts:read").get("/api/v1/ledger/public-key").status_code == 403
+    assert cast.api("attempts:create").get("/api/v1/ledger/public-key").status_code == 403
     page = cast.console(cast.auditor).get("/admin/governance/witnessreceipt/").content.decode()
     for key in (KEY, new, upcoming):
         assert key.id in page
