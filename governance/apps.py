@@ -19,10 +19,12 @@ class GovernanceConfig(AppConfig):
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
+            PersonReactivate,
             RoleGive,
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
@@ -36,9 +38,11 @@ class GovernanceConfig(AppConfig):
 
         register_act("role.give", RoleGive())
         register_act("person.create", PersonCreate())
+        register_act("person.reactivate", PersonReactivate())
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("witness.change", WitnessChange())
         register_recorder(ledger_append)
         register_sealed(
             SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps

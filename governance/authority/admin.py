@@ -4,22 +4,31 @@ other pages show when their act waits."""
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.decorators import display
 
+from governance.authority.configured import confirm_drill_period
 from governance.authority.errors import FreshSignInNeeded
 from governance.authority.models import AuthorityChange
 from governance.authority.rules import ACTS
-from governance.authority.selectors import authority_list, authority_standing, refusal_for
+from governance.authority.selectors import (
+    authority_list,
+    authority_standing,
+    drill_report,
+    forbidden_report,
+    refusal_for,
+)
 from governance.authority.services.changes import Outcome, authority_confirm, authority_decline, authority_withdraw
 from governance.authority.states import AuthorityState
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import document_differences
 from governance.console.admin.lists import choice_filter
+from governance.people.rules.combinations import FORBIDDEN
 from governance.people.rules.roles import AUDIT
 from governance.people.web.accounts import authenticated_at, step_up_url
 
@@ -144,7 +153,6 @@ class AuthorityChangeAdmin(ConsoleAdmin):
             "Nothing changes. The proposal stays on the record as declined.",
             _decline_act,
             available=_waits,
-            danger=True,
         ),
         Act(
             "withdraw",
@@ -152,7 +160,6 @@ class AuthorityChangeAdmin(ConsoleAdmin):
             "For the person who proposed it. Nothing changes.",
             _withdraw_act,
             available=_waits,
-            danger=True,
         ),
     ]
 
@@ -163,7 +170,27 @@ class AuthorityChangeAdmin(ConsoleAdmin):
         return _change_context(request, obj)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        return super().changelist_view(request, (extra_context or {}) | {"acts_table": list(ACTS.values())})
+        more = {"acts_table": list(ACTS.values()), "report_url": self.page_url("report")}
+        return super().changelist_view(request, (extra_context or {}) | more)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.report_view)
+        return [path("report/", view, name=self.url_name("report")), *super().get_urls()]
+
+    def report_view(self, request: HttpRequest) -> HttpResponse:
+        """Who has roles that are forbidden together, and who has not shown that they can still confirm."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Who could act alone",
+            "opts": self.opts,
+            "back": self.page_url("changelist"),
+            "rows": forbidden_report(),
+            "table": FORBIDDEN,
+            "drills": drill_report(at=timezone.now(), within=confirm_drill_period()),
+        }
+        return render(request, "admin/holdpoint/authority_report.html", context)
 
     @admin.display(description="What")
     def what(self, obj: AuthorityChange) -> str:

@@ -32,12 +32,6 @@ ACTS: Final[dict[str, ActRule]] = {
     rule.kind: rule
     for rule in (
         ActRule("role.give", "Give a role", "A role decides what a person may do.", "take the role"),
-        ActRule(
-            "role.except",
-            "Allow a forbidden pair of roles",
-            "Two such roles let one person ask and release, or write and approve.",
-            "end the exception",
-        ),
         ActRule("person.create", "Create a person", "A new account can be given authority.", "end their access"),
         ActRule("person.reactivate", "Re-activate a person", "Somebody who had left gets back in.", "end their access"),
         ActRule(

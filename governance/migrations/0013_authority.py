@@ -197,6 +197,30 @@ class Migration(migrations.Migration):
                 name="authority_change_decided_has_time",
             ),
         ),
+        migrations.RemoveConstraint(
+            model_name="governanceviolation",
+            name="violation_known_kind",
+        ),
+        migrations.AddConstraint(
+            model_name="governanceviolation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            governance.violations.states.ViolationKind["CROSS_TENANT"],
+                            governance.violations.states.ViolationKind["RECORD_MUTATION"],
+                            governance.violations.states.ViolationKind["UNAUTHORIZED_DECISION"],
+                            governance.violations.states.ViolationKind["OWN_WORK_APPROVED"],
+                            governance.violations.states.ViolationKind["STALE_LEASE"],
+                            governance.violations.states.ViolationKind["SECOND_PERSON_MISSING"],
+                            governance.violations.states.ViolationKind["ROLES_FORBIDDEN"],
+                        ],
+                    )
+                ),
+                name="violation_known_kind",
+            ),
+        ),
         protect_table("governance_foundingend"),
         # Without it somebody with the application's role could change a proposal between its confirmation by two
         # people and its effect, or move a declined one in force.

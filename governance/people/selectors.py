@@ -11,6 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.people.models import ApiKey, FoundingEnd, PersonReference, ServiceAccount, User
+from governance.people.rules.combinations import Combination, combinations
 from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.sql.statements import fetch
@@ -24,7 +25,7 @@ from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
-from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.tenancy import every_tenant, in_scope
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
@@ -178,6 +179,37 @@ def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
     return sorted(rows.values_list("role", flat=True))
 
 
+@dataclass(frozen=True, slots=True)
+class ForbiddenPair:
+    """A person who has two roles that are forbidden together."""
+
+    organization_id: UUID
+    user_id: UUID
+    username: str
+    pair: Combination
+
+
+_SEVERAL_ROLES = """
+SELECT role_group.organization_id, person.id, person.username, array_agg(role_group.role)
+FROM governance_rolegroup role_group
+JOIN governance_user_groups member ON member.group_id = role_group.group_id
+JOIN governance_user person ON person.id = member.user_id AND person.is_active
+GROUP BY role_group.organization_id, person.id, person.username HAVING count(*) > 1
+ORDER BY role_group.organization_id, person.username
+"""
+
+
+def forbidden_pairs() -> list[ForbiddenPair]:
+    """Everybody who has forbidden roles now, of the organizations in scope."""
+    rows = fetch(_SEVERAL_ROLES, ())
+    return [
+        ForbiddenPair(organization_id, user_id, username, pair)
+        for organization_id, user_id, username, roles in rows
+        if in_scope(organization_id)
+        for pair in combinations(roles)
+    ]
+
+
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
     """Usernames for the commitments whose references still exist. Erased people are missing."""
     rows = PersonReference.objects.filter(commitment__in=commitments).select_related("user")
@@ -249,3 +281,13 @@ def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
 
 def founding_has_ended(*, organization_id: UUID) -> bool:
     return FoundingEnd.objects.filter(organization_id=organization_id).exists()
+
+
+def founding_open(*, organization_ids: frozenset[UUID] | None) -> QuerySet[Organization]:
+    """Those of the organizations (None: of all in scope) that are still being founded, by name."""
+    rows = Organization.objects.filter(founding_end=None).order_by("slug")
+    return rows if organization_ids is None else rows.filter(id__in=organization_ids)
+
+
+def organizations_founding_count() -> int:
+    return Organization.objects.filter(founding_end=None).count()

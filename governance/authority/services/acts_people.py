@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils.dateparse import parse_datetime
+from django.utils.dateparse import parse_date, parse_datetime
 
 from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.ledger.selectors import was_deactivated_in
 from governance.people.configured import api_key_life
+from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
+from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
 from governance.people.selectors import person_named, roles_held
@@ -24,7 +27,7 @@ from governance.people.services.accounts import (
     service_account_create,
     service_account_reinstate,
 )
-from governance.people.services.people import person_create, person_role_give
+from governance.people.services.people import person_create, person_reactivate, person_role_give, role_check
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, WrongState
@@ -32,6 +35,7 @@ from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, Wro
 GAINS = "You would gain by this. Somebody else has to confirm it."
 LONGEST_DAYS = 730
 LONGEST_NAME = 150
+LONGEST_EXCEPTION = timedelta(days=366)
 
 
 def _person(subject: str, pointer: str = "/subject") -> User:
@@ -49,12 +53,13 @@ def _role(value: str, pointer: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoleGive:
-    """`subject`: the person, by id or user name. `details`: `role`."""
+    """`subject`: the person, by id or user name. `details`: `role`, and `exception_until` (a day) for a role that makes
+    a forbidden pair. The clock takes such a role away on that day."""
 
     def prepare(
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
-        only(details, "role")
+        only(details, "role", "exception_until")
         user = _person(subject)
         role = _role(text_of(details, "role", longest=64), "/details/role")
         held = roles_held(user_id=user.id, organization_id=organization.id)
@@ -62,11 +67,22 @@ class RoleGive:
             raise AlreadyExists("This person has the role already.")
         if not user.is_active:
             raise WrongState("This person has no access. Re-activate them first.")
+        until = _exception_until(details, at)
+        pairs = combinations_with(role, held)
+        if until is None or not pairs:
+            role_check(user_id=user.id, organization=organization, role=role)
+            until = None
+        after = {"person": user.username, "roles": sorted([*held, role])}
+        if until:
+            after |= {
+                "forbidden": [f"{pair.one} and {pair.other}: the person {pair.why}" for pair in pairs],
+                "exception_until": until.isoformat(),
+            }
         return Prepared(
             subject=str(user.id),
-            details={"role": role, "person": user.username},
+            details={"role": role, "exception_until": until.isoformat() if until else None},
             before={"person": user.username, "roles": held},
-            after={"person": user.username, "roles": sorted([*held, role])},
+            after=after,
             loosens=True,
         )
 
@@ -77,9 +93,19 @@ class RoleGive:
         user = _person(change.subject)
         if not user.is_active:
             raise ProposalOutdated("This person has no access any more.")
-        role = change.details["role"]
-        person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
-        return Applied({"person": change.subject, "role": role}, made=user)
+        role, excepted = change.details["role"], change.details["exception_until"] is not None
+        person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role, exception=excepted)
+        return Applied({"person": change.subject, "role": role, "exception": excepted}, made=user)
+
+
+def _exception_until(details: Mapping[str, Any], at: datetime) -> date | None:
+    text = text_of(details, "exception_until", longest=10, required=False)
+    if not text:
+        return None
+    until = parse_date(text)
+    if until is None or not at.date() < until <= (at + LONGEST_EXCEPTION).date():
+        raise InvalidInput(errors=[FieldError("/details/exception_until", "is a day within the next year")])
+    return until
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,10 @@ class PersonCreate:
         if person_named(text=username) is not None:
             raise AlreadyExists("A person with this username exists.")
         roles = [_role(role, "/details/roles") for role in texts_of(details, "roles")]
+        pairs = combinations(roles)
+        if pairs:
+            words = " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs)
+            raise RolesForbidden(words, organization_id=organization.id)
         complete = {
             "roles": sorted(set(roles)),
             "email": text_of(details, "email", longest=254, required=False),
@@ -119,6 +149,32 @@ class PersonCreate:
         for role in asked["roles"]:
             person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
         return Applied({"person": str(user.id)}, made=user)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonReactivate:
+    """`subject`: the person, by id or user name. They must have lost their access in this organization."""
+
+    def prepare(
+        self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
+    ) -> Prepared:
+        only(details)
+        user = _person(subject)
+        # Their roles ended with their access, so only the record knows that they were here. Somebody else's people are
+        # answered like people who do not exist.
+        if not was_deactivated_in(user_id=user.id, organization_id=organization.id):
+            raise InvalidInput(errors=[FieldError("/subject", "is not a person whose access ended here")])
+        if user.is_active:
+            raise WrongState("This person has access.")
+        shown = {"person": user.username}
+        return Prepared(str(user.id), {}, {**shown, "access": "ended"}, {**shown, "access": "open"}, loosens=True)
+
+    def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
+        return {UUID(change.subject): GAINS}
+
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+        user = person_reactivate(actor=actor, at=at, user_id=UUID(change.subject), organization=change.organization)
+        return Applied({"person": change.subject}, made=user)
 
 
 @dataclass(frozen=True, slots=True)

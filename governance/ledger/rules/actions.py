@@ -124,6 +124,7 @@ register_actions(
         "deletion.accepted": "accepted a deletion request",
         "deletion.refused": "refused a deletion request",
         "deletion.done": "destroyed a reference and its salt",
+        "person.reactivated": "gave a person access again",
         "person.deactivated": "ended a person's access",
         "violation.recorded": "tried something that the rules of the record forbid",
         "region_profile.adopted": "adopted a regional profile",

@@ -23,8 +23,8 @@ from unfold.widgets import (
 from governance.authority.admin import waits_for_second
 from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
-from governance.console.admin.forms import ReasonForm
-from governance.console.selectors.pages import people_in_scope, people_with_roles, roles_in_scope
+from governance.console.admin.forms import ConsoleForm, ReasonForm
+from governance.console.selectors.pages import organization_choices, people_in_scope, people_with_roles, roles_in_scope
 from governance.people.models import User
 from governance.people.services.people import (
     person_deactivate,
@@ -140,6 +140,29 @@ def _person_deactivate_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
+class PersonPlaceForm(ConsoleForm):
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        ids = console_actor(self.request).organization_ids if self.request else ()
+        organization: Any = self.fields["organization"]
+        organization.queryset = organization_choices(ids=ids)
+
+
+def _person_reactivate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        organization=data["organization"],
+        kind="person.reactivate",
+        subject=str(obj.id),
+    )
+    return waits_for_second(request, outcome) if outcome.applied is None else "The account is open again."
+
+
 def _sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
     return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
@@ -179,6 +202,14 @@ class UserAdmin(ConsoleAdmin):
             PersonReasonForm,
             available=lambda obj: obj.is_active,
             danger=True,
+        ),
+        Act(
+            "reactivate",
+            "Give access again",
+            "The account is open again, without roles and without a password. A second person has to confirm it.",
+            _person_reactivate_act,
+            PersonPlaceForm,
+            available=lambda obj: not obj.is_active,
         ),
         Act(
             "reset-sign-in",
