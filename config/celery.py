@@ -21,6 +21,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "ledger-check": ("governance.tasks.ledger_check", 30.0),
     "authority-lapse": ("governance.tasks.authority_lapse", 60.0),
     "intake-minutes-count": ("governance.tasks.intake_minutes_count", 60.0),
+    "sign-in-mail-send": ("governance.tasks.sign_in_mail_send", 10.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
     "notifications-send": ("attempts.tasks.notify.notifications_send", 2.0),

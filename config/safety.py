@@ -104,6 +104,16 @@ def transport(settings: Any) -> Findings:
         yield "EMAIL_HOST_PASSWORD would be sent in clear", "EMAIL_USE_TLS=true"
 
 
+def people(settings: Any) -> Findings:
+    known = {"administrator", "operator", "reviewer", "owner", "auditor"}
+    chosen = set(settings.SECOND_FACTOR_ROLES)
+    if not chosen or (chosen != {"none"} and chosen - known):
+        yield (
+            "HOLDPOINT_SECOND_FACTOR_ROLES is empty or names a role that does not exist",
+            "leave it out, name some of " + ", ".join(sorted(known)) + ", or write none",
+        )
+
+
 def record(settings: Any) -> Findings:
     if settings.LEDGER_KEY_CREATE:
         yield "LEDGER_KEY_CREATE would make a new key where one is lost", "remove it from your settings"
@@ -178,4 +188,4 @@ def _default_password(password: str | None, *, user: str | None) -> bool:
     return password == user or password.lower() in PASSWORDS or bool(PLACEHOLDER.search(password))
 
 
-RULES: tuple[Callable[[Any], Findings], ...] = (secrets, _a_demo, names, transport, record, servers)
+RULES: tuple[Callable[[Any], Findings], ...] = (secrets, _a_demo, names, transport, people, record, servers)

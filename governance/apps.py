@@ -24,12 +24,19 @@ class GovernanceConfig(AppConfig):
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_sign_in import (
+            INVITATION_SHOW,
+            PASSWORD_RESET_ISSUE,
+            ServiceAccountResponsible,
+            SignInRulesChange,
+        )
         from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
         from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
+        from governance.people.services.erasing import sign_in_links_erase
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
@@ -42,6 +49,10 @@ class GovernanceConfig(AppConfig):
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("service_account.responsible", ServiceAccountResponsible())
+        register_act("sign_in_rules.change", SignInRulesChange())
+        register_act("invitation.show", INVITATION_SHOW)
+        register_act("password_reset.issue", PASSWORD_RESET_ISSUE)
         register_act("witness.change", WitnessChange())
         register_recorder(ledger_append)
         register_sealed(
@@ -54,10 +65,20 @@ class GovernanceConfig(AppConfig):
         register_export(governance_export_tables(), left_out=LEFT_OUT)
         on_erasure_finished(deletion_finish)
         on_erased(evidence_erase)
+        on_erased(sign_in_links_erase)
         post_migrate.connect(adopt_region_profiles, sender=self)
+        post_migrate.connect(record_suspended_accounts, sender=self)
 
 
 def adopt_region_profiles(**_: Any) -> None:
     from governance.regions.services import region_profiles_adopt
 
     region_profiles_adopt(at=timezone.now())
+
+
+def record_suspended_accounts(**_: Any) -> None:
+    from governance.people.services.accounts import service_accounts_suspended_record
+    from reasoncodes.base.tenancy import every_tenant
+
+    with every_tenant():
+        service_accounts_suspended_record(at=timezone.now())

@@ -149,6 +149,14 @@ _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
 _CLOCK = [
     SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An export archive passed its expiry date.")
 ]
+_ACCOUNTS = [
+    SystemCode(
+        Scope.INTERVENTION,
+        "responsible_missing",
+        "No responsible person",
+        "The service account has no responsible person. Name one, which a second person confirms, then reinstate it.",
+    )
+]
 _WEBHOOKS = [
     SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410 Gone."),
     SystemCode(
@@ -319,6 +327,7 @@ SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
     *_ERASURE_REFUSALS,
     *_CLOCK,
+    *_ACCOUNTS,
     *_WEBHOOKS,
     *(SystemCode(Scope.QUARANTINE, *row) for row in _QUARANTINE),
     *(SystemCode(Scope.STEP_FAILURE, *row) for row in _STEP_FAILURE),

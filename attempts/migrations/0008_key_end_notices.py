@@ -9,7 +9,7 @@ import reasoncodes.base.ids
 class Migration(migrations.Migration):
     dependencies = [
         ("attempts", "0007_notifications"),
-        ("governance", "0015_api_key_ends"),
+        ("governance", "0016_api_key_ends"),
     ]
 
     operations = [

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
-from governance.authority.admin import waits_for_second
+from governance.authority.admin import shown_once, waits_for_second
 from governance.authority.services.changes import Outcome, authority_act
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
@@ -94,10 +94,11 @@ def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
         asking,
         "person.create",
         subject=data["username"],
-        details={"roles": roles},
-        private={"password": data["password"]},
+        details={"roles": roles, "email": data["email"]},
     )
-    return _said(asking, outcome, f"{data['username']} can sign in now.")
+    if outcome.applied is not None and outcome.once:
+        return shown_once(asking.request, outcome, back=_here(asking.organization))
+    return _said(asking, outcome, f"{data['username']} gets an invitation by mail.")
 
 
 def _act(asking: Asking, kind: str, **more: Any) -> Outcome:
@@ -156,14 +157,16 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "people": (
         "Add a person",
         "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
-        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
+        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person. They get "
+        "a link that works once, with which they choose their own password.",
         "Add the person",
         FirstPersonForm,
         add_person,
     ),
     "account": (
         "Add a service account",
-        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
+        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides. You "
+        "are responsible for it: what it does counts as yours, so somebody else has to release what it asks for.",
         "Add the account",
         AccountForm,
         _add_account,

@@ -50,7 +50,8 @@ INSTALLED_APPS = [
 
 # The order matters. The request context is outermost, so that every answer has its ids and its log line. DoorMiddleware
 # comes next, so that intake skips all others. The database check runs before sessions read the database, the tenant
-# scope after the person is known, and problems innermost, so that a view's refusal becomes an answer inside them.
+# scope after the person is known and proven, and problems innermost, so that a view's refusal becomes an answer inside
+# them.
 MIDDLEWARE = [
     "config.middleware.request_context.RequestContextMiddleware",
     "config.middleware.door.DoorMiddleware",
@@ -65,6 +66,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.middleware.people.PeopleMiddleware",
+    "governance.people.web.second_factor.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "governance.tenancy.web.TenantScopeMiddleware",
     "config.middleware.problems.ProblemMiddleware",
@@ -263,6 +265,8 @@ HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
 EMAIL_TIMEOUT = 20
 EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
+# Whether one-time links can be mailed. Without it they are shown once to whoever confirms, and the record says to whom.
+MAIL_REACHES_PEOPLE = bool(env.str("EMAIL_HOST", default=""))
 EMAIL_PORT = env.int("EMAIL_PORT", default=25)
 EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
 EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")

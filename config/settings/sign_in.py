@@ -23,7 +23,10 @@ ACCOUNT_EMAIL_NOTIFICATIONS = False
 ACCOUNT_SESSION_REMEMBER = True  # sessions last SESSION_COOKIE_AGE
 ACCOUNT_LOGOUT_REDIRECT_URL = "/accounts/login/"
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
-ACCOUNT_FORMS = {"login": "governance.people.web.forms.SignInForm"}
+ACCOUNT_FORMS = {
+    "login": "governance.people.web.forms.SignInForm",
+    "change_password": "governance.people.web.forms.PasswordChangeForm",
+}
 # axes stops guessing, because its count is in the database and so the same in every process. allauth counts per
 # process; these limits are far above.
 ACCOUNT_RATE_LIMITS = {"login": "300/m/ip", "login_failed": "120/m/ip,60/300s/key", "reauthenticate": "60/m/user"}
@@ -39,6 +42,7 @@ MFA_RATE_LIMITS = {"webauthn_login": "300/m/ip"}
 MFA_FORMS = {
     "authenticate": "governance.people.web.forms.CodeForm",
     "reauthenticate": "governance.people.web.forms.CodeAgainForm",
+    "add_webauthn": "governance.people.web.forms.PasskeyForm",
 }
 
 # By username and address together: a lock by username alone would let anybody lock anybody out, and by address alone
@@ -54,6 +58,8 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 AXES_CLIENT_IP_CALLABLE = "governance.people.web.accounts.client_ip"
+# Hashed: the table keeps what was typed, and people type passwords into the wrong field.
+AXES_USERNAME_CALLABLE = "governance.people.web.accounts.lockout_username"
 AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credential", "csrfmiddlewaretoken", "ip_address"]
 
 # axes' middleware runs inside ours (config.middleware.people), which the check does not see.
@@ -65,3 +71,10 @@ API_KEY_DAYS = env.int("HOLDPOINT_API_KEY_DAYS", default=365)
 # Minutes after which a person must sign in again before they decide on an action of high risk.
 CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)
+
+# Kinds of roles that need a second factor everywhere: administrator, operator, reviewer, owner, auditor. Production has
+# its own default. An organization's sign-in rules can add kinds.
+SECOND_FACTOR_ROLES = env.list("HOLDPOINT_SECOND_FACTOR_ROLES", default=[])
+# How long a one-time link works: an invitation, and a link for a new password.
+INVITATION_HOURS = env.int("HOLDPOINT_INVITATION_HOURS", default=72)
+PASSWORD_RESET_MINUTES = env.int("HOLDPOINT_PASSWORD_RESET_MINUTES", default=60)

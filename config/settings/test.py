@@ -17,6 +17,7 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.workflows.tenth"]  # noqa: F405
 DEMO_ALLOWED = True
 DEMO_BASE_URL = "http://testserver"
 PUBLIC_URL = "https://holdpoint.example"
+MAIL_REACHES_PEOPLE = True
 DEPLOYMENT_REGION = "US"
 LEDGER_KEY = b64encode(b"a key of thirty-two bytes, tests").decode()
 STORAGES["evidence"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}  # noqa: F405

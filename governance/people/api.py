@@ -16,9 +16,10 @@ from rest_framework.authentication import (
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from governance.people.errors import SecondFactorNeeded
 from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import PERMISSION_FOR_SCOPE
-from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor
+from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor, unproven
 from governance.people.services.accounts import api_key_touch
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import CredentialMissing, FieldError, InvalidInput, MethodNotAllowed, ScopeMissing
@@ -69,7 +70,14 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 class SessionAuthentication(DrfSessionAuthentication):
-    """Django's session, with CSRF enforced as DRF does."""
+    """Django's session, with CSRF enforced as DRF does. Whoever still has to set up a second factor can do nothing
+    else."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        found: tuple[Any, Any] | None = super().authenticate(request)
+        if found is not None and unproven(user=found[0], session=request.session):
+            raise SecondFactorNeeded
+        return found
 
 
 class ScopeRequired(BasePermission):

@@ -39,13 +39,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(browser: Browser, seasoned_home: Path) -> Iterator[Site]:
-    """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
-    name one that runs already, for whoever works on the pages."""
+def site(browser: Browser, seasoned_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`make run` as a user has it, with the demo, in a folder of its own, and its mails as files. Started once;
+    BROWSER_HOME and BROWSER_PORT name one that runs already, for whoever works on the pages."""
     if "BROWSER_HOME" in os.environ:
         yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
         return
-    with seasoned_stack(seasoned_home) as stack:
+    with seasoned_stack(seasoned_home, HOLDPOINT_MAIL_FOLDER=str(tmp_path_factory.mktemp("mail"))) as stack:
         yield Site(stack)
 
 

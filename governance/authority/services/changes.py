@@ -125,6 +125,7 @@ def authority_confirm(*, actor: Actor, at: datetime, change_id: UUID, authentica
                 )
             if not is_fresh(authenticated_at, at=at):
                 raise FreshSignInNeeded
+            change.decided_by_id = actor.id  # an act that shows a link records to whom
             applied = act_for(change.kind).apply(actor=_as_proposer(change), at=at, change=change, private={})
         _end(change, "put_in_force", by=actor.id, at=at, result=applied.result)
         _record(change, "authority.confirmed", actor=actor, at=at)

@@ -193,6 +193,35 @@ def _service_account_create_act(
     return model_admin.done(request, outcome.applied.made, "Created. Issue a key for it next.")
 
 
+class ResponsibleForm(ConsoleForm):
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="An active person who has a role in this organization.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["responsible"]
+        field.queryset = people_in_scope()
+
+
+def _responsible_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, obj.organization_id),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.responsible",
+        subject=str(obj.id),
+        details={"responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return f"{data['responsible'].username} is responsible for this account now."
+
+
 @admin.register(ServiceAccount)
 class ServiceAccountAdmin(ConsoleAdmin):
     addable = True
@@ -200,8 +229,8 @@ class ServiceAccountAdmin(ConsoleAdmin):
     list_select_related = ["organization", "responsible"]
     list_filter = ["status"]
     search_fields = ["slug", "=id"]
-    fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
-    readonly_fields = fields
+    readonly_fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
+    readonly_fields += ["how_to_mend"]
     add_act = Act(
         "add",
         "Add a service account",
@@ -217,6 +246,16 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "Creates a key for this account. The next page shows it once.",
             _key_issue_act,
             IssueForm,
+            available=lambda obj: not obj.internal,
+        ),
+        Act(
+            "responsible",
+            "Name the responsible person",
+            "What the account does counts as theirs: they cannot release what it asks for, nor approve what it wrote. "
+            "A second person confirms it. A suspended account stays suspended until it is reinstated.",
+            _responsible_act,
+            ResponsibleForm,
+            available=lambda obj: not obj.internal,
         ),
         Act(
             "suspend",
@@ -235,6 +274,19 @@ class ServiceAccountAdmin(ConsoleAdmin):
             available=lambda obj: obj.status == "suspended",
         ),
     ]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        shown = [name for name in self.readonly_fields if name != "how_to_mend"]
+        return [*shown, "how_to_mend"] if obj and obj.responsible_id is None else shown
+
+    @admin.display(description="What to do")
+    def how_to_mend(self, obj: ServiceAccount) -> str:
+        if obj.internal:
+            return "Nothing. This account is a part of Holdpoint itself: it has no key and no responsible person."
+        return (
+            "Nobody is responsible for this account, so it was suspended and its keys are refused. Name the "
+            "responsible person (a second person confirms it), then reinstate the account."
+        )
 
 
 def _key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:

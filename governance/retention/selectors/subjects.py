@@ -10,7 +10,7 @@ from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInRules, User
 from governance.policies.models import Policy
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
@@ -109,6 +109,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(Organization, "id"),
         ExportTable(Product),
         ExportTable(RoleGroup),
+        ExportTable(SignInRules),
         ExportTable(ServiceAccount),
         ExportTable(ApiKey, "service_account__organization_id", without=frozenset({"sha256"})),
         ExportTable(Contract),

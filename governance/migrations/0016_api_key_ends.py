@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0014_key_handovers"),
+        ("governance", "0015_key_handovers"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0013_authority"),
+        ("governance", "0014_people"),
     ]
 
     operations = [
