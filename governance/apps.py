@@ -37,6 +37,7 @@ class GovernanceConfig(AppConfig):
         from governance.ledger.services import ledger_append
         from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
         from governance.people.services.erasing import sign_in_links_erase
+        from governance.people.services.sign_in_mail import PURPOSE as PASSWORD_RESET_PURPOSE
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
@@ -58,6 +59,7 @@ class GovernanceConfig(AppConfig):
         register_sealed(
             SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps
             SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="seed"),  # of recovery codes
+            SealedColumn("governance.PasswordResetRequest", "typed_sealed", PASSWORD_RESET_PURPOSE),
         )
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
