@@ -3,7 +3,7 @@ links, and the organization that a request means. Also locks a person's row for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from governance.people.models import (
     User,
 )
 from governance.people.rules.combinations import Combination, combinations
-from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
@@ -119,6 +119,32 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
 
 
 def _credential(key: ApiKey) -> Credential:
@@ -221,6 +247,12 @@ def people_behind(*, commitments: set[str]) -> dict[str, str]:
 def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     """Called inside the transaction that decides, so that a role that was just taken away no longer counts."""
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
+
+
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
 
 
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:

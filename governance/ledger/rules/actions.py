@@ -123,6 +123,8 @@ register_actions(
         "evidence.erased": "erased an evidence bundle with what it held",
         "evidence.altered": "found a stored evidence bundle altered or missing, and blocked its download",
         "ledger.key_adopted": "began to seal the ledger with a new key",
+        "ledger.key_handed_over": "named the next key that seals the ledger",
+        "secrets.resealed": "sealed stored secrets again with the current key",
         "ledger.divergence_found": "found that the record differs from what witnesses hold, and stopped everything",
         "ledger.divergence_confirmed": "confirmed the loss of ledger entries, and began a new epoch",
         "ledger.epoch_begun": "began a new epoch; older leases are void",
