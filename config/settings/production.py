@@ -9,6 +9,8 @@ DEMO_BASE_URL = ""
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=True)
+
 SECURE_SSL_REDIRECT = True
 # The proxy must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -59,5 +59,8 @@ AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credentia
 # axes' middleware runs inside ours (config.middleware.people), which the check does not see.
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
+# Whether votes on contracts of high risk are signed with a passkey where the contract does not say. On in production.
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=False)
+
 # Minutes after which a person must sign in again before they decide on an action of high risk.
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)

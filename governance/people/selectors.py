@@ -1,17 +1,21 @@
 """Reading identity: keys and their credentials, people and their roles, permissions, sessions, and the organization
-that a request means. Also locks a person's row for a vote (`person_stays`)."""
+that a request means, passkeys. Also locks a person's row and passkey for a vote (`person_stays`, `passkey_lock`)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.ledger.models import LedgerEntry
+from governance.people.models import ApiKey, Passkey, PersonReference, ServiceAccount, User
 from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.passkeys import RegisteredKey
 from governance.people.rules.roles import ApiScope
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
@@ -179,3 +183,72 @@ def sessions_of(*, user: User) -> list[UserSession]:
 
 def session_of(*, user_id: UUID, session_id: int) -> UserSession | None:
     return UserSession.objects.filter(user_id=user_id, id=session_id).first()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPasskey:
+    """A passkey with what the ledger says about its registration."""
+
+    passkey_id: UUID
+    entry_id: UUID
+    registered_at: datetime
+    registered: RegisteredKey
+
+
+@dataclass(frozen=True, slots=True)
+class UsablePasskey:
+    """A passkey that its person can sign with now."""
+
+    row: Passkey
+    credential_id: bytes
+    known: KnownPasskey
+
+
+def passkeys_known(*, passkey_ids: Collection[UUID]) -> dict[UUID, KnownPasskey]:
+    """By id. One whose registration is not on the ledger, or erased there, is missing: nothing can be checked with
+    it."""
+    if not passkey_ids:
+        return {}
+    # The entries belong to no organization, so no scope shows them.
+    with every_tenant():
+        rows = LedgerEntry.objects.filter(
+            organization=None, action="passkey.registered", subject_id__in=passkey_ids, payload__isnull=False
+        )
+        found = list(rows.order_by("-id"))
+    return {
+        row.subject_id: KnownPasskey(row.subject_id, row.id, row.at, RegisteredKey.from_payload(row.payload or {}))
+        for row in found
+    }
+
+
+def passkeys_usable(*, user_id: UUID, rp_id: str) -> list[UsablePasskey]:
+    """The person's own passkeys for this site, the newest first."""
+    rows = Passkey.objects.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id)
+    passkeys = list(rows.select_related("authenticator").order_by("-id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    return [
+        UsablePasskey(row, _credential_id(row), known[row.id])
+        for row in passkeys
+        if row.id in known and known[row.id].registered.rp_id == rp_id
+    ]
+
+
+def _credential_id(passkey: Passkey) -> bytes:
+    return bytes(passkey.authenticator.wrap().authenticator_data.credential_data.credential_id)
+
+
+def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, KnownPasskey] | None:
+    """The person's passkey with this credential, locked (FOR NO KEY UPDATE), so that it is not removed and its counter
+    not read twice while a vote is signed with it. None if they have none, or it was removed."""
+    rows = Passkey.objects.select_for_update(no_key=True, of=("self",))
+    passkeys = list(rows.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id).order_by("id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    for row in passkeys:
+        if row.id in known and known[row.id].registered.credential_sha256 == credential_sha256:
+            return row, known[row.id]
+    return None
+
+
+def second_factors(*, user_id: UUID) -> frozenset[str]:
+    """The kinds of second factors that the person has: `totp`, `webauthn`, `recovery_codes`."""
+    return frozenset(Authenticator.objects.filter(user_id=user_id).values_list("type", flat=True))

@@ -25,6 +25,8 @@ register_actions(
         "person.role_given": "gave a person a role",
         "person.role_taken": "took a role from a person",
         "person.sign_in_reset": "reset a person's sign-in",
+        "passkey.registered": "registered a passkey",
+        "passkey.removed": "removed a passkey",
         "service_account.created": "created a service account",
         "service_account.suspended": "suspended a service account",
         "service_account.reinstated": "reinstated a service account",

@@ -17,6 +17,7 @@ from governance.ledger.services import ledger_append, person_commitment
 from governance.people.models import User
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from governance.people.selectors import session_of, sessions_of
+from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
@@ -192,6 +193,8 @@ def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, n
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
         stored = note_create(organization_id=None, text=note)
+        # Before the authenticators: deleting them would leave passkeys whose end is not on record.
+        passkeys_end(actor=actor, at=at, user=user)
         removed, _ = Authenticator.objects.filter(user=user).delete()
         AccessAttempt.objects.filter(username=user.username).delete()
         ended = sessions_end_others(user=user, current_key=None)

@@ -1,0 +1,104 @@
+"""Signatures under votes: whether a contract asks for them, and which stored votes are signed by their person."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from attempts.lifecycle.models import Attempt
+from attempts.reviews.models import Review, ReviewVote, VoteSignature
+from governance.contracts.models import Contract
+from governance.contracts.states import SignatureKind
+from governance.enforcement.models import snapshot_load
+from governance.people.rules.passkeys import Assertion, assertion_fault, vote_challenge
+from governance.people.selectors import KnownPasskey, passkeys_known
+from reasoncodes.base.tenancy import every_tenant
+
+
+def signature_needed(*, attempt: Attempt | None) -> bool:
+    """Whether votes on this attempt are signed. A human review of a workflow step has no attempt and asks for none."""
+    return attempt is not None and _asks(attempt.contract_id)
+
+
+@lru_cache(maxsize=4096)
+def _asks(contract_id: UUID) -> bool:
+    # Cached for good: attempts exist only under a contract that was opened, and its snapshot never changes after that.
+    with every_tenant():
+        snapshot = Contract.objects.values_list("snapshot_sha256", flat=True).get(id=contract_id)
+    # Snapshots from before signatures do not have the field.
+    return bool(snapshot_load(snapshot).get("signature") == SignatureKind.PASSKEY)
+
+
+def review_asks_signature(*, review_id: UUID) -> bool:
+    contract = Review.objects.filter(id=review_id).values_list("attempt__contract_id", flat=True).first()
+    return contract is not None and _asks(contract)
+
+
+@dataclass(frozen=True, slots=True)
+class VoteSigned:
+    """What readers are told about the signature of a vote. `by_person` is false for one that does not stand the
+    check."""
+
+    by_person: bool
+    registered_at: datetime
+    registered_entry: UUID
+
+
+def votes_signed(*, votes: Sequence[ReviewVote]) -> dict[UUID, VoteSigned]:
+    """By vote. Unsigned votes are missing. Every signature is checked again, with the key from the ledger."""
+    rows = {row.vote_id: row for row in VoteSignature.objects.filter(vote__in=votes)} if votes else {}
+    known = passkeys_known(passkey_ids={row.passkey for row in rows.values()})
+    return {
+        vote.id: VoteSigned(
+            signature_stands(vote=vote, row=rows[vote.id], known=known.get(rows[vote.id].passkey)),
+            rows[vote.id].registered_at,
+            rows[vote.id].registered_entry,
+        )
+        for vote in votes
+        if vote.id in rows
+    }
+
+
+def signature_stands(*, vote: ReviewVote, row: VoteSignature, known: KnownPasskey | None) -> bool:
+    """Whether the voter's own passkey signed exactly this vote."""
+    if known is None or known.registered.person != vote.voter_ref or known.entry_id != row.registered_entry:
+        return False
+    challenge = vote_challenge(
+        review=str(vote.review_id), action_digest=vote.action_digest, verdict=vote.verdict, nonce=row.nonce
+    )
+    return assertion_fault(_assertion(row), challenge=challenge, registered=known.registered) is None
+
+
+def _assertion(row: VoteSignature) -> Assertion:
+    return Assertion(
+        bytes(row.credential_id), bytes(row.authenticator_data), bytes(row.client_data_json), bytes(row.signature)
+    )
+
+
+def signature_document(row: VoteSignature) -> dict[str, Any]:
+    """The signature as the evidence bundle shows it. Its hash stands in the ledger entry of the vote."""
+    return {
+        "passkey": str(row.passkey),
+        "registered_entry": str(row.registered_entry),
+        "algorithm": row.algorithm,
+        "public_key": row.public_key,
+        "rp_id": row.rp_id,
+        "nonce": row.nonce,
+        "credential_id": _text(row.credential_id),
+        "authenticator_data": _text(row.authenticator_data),
+        "client_data_json": _text(row.client_data_json),
+        "signature": _text(row.signature),
+    }
+
+
+def signature_documents(*, vote_ids: Iterable[UUID]) -> dict[UUID, dict[str, Any]]:
+    """By vote, for the votes that are signed."""
+    rows = VoteSignature.objects.filter(vote_id__in=list(vote_ids))
+    return {row.vote_id: signature_document(row) for row in rows}
+
+
+def _text(data: Any) -> str:
+    return b64encode(bytes(data)).decode()
