@@ -322,28 +322,32 @@ def vote_challenge(review: str, action_digest: str, verdict: str, nonce: str) ->
 
 
 def assertion_fault(signed: Mapping[str, Any], key: Mapping[str, Any], challenge: bytes) -> str:
-    """What is wrong with an assertion; empty if the authenticator that was registered as `key` signed this challenge and
-    had verified its owner. `key` is the payload of the ledger entry of the registration."""
+    """What is wrong with an assertion; empty if the authenticator that was registered as `key` signed this challenge
+    and had verified its owner. `key` is the payload of the ledger entry of the registration."""
     credential, authenticator, client, signature = (
         _base64(signed[name]) for name in ("credential_id", "authenticator_data", "client_data_json", "signature")
     )
     if hashlib.sha256(credential).hexdigest() != key["credential_sha256"]:
         return "credential"
+    wrong = _client_fault(client, challenge, key["rp_id"]) or _authenticator_fault(authenticator, key["rp_id"])
+    if wrong:
+        return wrong
+    data = authenticator + sha256(client)
+    return "" if _signature_fits(key["algorithm"], _base64(key["public_key"]), signature, data) else "signature"
+
+
+def _client_fault(data: bytes, challenge: bytes, rp_id: str) -> str:
+    """Of clientDataJSON: what the browser says that it asked for, and on which page."""
     try:
-        said = json.loads(client.decode("utf-8"))
+        said = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         return "client_data"
     if not isinstance(said, dict) or said.get("type") != "webauthn.get":
         return "client_data"
     if said.get("challenge") != base64.urlsafe_b64encode(challenge).decode().rstrip("="):
         return "challenge"
-    if said.get("crossOrigin") not in (None, False) or not _origin_fits(said.get("origin"), key["rp_id"]):
-        return "origin"
-    wrong = _authenticator_fault(authenticator, key["rp_id"])
-    if wrong:
-        return wrong
-    data = authenticator + sha256(client)
-    return "" if _signature_fits(key["algorithm"], _base64(key["public_key"]), signature, data) else "signature"
+    same_page = said.get("crossOrigin") in (None, False)
+    return "" if same_page and _origin_fits(said.get("origin"), rp_id) else "origin"
 
 
 def _origin_fits(origin: Any, rp_id: str) -> bool:
@@ -811,20 +815,23 @@ def _signed_by_person(
         return "no ledger entry registers its passkey", None
     if key["payload"] is None:
         return "the registration of its passkey is erased", key
+    wrong = _out_of_time(signed, voted, key, book) if voted is not None else ""
+    return wrong or _not_by_key(row, signed, key), key
+
+
+def _not_by_key(row: Mapping[str, Any], signed: Mapping[str, Any], key: Mapping[str, Any]) -> str:
+    """Whether the registered key is the voter's and made this signature."""
     told = key["payload"]
     if told["person"] != row["voter_ref"] or (key["actor_kind"], key["actor_ref"]) != ("person", row["voter_ref"]):
-        return "its passkey is registered to somebody else", key
-    wrong = _out_of_time(signed, voted, key, book) if voted is not None else ""
-    if wrong:
-        return wrong, key
+        return "its passkey is registered to somebody else"
     if any(signed[name] != told[name] for name in ("algorithm", "public_key", "rp_id")):
-        return "its public key is not the registered one", key
+        return "its public key is not the registered one"
     try:
         challenge = vote_challenge(row["review_id"], row["action_digest"], row["verdict"], signed["nonce"])
         wrong = assertion_fault(signed, told, challenge)
     except (Malformed, KeyError, TypeError, ValueError, AttributeError):
-        return "it cannot be read", key
-    return (f"the assertion's {wrong.replace('_', ' ')} does not fit" if wrong else ""), key
+        return "it cannot be read"
+    return f"the assertion's {wrong.replace('_', ' ')} does not fit" if wrong else ""
 
 
 def _out_of_time(signed: Mapping[str, Any], voted: Mapping[str, Any], key: Mapping[str, Any], book: Book) -> str:

@@ -114,9 +114,9 @@ class BulkTooWide(DomainError):
 class SignatureNeeded(DomainError):
     """The contract asks for a signature with a passkey under every vote, and this vote has none that counts.
 
-    Decide on the review's card: it asks for your passkey and casts the vote at once. If you have no passkey yet, add one
-    under "Second factor and passkeys"; one that you added before signatures existed has to be removed and added again. A
-    program gets a challenge with `POST /reviews/{id}/signature-challenge`. A challenge is valid for five minutes, once.
+    Decide on the review's card: it asks for your passkey and casts the vote at once. If you have no passkey yet, add
+    one under "Second factor and passkeys"; one that you added before signatures existed has to be removed and added
+    again. A program gets a challenge with `POST /reviews/{id}/signature-challenge`, valid once and for five minutes.
     """
 
     code = "signature-needed"
@@ -127,8 +127,8 @@ class SignatureNeeded(DomainError):
 class SignatureInvalid(RuleBroken):
     """The signature under this vote is not yours, or it is for something else. Nothing was decided.
 
-    A signature counts for one review, one action, one verdict and one person, once. Read the review again and sign it on
-    its card. If you did not send this vote, end your sessions and tell an operator. Holdpoint has recorded it.
+    A signature counts for one review, one action, one verdict and one person, once. Read the review again and sign it
+    on its card. If you did not send this vote, end your sessions and tell an operator. Holdpoint has recorded it.
     """
 
     code = "signature-invalid"

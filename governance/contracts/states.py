@@ -1,5 +1,5 @@
-"""Contract states and their legal moves, effects, risk tiers, signatures, adapters and readiness verdicts. Models, database
-triggers and tests read these tables."""
+"""Contract states and their legal moves, effects, risk tiers, signatures, adapters and readiness verdicts. Models,
+database triggers and tests read these tables."""
 
 from enum import StrEnum
 

@@ -245,11 +245,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/delegate", ReviewDelegateApi.as_view(), name="review_delegate"),
     path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
     path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
-    path(
-        "reviews/<uuid:review_id>/signature-challenge",
-        SignatureChallengeApi.as_view(),
-        name="review_signature_challenge",
-    ),
+    path("reviews/<uuid:review_id>/signature-challenge", SignatureChallengeApi.as_view(), name="review_challenge"),
     path("reviews/<uuid:review_id>/confirm", ReviewConfirmApi.as_view(), name="review_confirm"),
     path("reviews/<uuid:review_id>/override", ReviewOverrideApi.as_view(), name="review_override"),
     path("reviews/<uuid:review_id>/decline", ReviewDeclineApi.as_view(), name="review_decline"),
