@@ -1,6 +1,7 @@
 """Reviews of held attempts and of human-review steps, the votes in them with their signatures, delegations of a
 tier."""
 
+from base64 import b64encode
 from datetime import datetime
 from typing import Any
 
@@ -189,6 +190,19 @@ class VoteSignature(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"signature of {self.passkey}"
+
+    def as_document(self) -> dict[str, Any]:
+        """As the evidence bundle shows it. Its hash stands in the ledger entry of the vote."""
+        parts = ("credential_id", "authenticator_data", "client_data_json", "signature")
+        return {
+            "passkey": str(self.passkey),
+            "registered_entry": str(self.registered_entry),
+            "algorithm": self.algorithm,
+            "public_key": self.public_key,
+            "rp_id": self.rp_id,
+            "nonce": self.nonce,
+            **{part: b64encode(bytes(getattr(self, part))).decode() for part in parts},
+        }
 
 
 class Delegation(models.Model):

@@ -96,14 +96,22 @@ def built_sha256(*, bundle: EvidenceBundle) -> str:
 
 
 # -- what goes in ------------------------------------------------------------------------------------------------------
-def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> list[LedgerEntry]:
     """Ledger entries about these subjects, oldest first."""
+    with every_tenant():
+        return list(_entries(organization_id, subjects))
+
+
+def entries_count(*, organization_id: UUID, subjects: Iterable[UUID]) -> int:
+    with every_tenant():
+        return _entries(organization_id, subjects).count()
+
+
+def _entries(organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
     # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs. The
     # passkeys that people signed with belong to no organization.
     of = Q(organization_id=organization_id) | Q(organization_id=None, subject_type="passkey")
-    with every_tenant():
-        found = LedgerEntry.objects.filter(of, subject_id__in=list(subjects))
-    return found.order_by("id")
+    return LedgerEntry.objects.filter(of, subject_id__in=list(subjects)).order_by("id")
 
 
 def entry_collected(entry: LedgerEntry) -> CollectedEntry:

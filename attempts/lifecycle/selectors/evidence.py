@@ -11,7 +11,6 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.selectors.attempts import attempt_get
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review, ReviewVote, VoteSignature
-from attempts.reviews.selectors.signatures import signature_documents
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 
@@ -185,7 +184,7 @@ def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> 
 
 
 def _votes_shown(votes: Sequence[ReviewVote]) -> list[dict[str, Any]]:
-    signed = signature_documents(vote_ids=[vote.id for vote in votes])
+    signed = {row.vote_id: row.as_document() for row in VoteSignature.objects.filter(vote__in=votes)}
     return [
         one(vote, VOTE) | {"note_sha256": vote.note.sha256 if vote.note else "", "signature": signed.get(vote.id)}
         for vote in votes

@@ -1,11 +1,9 @@
 """Signatures under votes: whether a contract asks for them, and which stored votes are signed by their person."""
 
-from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from attempts.lifecycle.models import Attempt
@@ -76,29 +74,3 @@ def _assertion(row: VoteSignature) -> Assertion:
     return Assertion(
         bytes(row.credential_id), bytes(row.authenticator_data), bytes(row.client_data_json), bytes(row.signature)
     )
-
-
-def signature_document(row: VoteSignature) -> dict[str, Any]:
-    """The signature as the evidence bundle shows it. Its hash stands in the ledger entry of the vote."""
-    return {
-        "passkey": str(row.passkey),
-        "registered_entry": str(row.registered_entry),
-        "algorithm": row.algorithm,
-        "public_key": row.public_key,
-        "rp_id": row.rp_id,
-        "nonce": row.nonce,
-        "credential_id": _text(row.credential_id),
-        "authenticator_data": _text(row.authenticator_data),
-        "client_data_json": _text(row.client_data_json),
-        "signature": _text(row.signature),
-    }
-
-
-def signature_documents(*, vote_ids: Iterable[UUID]) -> dict[UUID, dict[str, Any]]:
-    """By vote, for the votes that are signed."""
-    rows = VoteSignature.objects.filter(vote_id__in=list(vote_ids))
-    return {row.vote_id: signature_document(row) for row in rows}
-
-
-def _text(data: Any) -> str:
-    return b64encode(bytes(data)).decode()

@@ -14,7 +14,7 @@ from django.db.models import Q
 from attempts.reviews.errors import DigestChanged, SignatureInvalid, SignatureNeeded
 from attempts.reviews.models import Review, ReviewVote, VoteChallenge, VoteSignature
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, review_get
-from attempts.reviews.selectors.signatures import signature_document, signature_needed
+from attempts.reviews.selectors.signatures import signature_needed
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, VoteVerdict
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import person_commitment
@@ -170,7 +170,7 @@ def signature_store(*, vote: ReviewVote, checked: CheckedSignature) -> dict[str,
         signature=assertion.signature,
     )
     row.save()
-    return {"passkey": str(row.passkey), "signature_sha256": canonical_sha256(signature_document(row))}
+    return {"passkey": str(row.passkey), "signature_sha256": canonical_sha256(row.as_document())}
 
 
 def _person(actor: Actor) -> UUID:
