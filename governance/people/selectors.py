@@ -4,6 +4,7 @@ that a request means, passkeys. Also locks a person's row and passkey for a vote
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from allauth.mfa.models import Authenticator
@@ -234,7 +235,8 @@ def passkeys_usable(*, user_id: UUID, rp_id: str) -> list[UsablePasskey]:
 
 
 def _credential_id(passkey: Passkey) -> bytes:
-    return bytes(passkey.authenticator.wrap().authenticator_data.credential_data.credential_id)
+    authenticator: Any = passkey.authenticator
+    return bytes(authenticator.wrap().authenticator_data.credential_data.credential_id)
 
 
 def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, KnownPasskey] | None:

@@ -82,7 +82,8 @@ def _risk(contract: Contract, action: dict[str, Any]) -> str:
     """The declared risk tier, at least the contract's: a caller cannot declare an action harmless that its owners
     judged otherwise."""
     # Raised, not refused: a policy rule for low risk then does not match, and the action waits for a person.
-    return max(action["risk_tier"], contract.risk_tier, key=RISK_RANK.__getitem__)
+    declared: str = action["risk_tier"]
+    return max(declared, contract.risk_tier, key=RISK_RANK.__getitem__)
 
 
 def attempt_build(
