@@ -60,6 +60,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Deletions", "person_remove", "governance_deletionrequest"),
     ],
     "Who": [
+        ("Second person", "supervisor_account", "governance_authoritychange"),
         ("Organizations", "domain", "governance_organization"),
         ("Products", "category", "governance_product"),
         ("People", "group", "governance_user"),

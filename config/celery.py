@@ -19,6 +19,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "evidence-resume": ("governance.tasks.evidence_resume", 2.0),
     "witnesses-push": ("governance.tasks.witnesses_push", 2.0),
     "ledger-check": ("governance.tasks.ledger_check", 30.0),
+    "authority-lapse": ("governance.tasks.authority_lapse", 60.0),
     "intake-minutes-count": ("governance.tasks.intake_minutes_count", 60.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),

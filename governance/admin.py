@@ -1,5 +1,6 @@
 """Django looks for the console pages of an app here. Each is defined in its room."""
 
+from governance.authority import admin as authority
 from governance.console.admin import reason_codes as console_reason_codes
 from governance.contracts.admin import contracts as contracts_contracts
 from governance.enforcement import admin as enforcement
@@ -17,6 +18,7 @@ from governance.tenancy import admin as tenancy
 from governance.violations import admin as violations
 
 __all__ = [
+    "authority",
     "console_reason_codes",
     "contracts_contracts",
     "enforcement",

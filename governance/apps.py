@@ -1,5 +1,5 @@
-"""Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the handlers of
-retention, and the region profiles, which are adopted after every migrate."""
+"""Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the acts that need two
+people, the handlers of retention, and the region profiles, which are adopted after every migrate."""
 
 from typing import Any
 
@@ -14,6 +14,16 @@ class GovernanceConfig(AppConfig):
 
     def ready(self) -> None:
         # Imported here, because models are not loaded yet when this module is.
+        from governance.authority.hooks import register_act
+        from governance.authority.services.acts_people import (
+            ApiKeyIssue,
+            PersonCreate,
+            PersonReactivate,
+            RoleGive,
+            ServiceAccountCreate,
+            ServiceAccountReinstate,
+        )
+        from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
@@ -24,6 +34,13 @@ class GovernanceConfig(AppConfig):
         from governance.retention.services.erasure import on_erased, on_erasure_finished
         from reasoncodes.base.registry import register_recorder, register_text_check, register_usage_counter
 
+        register_act("role.give", RoleGive())
+        register_act("person.create", PersonCreate())
+        register_act("person.reactivate", PersonReactivate())
+        register_act("service_account.create", ServiceAccountCreate())
+        register_act("service_account.reinstate", ServiceAccountReinstate())
+        register_act("api_key.issue", ApiKeyIssue())
+        register_act("witness.change", WitnessChange())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)

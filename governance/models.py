@@ -1,5 +1,6 @@
 """Django looks for the tables of an app here. Import each one from the room it belongs to."""
 
+from governance.authority import models as authority
 from governance.boundary import models as boundary
 from governance.console import models as console
 from governance.contracts import models as contracts
@@ -16,6 +17,7 @@ from governance.tenancy import models as tenancy
 from governance.violations import models as violations
 
 __all__ = [
+    "authority",
     "boundary",
     "console",
     "contracts",

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from governance.authority import api as authority
 from governance.contracts.api import contracts, readiness
 from governance.enforcement.api import DecisionApi, DecisionListApi
 from governance.evidence import api as evidence
@@ -19,6 +20,7 @@ from governance.violations.api import ViolationListApi
 
 app_name = "governance"
 urlpatterns = [
+    *authority.urlpatterns,
     path("contracts", contracts.ContractListApi.as_view(), name="contract_list"),
     path("contracts/<uuid:contract_id>", contracts.ContractApi.as_view(), name="contract"),
     path("contracts/<uuid:contract_id>/open", contracts.ContractOpenApi.as_view(), name="contract_open"),

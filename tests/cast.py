@@ -3,8 +3,10 @@
 Every entry point is tried by its owner, by a stranger from the other organization, and by somebody with the wrong role.
 """
 
+import time
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 from django.test import Client
 from django.utils import timezone
@@ -46,6 +48,11 @@ class Cast:
     @cached_property
     def operator(self) -> User:
         return self.person("alice", "operator")
+
+    @cached_property
+    def second_operator(self) -> User:
+        """Amir can confirm what Alice proposes. With him the founding of the clinic has ended."""
+        return self.person("amir", "operator")
 
     @cached_property
     def other_operator(self) -> User:
@@ -102,6 +109,15 @@ class Cast:
         """A client that calls the API as a signed-in person."""
         client = APIClient(raise_request_exception=False)
         client.force_login(user)
+        return client
+
+    @staticmethod
+    def fresh(client: Any, *, at: float | None = None) -> Any:
+        """The same client, as if its person had just proved who they are (or at that moment)."""
+        session = client.session
+        session["account_authentication_methods"] = [{"method": "password", "at": at or time.time()}]
+        session["account_authentication_methods_user"] = session["_auth_user_id"]
+        session.save()
         return client
 
     @staticmethod

@@ -63,4 +63,5 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=False)
 
 # Minutes after which a person must sign in again before they decide on an action of high risk.
+CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)

@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import SLUG, Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -63,6 +64,24 @@ class Passkey(models.Model):
 
     def __str__(self) -> str:
         return f"passkey of {self.registered_at:%Y-%m-%d}"
+
+
+class FoundingEnd(AppendOnlyModel):
+    """From this moment two people of the organization can confirm for each other, and nobody acts alone any more.
+    Append-only, so that the founding cannot begin again when people leave."""
+
+    organization = models.OneToOneField(
+        Organization, on_delete=models.PROTECT, related_name="founding_end", primary_key=True
+    )
+    ended_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        verbose_name = "end of a founding"
+
+    def __str__(self) -> str:
+        return str(self.organization_id)
 
 
 class ServiceAccount(models.Model):

@@ -14,10 +14,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, Passkey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, FoundingEnd, Passkey, PersonReference, ServiceAccount, User
+from governance.people.rules.combinations import Combination, combinations
 from governance.people.rules.keys import key_hash, stream_signature_fits
 from governance.people.rules.passkeys import RegisteredKey
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.roles import OPERATE, ApiScope
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
     Organization,
@@ -28,7 +29,8 @@ from governance.tenancy.models import (
 from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
-from reasoncodes.base.tenancy import every_tenant
+from reasoncodes.base.ids import UUID_TEXT
+from reasoncodes.base.tenancy import every_tenant, in_scope
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
@@ -41,6 +43,21 @@ UNION
 SELECT held.content_object_id FROM governance_organizationuserobjectpermission held
 JOIN auth_permission permission ON permission.id = held.permission_id
 WHERE held.user_id = $1::uuid AND permission.codename = $2
+"""
+
+# The same two ways to a permission, for a whole organization.
+_CONFIRMERS = """
+SELECT person.id FROM governance_user person
+WHERE person.is_active AND (person.is_superuser
+OR EXISTS (
+    SELECT 1 FROM governance_organizationgroupobjectpermission held
+    JOIN governance_user_groups member ON member.group_id = held.group_id
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE member.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2)
+OR EXISTS (
+    SELECT 1 FROM governance_organizationuserobjectpermission held
+    JOIN auth_permission permission ON permission.id = held.permission_id
+    WHERE held.user_id = person.id AND held.content_object_id = $1::uuid AND permission.codename = $2))
 """
 
 
@@ -127,6 +144,49 @@ def organization_by_slug(*, slug: str | None) -> list[UUID]:
 
 def user_by_name(*, username: str) -> User | None:
     return User.objects.filter(username=username).first()
+
+
+def person_named(*, text: str) -> User | None:
+    """A person by id or user name."""
+    by_id = User.objects.filter(id=text).first() if UUID_TEXT.fullmatch(text) else None
+    return by_id or user_by_name(username=text)
+
+
+def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
+    """The person's roles in the organization, in order."""
+    rows = RoleGroup.objects.filter(organization_id=organization_id, group__user__id=user_id)
+    return sorted(rows.values_list("role", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenPair:
+    """A person who has two roles that are forbidden together."""
+
+    organization_id: UUID
+    user_id: UUID
+    username: str
+    pair: Combination
+
+
+_SEVERAL_ROLES = """
+SELECT role_group.organization_id, person.id, person.username, array_agg(role_group.role)
+FROM governance_rolegroup role_group
+JOIN governance_user_groups member ON member.group_id = role_group.group_id
+JOIN governance_user person ON person.id = member.user_id AND person.is_active
+GROUP BY role_group.organization_id, person.id, person.username HAVING count(*) > 1
+ORDER BY role_group.organization_id, person.username
+"""
+
+
+def forbidden_pairs() -> list[ForbiddenPair]:
+    """Everybody who has forbidden roles now, of the organizations in scope."""
+    rows = fetch(_SEVERAL_ROLES, ())
+    return [
+        ForbiddenPair(organization_id, user_id, username, pair)
+        for organization_id, user_id, username, roles in rows
+        if in_scope(organization_id)
+        for pair in combinations(roles)
+    ]
 
 
 def people_behind(*, commitments: set[str]) -> dict[str, str]:
@@ -254,3 +314,22 @@ def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, Kno
 def second_factors(*, user_id: UUID) -> frozenset[str]:
     """The kinds of second factors that the person has: `totp`, `webauthn`, `recovery_codes`."""
     return frozenset(Authenticator.objects.filter(user_id=user_id).values_list("type", flat=True))
+
+
+def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
+    """The active people who can confirm a change of authority here: operators, and administrators of the
+    installation."""
+    return frozenset(id_ for (id_,) in fetch(_CONFIRMERS, (organization_id, OPERATE)))
+
+
+def founding_has_ended(*, organization_id: UUID) -> bool:
+    return FoundingEnd.objects.filter(organization_id=organization_id).exists()
+
+
+def founding_open(*, organization_ids: frozenset[UUID]) -> QuerySet[Organization]:
+    """Those of the organizations that are still being founded, by name."""
+    return Organization.objects.filter(id__in=organization_ids, founding_end=None).order_by("slug")
+
+
+def organizations_founding_count() -> int:
+    return Organization.objects.filter(founding_end=None).count()

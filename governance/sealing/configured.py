@@ -1,6 +1,7 @@
 """The sealing key and the witnesses, as the settings name them, for every entry point; see docs/operations.md."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -42,6 +43,13 @@ def witnesses_configured() -> list[Witness]:
     if len({one.name for one in found}) != len(found):
         raise ImproperlyConfigured("HOLDPOINT_WITNESSES: two witnesses have the same name.")
     return found
+
+
+def witness_digests() -> dict[str, str]:
+    """Name and SHA-256 of the address of each configured witness: enough to notice a change, without the address."""
+    entries = witness_entries(settings.LEDGER_WITNESSES)
+    found = zip(witnesses_configured(), entries, strict=True)
+    return {witness.name: sha256(entry["url"].encode()).hexdigest() for witness, entry in found}
 
 
 def witness_entries(text: str) -> list[dict[str, Any]]:

@@ -4,7 +4,9 @@ from typing import Any
 
 from django import template
 
+from governance.console.admin.base import console_actor
 from governance.console.selectors.pages import shutdowns_covering
+from governance.people.selectors import founding_open
 
 register = template.Library()
 SHOWN = 5
@@ -49,6 +51,18 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
     user = getattr(context.get("request"), "user", None)
     # One query for each page; it uses a partial index that is empty while no shutdown is engaged.
     return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
+
+
+@register.simple_tag(takes_context=True)
+def organizations_founding(context: dict[str, Any]) -> list[Any]:
+    """For the banner on every page: the organizations in which one person still acts alone."""
+    request = context.get("request")
+    user = getattr(request, "user", None)
+    if request is None or user is None or not user.is_authenticated:
+        return []
+    operates = console_actor(request).organization_ids
+    # An index look-up per organization of the person; nothing is read once each has two people.
+    return list(founding_open(organization_ids=operates)[:SHOWN]) if operates else []
 
 
 @register.filter

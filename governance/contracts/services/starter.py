@@ -1,6 +1,5 @@
-"""A first contract from a starter, and a person with roles. Each is one transaction around the ordinary services."""
+"""A first contract from a starter, in one transaction around the ordinary services."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -8,8 +7,6 @@ from django.db import transaction
 from governance.contracts.models import Contract
 from governance.contracts.rules.starters import REVIEWER, Starter, starter_documents
 from governance.contracts.services.contracts import contract_create
-from governance.people.models import User
-from governance.people.services.people import person_create, person_role_give
 from governance.policies.selectors import policy_list
 from governance.policies.services import policy_create, policy_publish
 from governance.tenancy.models import Organization
@@ -49,17 +46,3 @@ def contract_from_starter(
             policy_slug=starter.policy_slug,
             documents=starter_documents(starter),
         )
-
-
-def person_with_roles(
-    *, actor: Actor, at: datetime, organization: Organization, username: str, password: str, roles: Sequence[str]
-) -> User:
-    """Creates a person who can sign in to the console and has these roles."""
-    if not actor.may_act_in(organization.id):
-        raise NotFound
-    # One transaction: an error half-way would otherwise leave an account that can sign in without its roles.
-    with transaction.atomic():
-        user = person_create(actor=actor, at=at, username=username, password=password, is_staff=True)
-        for role in roles:
-            person_role_give(actor=actor, at=at, user=user, organization=organization, role=role)
-    return user

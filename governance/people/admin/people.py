@@ -13,16 +13,21 @@ from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
 
-from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
-from governance.console.admin.forms import ReasonForm
-from governance.console.selectors.pages import people_in_scope, people_with_roles, roles_in_scope
+from governance.authority.admin import waits_for_second
+from governance.authority.services.changes import authority_act
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
+from governance.console.admin.forms import ConsoleForm, ReasonForm
+from governance.console.selectors.pages import organization_choices, people_in_scope, people_with_roles, roles_in_scope
 from governance.people.models import User
 from governance.people.services.people import (
-    person_create,
     person_deactivate,
-    person_role_give,
     person_role_take,
     sign_in_reset,
 )
@@ -34,7 +39,11 @@ def _choose_role(field: Any) -> None:
     field.label_from_instance = lambda row: f"{row.organization.slug}: {row.role}"
 
 
-class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+class PersonForm(forms.Form):
+    username = forms.RegexField(
+        r"^[\w.@+-]{1,150}$", widget=UnfoldAdminTextInputWidget, help_text="Letters, digits and @ . + - _ only."
+    )
+    email = forms.EmailField(required=False, widget=UnfoldAdminTextInputWidget)
     role: Any = forms.ModelChoiceField(
         queryset=None,
         widget=UnfoldAdminSelectWidget,
@@ -46,15 +55,17 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="At least twelve characters. If you leave it empty, they cannot sign in yet.",
     )
 
-    class Meta:
-        model = User
-        fields = ["username", "password", "is_staff"]
-        help_texts = {"is_staff": "Can open this console. Their roles decide what they see there."}
+    is_staff = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Staff",
+        widget=UnfoldBooleanWidget,
+        help_text="Can open this console. Their roles decide what they see there.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "role" in self.fields:
-            _choose_role(self.fields["role"])
+        _choose_role(self.fields["role"])
 
     def clean_password(self) -> str:
         """Checked here too, so that a weak password is an error beside the field. The service checks it again."""
@@ -72,10 +83,38 @@ class RoleForm(forms.Form):
         _choose_role(self.fields["role"])
 
 
-def _role_give_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
+def _person_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
     row: RoleGroup = data["role"]
-    actor = model_admin.require_operator(request, row.organization_id)
-    person_role_give(actor=actor, at=timezone.now(), user=obj, organization=row.organization, role=row.role)
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, row.organization_id),
+        at=timezone.now(),
+        organization=row.organization,
+        kind="person.create",
+        subject=data["username"],
+        details={"roles": [row.role], "email": data["email"], "is_staff": data["is_staff"]},
+        private={"password": data["password"] or None},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return model_admin.done(request, outcome.applied.made, f"{data['username']} was created as {row.role}.")
+
+
+def _role_give_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse | str:
+    row: RoleGroup = data["role"]
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, row.organization_id),
+        at=timezone.now(),
+        organization=row.organization,
+        kind="role.give",
+        subject=str(obj.id),
+        details={"role": row.role},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
     return f"Given: {row.role} in {row.organization.slug}."
 
 
@@ -101,6 +140,29 @@ def _person_deactivate_act(
     return HttpResponseRedirect(model_admin.page_url("changelist"))
 
 
+class PersonPlaceForm(ConsoleForm):
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        ids = console_actor(self.request).organization_ids if self.request else ()
+        organization: Any = self.fields["organization"]
+        organization.queryset = organization_choices(ids=ids)
+
+
+def _person_reactivate_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        organization=data["organization"],
+        kind="person.reactivate",
+        subject=str(obj.id),
+    )
+    return waits_for_second(request, outcome) if outcome.applied is None else "The account is open again."
+
+
 def _sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: User, data: dict[str, Any]) -> str:
     sign_in_reset(actor=console_actor(request), at=timezone.now(), user=obj, **data)
     return "Sign-in reset. All sessions are ended; second factors, passkeys and locks are removed."
@@ -108,13 +170,28 @@ def _sign_in_reset_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Use
 
 @admin.register(User)
 class UserAdmin(ConsoleAdmin):
-    form = PersonForm
     addable = True
+    add_act = Act(
+        "add",
+        "Add a person",
+        "They get one role now and more later. Unless the organization is still being founded, a second person has to "
+        "confirm it.",
+        _person_create_act,
+        PersonForm,
+    )
     list_display = ["username", "is_staff", "is_active", "roles", "last_login"]
     list_filter = ["is_staff", "is_active"]
     search_fields = ["username", "=id"]
+    fields = ["username", "is_staff", "is_active", "last_login", "roles"]
+    readonly_fields = fields
     acts = [
-        Act("give-role", "Give a role", "Takes effect with their next request.", _role_give_act, RoleForm),
+        Act(
+            "give-role",
+            "Give a role",
+            "A second person has to confirm it. It takes effect with their next request.",
+            _role_give_act,
+            RoleForm,
+        ),
         Act("take-role", "Take a role", "Takes effect with their next request.", _role_take_act, RoleForm, danger=True),
         Act(
             "deactivate",
@@ -127,6 +204,14 @@ class UserAdmin(ConsoleAdmin):
             danger=True,
         ),
         Act(
+            "reactivate",
+            "Give access again",
+            "The account is open again, without roles and without a password. A second person has to confirm it.",
+            _person_reactivate_act,
+            PersonPlaceForm,
+            available=lambda obj: not obj.is_active,
+        ),
+        Act(
             "reset-sign-in",
             "Reset the sign-in",
             "Use this for a lost phone or a stolen session. It ends every session, removes second factors and "
@@ -137,16 +222,6 @@ class UserAdmin(ConsoleAdmin):
             danger=True,
         ),
     ]
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return (
-            ["username", "is_staff", "is_active", "last_login", "roles"]
-            if obj
-            else ["username", "password", "is_staff", "role"]
-        )
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["username", "is_staff", "is_active", "last_login", "roles"] if obj else []
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Operators see the people of their own organizations. An administrator of the installation sees all."""
@@ -162,19 +237,6 @@ class UserAdmin(ConsoleAdmin):
     @admin.display(description="Roles")
     def roles(self, obj: User) -> str:
         return ", ".join(sorted(group.name for group in obj.groups.all())) or "none"
-
-    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        role: RoleGroup = form.cleaned_data["role"]
-        actor = self.require_operator(request, role.organization_id)
-        made = person_create(
-            actor=actor,
-            at=timezone.now(),
-            username=obj.username,
-            password=form.cleaned_data["password"] or None,
-            is_staff=obj.is_staff,
-        )
-        person_role_give(actor=actor, at=timezone.now(), user=made, organization=role.organization, role=role.role)
-        adopt(obj, made)
 
 
 # Groups are how roles are stored: an edit here would change roles without a ledger entry.

@@ -14,20 +14,22 @@ from django.utils import timezone
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
 )
 
-from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
-from governance.console.selectors.pages import people_in_scope
+from governance.authority.admin import waits_for_second
+from governance.authority.services.changes import authority_act
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
+from governance.console.admin.forms import ConsoleForm
+from governance.console.selectors.pages import organization_choices, people_in_scope
 from governance.people.models import ApiKey, ServiceAccount
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.roles import READING_SCOPES, ApiScope
 from governance.people.services.accounts import (
     IssuedKey,
     api_key_issue,
     api_key_revoke,
     api_key_rotate,
-    service_account_create,
-    service_account_reinstate,
     service_account_suspend,
 )
 from reasoncodes.codes import Scope
@@ -85,9 +87,29 @@ def _key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: Issu
     return response
 
 
+def _key_propose(
+    model_admin: ConsoleAdmin, request: HttpRequest, account: ServiceAccount, details: dict[str, Any]
+) -> HttpResponse:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, account.organization_id),
+        at=timezone.now(),
+        organization=account.organization,
+        kind="api_key.issue",
+        subject=str(account.id),
+        details=details,
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return _key_show_once(model_admin, request, IssuedKey(outcome.applied.made, outcome.once))
+
+
 def _key_issue_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
 ) -> HttpResponse:
+    # A key that only reads changes nothing: one person is enough.
+    if not READING_SCOPES.issuperset(data["scopes"]):
+        asked = {"scopes": data["scopes"]} | ({"days": data["days"]} if data["days"] else {})
+        return _key_propose(model_admin, request, obj, asked)
     now = timezone.now()
     issued = api_key_issue(
         actor=console_actor(request),
@@ -116,9 +138,56 @@ def _service_account_suspend_act(
 
 def _service_account_reinstate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
-) -> str:
-    service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, obj.organization_id),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.reinstate",
+        subject=str(obj.id),
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
     return "Reinstated. Its live keys work again."
+
+
+class NewServiceAccountForm(ConsoleForm):
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    slug = forms.RegexField(
+        r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Lower-case letters, digits and dashes.",
+    )
+    description = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        empty_label=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What the service does counts as this person's: they may not release what it asks for.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        ids = console_actor(self.request).organization_ids if self.request else ()
+        fields["organization"].queryset = organization_choices(ids=ids)
+        fields["responsible"].queryset = people_in_scope()
+
+
+def _service_account_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        organization=data["organization"],
+        kind="service_account.create",
+        subject=data["slug"],
+        details={"description": data["description"], "responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return model_admin.done(request, outcome.applied.made, "Created. Issue a key for it next.")
 
 
 @admin.register(ServiceAccount)
@@ -129,7 +198,15 @@ class ServiceAccountAdmin(ConsoleAdmin):
     list_filter = ["status"]
     search_fields = ["slug", "=id"]
     fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
-    readonly_fields = ["status", "suspended_reason_code"]
+    readonly_fields = fields
+    add_act = Act(
+        "add",
+        "Add a service account",
+        "Each service has its own account and calls with its own key. Unless the organization is still being founded, "
+        "a second person has to confirm it.",
+        _service_account_create_act,
+        NewServiceAccountForm,
+    )
     acts = [
         Act(
             "issue-key",
@@ -156,26 +233,13 @@ class ServiceAccountAdmin(ConsoleAdmin):
         ),
     ]
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "responsible":
-            # Django's default would list every person of the installation, also of other organizations.
-            kwargs["queryset"] = people_in_scope()
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
-    def save_model(self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool) -> None:
-        actor = self.require_operator(request, obj.organization_id)
-        made = service_account_create(
-            actor=actor,
-            at=timezone.now(),
-            organization=obj.organization,
-            slug=obj.slug,
-            description=obj.description,
-            responsible=obj.responsible,
-        )
-        adopt(obj, made)
-
 
 def _key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
+    # Whoever rotates a key holds the new one, so this is as wide as issuing it.
+    account = obj.service_account
+    if not READING_SCOPES.issuperset(obj.scopes):
+        asked = {"replaces": str(obj.id), "overlap_hours": data["hours"]}
+        return _key_propose(model_admin, request, account, asked)
     issued = api_key_rotate(
         actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
     )
@@ -218,7 +282,7 @@ class ApiKeyAdmin(ConsoleAdmin):
         return obj.service_account.organization_id
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
-        return super().get_queryset(request).select_related("service_account")
+        return super().get_queryset(request).select_related("service_account__organization")
 
     @admin.display(description="Scopes")
     def scopes_shown(self, obj: ApiKey) -> str:

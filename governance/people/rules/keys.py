@@ -6,6 +6,8 @@ that only the owner of the key can make. The public half, stored beside the hash
 
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 
@@ -26,6 +28,26 @@ def key_generate() -> tuple[str, str]:
     """(the prefix, which may be shown; the whole key)."""
     prefix = token_hex(5)
     return prefix, f"hp_{prefix}_{token_urlsafe(32)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMaterial:
+    """What is stored of a key. The clear text cannot be made from it."""
+
+    prefix: str
+    sha256: bytes
+    stream_key: bytes
+
+    def as_json(self) -> dict[str, str]:
+        return {"prefix": self.prefix, "sha256": self.sha256.hex(), "stream_key": self.stream_key.hex()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, str]) -> "KeyMaterial":
+        return cls(stored["prefix"], bytes.fromhex(stored["sha256"]), bytes.fromhex(stored["stream_key"]))
+
+
+def key_material(secret: str) -> KeyMaterial:
+    return KeyMaterial(prefix_of(secret), key_hash(secret), stream_public_key(secret))
 
 
 def prefix_of(secret: str) -> str:

@@ -12,7 +12,7 @@ from governance.enforcement.sql import key_has_ended, key_not_ended
 from governance.ledger.services import ledger_append
 from governance.people.errors import KeyLimitReached
 from governance.people.models import ApiKey, ServiceAccount, User
-from governance.people.rules.keys import key_generate, key_hash, stream_public_key
+from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import ApiScope
 from governance.tenancy.models import Organization
 from governance.throttles.services import strikes_forget
@@ -126,16 +126,28 @@ def api_key_issue(
     service_account: ServiceAccount,
     scopes: Iterable[str],
     expires_at: datetime | None = None,
+    material: KeyMaterial | None = None,
 ) -> IssuedKey:
-    """A new key. An account has at most two live keys."""
+    """A new key. An account has at most two live keys. With `material` the key was made earlier, when it was
+    proposed."""
     with transaction.atomic():
         _lock_account(actor, service_account.id)
         if _live(service_account.id, at).count() >= LIVE_KEYS:
             raise KeyLimitReached
-        return _insert(service_account, "api_key.issued", actor=actor, at=at, scopes=scopes, expires_at=expires_at)
+        return _insert(
+            service_account,
+            "api_key.issued",
+            actor=actor,
+            at=at,
+            scopes=scopes,
+            expires_at=expires_at,
+            material=material,
+        )
 
 
-def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta) -> IssuedKey:
+def api_key_rotate(
+    *, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta, material: KeyMaterial | None = None
+) -> IssuedKey:
     """A successor with the same scopes. The old key stays valid during the overlap and then ends by itself."""
     with transaction.atomic():
         old = _lock_key_account(actor, key_id)
@@ -147,7 +159,15 @@ def api_key_rotate(*, actor: Actor, at: datetime, key_id: UUID, overlap: timedel
         # A rotation never extends a key that would have ended earlier.
         old.expires_at = min(old.expires_at, end) if old.expires_at else end
         old.save(update_fields=["expires_at"])
-        return _insert(old.service_account, "api_key.rotated", actor=actor, at=at, scopes=old.scopes, replaces=old)
+        return _insert(
+            old.service_account,
+            "api_key.rotated",
+            actor=actor,
+            at=at,
+            scopes=old.scopes,
+            replaces=old,
+            material=material,
+        )
 
 
 def api_key_revoke(*, actor: Actor, at: datetime, key_id: UUID) -> ApiKey:
@@ -202,6 +222,17 @@ def _may_give(actor: Actor, scopes: list[str]) -> bool:
     return ApiScope.ORCHESTRATOR_ADMIN in actor.scopes
 
 
+def scopes_check(*, actor: Actor, scopes: Iterable[str]) -> list[str]:
+    """The scopes in order, if they are known and this actor may give them."""
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
+    if unknown or not chosen:
+        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
+    if not _may_give(actor, chosen):
+        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
+    return chosen
+
+
 def _insert(
     account: ServiceAccount,
     action: str,
@@ -211,19 +242,16 @@ def _insert(
     scopes: Iterable[str],
     expires_at: datetime | None = None,
     replaces: ApiKey | None = None,
+    material: KeyMaterial | None = None,
 ) -> IssuedKey:
-    chosen = sorted(set(scopes))
-    unknown = [scope for scope in chosen if scope not in set(ApiScope)]
-    if unknown or not chosen:
-        raise InvalidInput(errors=[FieldError("/scopes", "one or more of: " + ", ".join(ApiScope))])
-    if not _may_give(actor, chosen):
-        raise Refused("Only an administrator of the installation may give orchestrator:admin.")
-    prefix, secret = key_generate()
+    chosen = scopes_check(actor=actor, scopes=scopes)
+    secret = "" if material else key_generate()[1]
+    made = material or key_material(secret)
     key = ApiKey.objects.create(
         service_account=account,
-        prefix=prefix,
-        sha256=key_hash(secret),
-        stream_key=stream_public_key(secret),
+        prefix=made.prefix,
+        sha256=made.sha256,
+        stream_key=made.stream_key,
         scopes=chosen,
         expires_at=expires_at,
     )

@@ -14,9 +14,12 @@ from django.db import IntegrityError, transaction
 
 from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append, person_commitment
+from governance.people.errors import RolesForbidden
 from governance.people.models import User
+from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors import session_of, sessions_of
+from governance.people.selectors import roles_held, session_of, sessions_of
+from governance.people.services.founding import founding_settle
 from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
@@ -104,6 +107,29 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
     return user
 
 
+def person_reactivate(*, actor: Actor, at: datetime, user_id: UUID, organization: Organization) -> User:
+    """Opens the account again, without roles, password or second factor: each is given anew."""
+    _require_standing(actor, organization)
+    with transaction.atomic():
+        user = User.objects.select_for_update().filter(id=user_id).first()
+        if user is None:
+            raise NotFound
+        if user.is_active:
+            raise WrongState("This person has access.")
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+        ledger_append(
+            action="person.reactivated",
+            organization_id=organization.id,
+            subject_type="person",
+            subject_id=user.id,
+            actor=actor,
+            at=at,
+            payload={"person": person_commitment(user_id=user.id)},
+        )
+    return user
+
+
 ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
 
 
@@ -130,14 +156,40 @@ def role_groups_create(*, organization: Organization, roles: Sequence[str]) -> l
     )
 
 
-def person_role_give(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
+def role_check(*, user_id: UUID, organization: Organization, role: str) -> None:
+    """Refuses a role that makes a forbidden pair with a role that the person has."""
+    pairs = combinations_with(role, roles_held(user_id=user_id, organization_id=organization.id))
+    if pairs:
+        raise RolesForbidden(
+            " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs),
+            subject_type="person",
+            subject_id=user_id,
+            organization_id=organization.id,
+        )
+
+
+def person_role_give(
+    *,
+    actor: Actor,
+    at: datetime,
+    user: User,
+    organization: Organization,
+    role: str,
+    exception: bool = False,
+) -> None:
+    """`exception`: two people allowed a forbidden pair of roles for a time (`RoleGive`)."""
     _require_standing(actor, organization)
     with transaction.atomic():
+        # Two roles of one person given at once would each see none of the other, and both would pass the check.
+        User.objects.select_for_update(no_key=True).get(id=user.id)
         group = _role_group_ensure(organization=organization, role=role).group
         if user.groups.filter(id=group.id).exists():
             return
+        if not exception:
+            role_check(user_id=user.id, organization=organization, role=role)
         user.groups.add(group)
         _record("person.role_given", actor=actor, at=at, user=user, organization=organization, role=role)
+        founding_settle(organization=organization, at=at)
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:

@@ -1,7 +1,7 @@
 """Our answers to allauth: nobody signs up, nothing is mailed, secrets of second factors are stored encrypted. Also
 whether a person signed in recently enough to decide on a high-risk action (step-up)."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -46,11 +46,16 @@ class SecondFactorAdapter(DefaultMFAAdapter):
         return unseal(encrypted_text, purpose="second factor")
 
 
+def authenticated_at(request: Any) -> datetime | None:
+    """When the person of this session last proved who they are: by password, code or passkey."""
+    newest = max((record.get("at", 0) for record in get_authentication_records(request, request.user)), default=0)
+    return datetime.fromtimestamp(newest, tz=UTC) if newest else None
+
+
 def signed_in_recently(request: Any, *, at: datetime) -> bool:
-    """Whether the person proved who they are (password, code or passkey) within HOLDPOINT_STEP_UP_MINUTES."""
-    records = get_authentication_records(request, request.user)
-    newest = max((record.get("at", 0) for record in records), default=0)
-    return at.timestamp() - newest < timedelta(minutes=settings.STEP_UP_MINUTES).total_seconds()
+    """Whether that was within HOLDPOINT_STEP_UP_MINUTES."""
+    newest = authenticated_at(request)
+    return newest is not None and at - newest < timedelta(minutes=settings.STEP_UP_MINUTES)
 
 
 def rp_id_of(request: Any) -> str:

@@ -9,7 +9,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0012_streams"),
+        ("governance", "0013_authority"),
         ("mfa", "0003_authenticator_type_uniq"),
     ]
 
