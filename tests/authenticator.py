@@ -55,13 +55,13 @@ class SoftKey:
     def registered(self, person: str) -> RegisteredKey:
         return RegisteredKey(person, sha256(self.credential_id).hexdigest(), self.rp_id, key_from_cose(dict(self.cose)))
 
-    def registration(self) -> dict[str, Any]:
+    def registration(self, challenge: str = "") -> dict[str, Any]:
         """The answer of `navigator.credentials.create`, as JSON."""
         credential = AttestedCredentialData.create(Aaguid(bytes(16)), self.credential_id, self.cose)
         data = AuthenticatorData.create(
             sha256(self.rp_id.encode()).digest(), PRESENT | VERIFIED | ATTESTED, 0, credential
         )
-        said = {"type": "webauthn.create", "challenge": text(bytes(32)), "origin": self.origin}
+        said = {"type": "webauthn.create", "challenge": challenge or text(bytes(32)), "origin": self.origin}
         return {
             "id": text(self.credential_id),
             "rawId": text(self.credential_id),
