@@ -326,9 +326,10 @@ def founding_has_ended(*, organization_id: UUID) -> bool:
     return FoundingEnd.objects.filter(organization_id=organization_id).exists()
 
 
-def founding_open(*, organization_ids: frozenset[UUID]) -> QuerySet[Organization]:
-    """Those of the organizations that are still being founded, by name."""
-    return Organization.objects.filter(id__in=organization_ids, founding_end=None).order_by("slug")
+def founding_open(*, organization_ids: frozenset[UUID] | None) -> QuerySet[Organization]:
+    """Those of the organizations (None: of all in scope) that are still being founded, by name."""
+    rows = Organization.objects.filter(founding_end=None).order_by("slug")
+    return rows if organization_ids is None else rows.filter(id__in=organization_ids)
 
 
 def organizations_founding_count() -> int:

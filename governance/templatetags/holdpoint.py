@@ -4,9 +4,9 @@ from typing import Any
 
 from django import template
 
-from governance.console.admin.base import console_actor
 from governance.console.selectors.pages import shutdowns_covering
-from governance.people.selectors import founding_open
+from governance.people.rules.roles import OPERATE
+from governance.people.selectors import founding_open, organizations_where
 
 register = template.Library()
 SHOWN = 5
@@ -56,13 +56,11 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
 @register.simple_tag(takes_context=True)
 def organizations_founding(context: dict[str, Any]) -> list[Any]:
     """For the banner on every page: the organizations in which one person still acts alone."""
-    request = context.get("request")
-    user = getattr(request, "user", None)
-    if request is None or user is None or not user.is_authenticated:
+    user = getattr(context.get("request"), "user", None)
+    if user is None or not user.is_authenticated:
         return []
-    operates = console_actor(request).organization_ids
-    # An index look-up per organization of the person; nothing is read once each has two people.
-    return list(founding_open(organization_ids=operates)[:SHOWN]) if operates else []
+    operates = None if user.is_superuser else organizations_where(user=user, permission=OPERATE)
+    return list(founding_open(organization_ids=operates)[:SHOWN])
 
 
 @register.filter

@@ -8,6 +8,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from governance.authority.models import AuthorityChange
+from governance.authority.services.acts_people import GAINS
 from governance.authority.services.changes import authority_act, authority_lapse_due
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ApiKey, FoundingEnd, ServiceAccount, User
@@ -76,8 +77,10 @@ def test_the_proposer_cannot_confirm_and_the_try_is_a_violation(two: Cast) -> No
 
 
 def test_who_gains_cannot_confirm(two: Cast) -> None:
-    change = propose(two, subject="amir").json()["id"]
-    assert confirm(two, change, by=two.second_operator).status_code == 403
+    until = (timezone.now() + timedelta(days=7)).date().isoformat()
+    change = propose(two, subject="amir", details={"role": TIER, "exception_until": until}).json()["id"]
+    answer = confirm(two, change, by=two.second_operator)
+    assert (answer.status_code, answer.json()["detail"]) == (403, GAINS)
     assert roles(two, two.second_operator) == ["operator"]
 
 
