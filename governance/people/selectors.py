@@ -1,7 +1,8 @@
-"""Reading identity: keys and their credentials, people and their roles, permissions, second factors, sessions, one-time
-links, and the organization that a request means. Also locks a person's row for a vote (`person_stays`)."""
+"""Reading identity: keys, people and their roles, permissions, second factors, passkeys, sessions, one-time links, and the
+organization that a request means. Also locks a person's row and passkey for a vote (`person_stays`,
+`passkey_lock`)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,10 +14,12 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
+from governance.ledger.models import LedgerEntry
 from governance.people.configured import second_factor_roles
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
+    Passkey,
     PersonReference,
     ServiceAccount,
     SignInLink,
@@ -25,6 +28,7 @@ from governance.people.models import (
 )
 from governance.people.rules.combinations import Combination, combinations
 from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
+from governance.people.rules.passkeys import RegisteredKey
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
@@ -417,6 +421,76 @@ def may_answer_for(*, user: User, organization_id: UUID) -> bool:
     # The caller's scope may be another one: a command or a task has none.
     with every_tenant():
         return RoleGroup.objects.filter(organization_id=organization_id, group__user=user).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPasskey:
+    """A passkey with what the ledger says about its registration."""
+
+    passkey_id: UUID
+    entry_id: UUID
+    registered_at: datetime
+    registered: RegisteredKey
+
+
+@dataclass(frozen=True, slots=True)
+class UsablePasskey:
+    """A passkey that its person can sign with now."""
+
+    row: Passkey
+    credential_id: bytes
+    known: KnownPasskey
+
+
+def passkeys_known(*, passkey_ids: Collection[UUID]) -> dict[UUID, KnownPasskey]:
+    """By id. One whose registration is not on the ledger, or erased there, is missing: nothing can be checked with
+    it."""
+    if not passkey_ids:
+        return {}
+    # The entries belong to no organization, so no scope shows them.
+    with every_tenant():
+        rows = LedgerEntry.objects.filter(
+            organization=None, action="passkey.registered", subject_id__in=passkey_ids, payload__isnull=False
+        )
+        found = list(rows.order_by("-id"))
+    return {
+        row.subject_id: KnownPasskey(row.subject_id, row.id, row.at, RegisteredKey.from_payload(row.payload or {}))
+        for row in found
+    }
+
+
+def passkeys_usable(*, user_id: UUID, rp_id: str) -> list[UsablePasskey]:
+    """The person's own passkeys for this site, the newest first."""
+    rows = Passkey.objects.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id)
+    passkeys = list(rows.select_related("authenticator").order_by("-id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    return [
+        UsablePasskey(row, _credential_id(row), known[row.id])
+        for row in passkeys
+        if row.id in known and known[row.id].registered.rp_id == rp_id
+    ]
+
+
+def _credential_id(passkey: Passkey) -> bytes:
+    authenticator: Any = passkey.authenticator
+    return bytes(authenticator.wrap().authenticator_data.credential_data.credential_id)
+
+
+def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, KnownPasskey] | None:
+    """The person's passkey with this credential, locked (FOR NO KEY UPDATE), so that it is not removed and its counter
+    not read twice while a vote is signed with it. None if they have none, or it was removed."""
+    rows = Passkey.objects.select_for_update(no_key=True, of=("self",))
+    passkeys = list(rows.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id).order_by("id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    for row in passkeys:
+        if row.id in known and known[row.id].registered.credential_sha256 == credential_sha256:
+            return row, known[row.id]
+    return None
+
+
+def second_factors(*, user_id: UUID) -> frozenset[str]:
+    """The kinds of second factors that the person has: `totp`, `webauthn`, `recovery_codes`."""
+    return frozenset(Authenticator.objects.filter(user_id=user_id).values_list("type", flat=True))
 
 
 def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
