@@ -1,4 +1,4 @@
-"""Reading identity: keys, people and their roles, permissions, second factors, passkeys, sessions, one-time links, and the
+"""Reading identity: keys, people, roles, permissions, second factors, passkeys, sessions, one-time links, and the
 organization that a request means. Also locks a person's row and passkey for a vote (`person_stays`,
 `passkey_lock`)."""
 
