@@ -66,6 +66,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Organizations", "domain", "governance_organization"),
         ("Products", "category", "governance_product"),
         ("People", "group", "governance_user"),
+        ("Identity providers", "passkey", "governance_identityprovider"),
         ("Service accounts", "smart_toy", "governance_serviceaccount"),
         ("API keys", "key", "governance_apikey"),
     ],

@@ -27,6 +27,7 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "delegations-expire": ("attempts.tasks.review.delegations_expire", 30.0),
     "notifications-send": ("attempts.tasks.notify.notifications_send", 2.0),
     "cards-refresh": ("attempts.tasks.notify.cards_refresh", 10.0),
+    "key-ends-tell": ("attempts.tasks.notify.key_ends_tell", 600.0),
     "chat-tidy": ("attempts.tasks.notify.chat_tidy", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
     "retries-due": ("attempts.tasks.execution.retries_due", 2.0),

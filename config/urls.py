@@ -33,7 +33,9 @@ urlpatterns = [
     path("admin/start/", admin.site.admin_view(start), name="console_start"),
     path("admin/start/<slug:step>/", admin.site.admin_view(start_step), name="console_start_step"),
     path("admin/", admin.site.urls),
+    path("accounts/", include("governance.identity.web.urls")),  # before the people's: it has a page of theirs
     path("accounts/", include("governance.people.web.urls")),
+    path("scim/v2/", include("governance.identity.api.scim_urls")),
     path("review/", include("attempts.web_urls")),
     path("integrations/slack/<uuid:workspace_id>", SlackCallbackView.as_view(), name="slack_callback"),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),

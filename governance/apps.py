@@ -1,5 +1,6 @@
 """Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the acts that need two
-people, the handlers of retention, and the region profiles, which are adopted after every migrate."""
+people, where sealed texts are stored, the handlers of retention, and the region profiles, which are adopted after every
+migrate."""
 
 from typing import Any
 
@@ -16,6 +17,7 @@ class GovernanceConfig(AppConfig):
         # Imported here, because models are not loaded yet when this module is.
         from governance.authority.hooks import register_act
         from governance.authority.services.acts_content import CapsRaise, PolicyPublish
+        from governance.authority.services.acts_identity import IdentityProviderChange
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
@@ -36,7 +38,9 @@ class GovernanceConfig(AppConfig):
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
+        from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
         from governance.people.services.erasing import sign_in_links_erase
+        from governance.people.services.sign_in_mail import PURPOSE as PASSWORD_RESET_PURPOSE
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
@@ -57,7 +61,13 @@ class GovernanceConfig(AppConfig):
         register_act("witness.change", WitnessChange())
         register_act("policy.publish", PolicyPublish())
         register_act("caps.raise", CapsRaise())
+        register_act("identity_provider.change", IdentityProviderChange())
         register_recorder(ledger_append)
+        register_sealed(
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="seed"),  # of recovery codes
+            SealedColumn("governance.PasswordResetRequest", "typed_sealed", PASSWORD_RESET_PURPOSE),
+        )
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
         register_kind(PERSON)

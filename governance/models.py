@@ -7,6 +7,7 @@ from governance.console import models as console
 from governance.contracts import models as contracts
 from governance.enforcement import models as enforcement
 from governance.evidence import models as evidence
+from governance.identity import models as identity
 from governance.ledger import models as ledger
 from governance.people import models as people
 from governance.policies import models as policies
@@ -26,6 +27,7 @@ __all__ = [
     "contracts",
     "enforcement",
     "evidence",
+    "identity",
     "ledger",
     "people",
     "policies",

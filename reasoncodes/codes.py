@@ -220,6 +220,18 @@ _INTERVENTION = [
         False,
     ),
     ("superseded", "Superseded", "A newer instance or version replaced it.", False),
+    (
+        "provider_deactivated",
+        "Deactivated by the identity provider",
+        "The organization's identity provider deactivated the person or removed them from their groups.",
+        False,
+    ),
+    (
+        "responsible_left",
+        "Responsible person left",
+        "The person responsible for the service account has no access any more. Name another one, then reinstate it.",
+        False,
+    ),
 ]
 _STARTERS = [
     SystemCode(

@@ -239,6 +239,7 @@ LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")
 LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
 LEDGER_KEY_CREATE = False
+LEDGER_SIGNER = env.str("HOLDPOINT_LEDGER_SIGNER", default="")
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
 # Where witnesses keep the signed heads; see governance/sealing/configured.py.
 LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")

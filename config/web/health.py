@@ -17,6 +17,7 @@ from config.middleware.database import drop_stale_connection, note_outage
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
 from governance.schedule.selectors import foreign_tasks, schedule_standing
+from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import oldest_writer, sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
@@ -72,10 +73,14 @@ def _check_clock() -> str | None:
     return f"scheduled tasks that are not built in: {foreign}" if foreign else None
 
 
-def _check_sealer() -> None:
-    lag = sealer_lag(at=timezone.now())
+def _check_sealer() -> str | None:
+    """Fails when entries wait too long. Before that it is a note: they wait, and none is lost."""
+    now = timezone.now()
+    lag, trouble = sealer_lag(at=now), sealing_trouble(at=now)
     if lag > settings.SEALER_LAG_LIMIT_SECONDS:
-        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{oldest_writer()}")
+        why = f"; {trouble}" if trouble else oldest_writer()
+        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{why}")
+    return trouble
 
 
 def _check_ledger() -> None:

@@ -23,7 +23,7 @@ def author_require(*, actor: Actor) -> UUID | None:
     return person_id
 
 
-def people_behind(*, actor: Actor) -> frozenset[UUID]:
+def persons_behind(*, actor: Actor) -> frozenset[UUID]:
     """The person; for a service everybody who is or ever was responsible for it. Otherwise somebody could write with
     its key after another name was put there."""
     person_id = author_of(actor=actor)
@@ -44,7 +44,7 @@ def authorship_add(
 ) -> None:
     """Adds the actor to the authors. `renewed`: subjects whose content was approved until now; their earlier authors
     no longer count. In the caller's transaction, with the subjects locked or new."""
-    people = people_behind(actor=actor)
+    people = persons_behind(actor=actor)
     if not people or not subject_ids:
         return
     known = lineages_of(kind=kind, subject_ids=subject_ids)
@@ -85,7 +85,7 @@ def second_person_require(
 ) -> None:
     """Refuses whoever started it, in whichever way they come back, and a service that nobody is responsible for.
     `started_ref`: how the subject's own row names who started it."""
-    people = people_behind(actor=actor)
+    people = persons_behind(actor=actor)
     nobody = not people and actor.kind is ActorKind.SERVICE
     same = bool(started_ref) and started_ref == actor_reference(actor)
     if nobody or same or people & authors_of(kind=kind, subject_id=subject_id):

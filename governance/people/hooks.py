@@ -1,10 +1,30 @@
-"""What follows when a person loses a role or all access: handlers that a higher app registers in its `apps.py`."""
+"""What follows when a person loses a role or all access: higher apps hold work that governance knows nothing about, and
+register here what they do with it."""
 
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from reasoncodes.base.actors import Actor
+
+
+class WorkRelease(Protocol):
+    """Gives back what the person holds, in the caller's transaction, before the person's row is locked. Returns how
+    many of what."""
+
+    def __call__(self, *, actor: Actor, at: datetime, user_id: UUID) -> dict[str, int]: ...
+
+
+_releases: list[WorkRelease] = []
+
+
+def register_work_release(release: WorkRelease) -> None:
+    if release not in _releases:
+        _releases.append(release)
+
+
+def work_releases() -> list[WorkRelease]:
+    return list(_releases)
 
 
 class StandingLost(Protocol):

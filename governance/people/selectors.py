@@ -1,9 +1,10 @@
-"""Reading identity: keys and their credentials, people and their roles, permissions, second factors, sessions, one-time
-links, and the organization that a request means. Also locks a person's row for a vote (`person_stays`)."""
+"""Reading identity: keys, people, roles, permissions, second factors, passkeys, sessions, one-time links, and the
+organization that a request means. Also locks a person's row and passkey for a vote (`person_stays`,
+`passkey_lock`)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +14,12 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
+from governance.ledger.models import LedgerEntry
 from governance.people.configured import second_factor_roles
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
+    Passkey,
     PersonReference,
     ServiceAccount,
     SignInLink,
@@ -24,7 +27,8 @@ from governance.people.models import (
     User,
 )
 from governance.people.rules.combinations import Combination, combinations
-from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
+from governance.people.rules.passkeys import RegisteredKey
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
@@ -39,6 +43,9 @@ from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant, in_scope
+
+RESPONSIBLE_LEFT = "responsible_left"
+"""Why a service account is suspended when nobody answers for it any more."""
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
@@ -116,6 +123,32 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
 
 
 def _credential(key: ApiKey) -> Credential:
@@ -220,6 +253,12 @@ def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
+
+
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
     """Whether one of these people has the role now."""
     members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
@@ -274,6 +313,12 @@ def author_of(*, actor: Actor) -> UUID | None:
     if actor.kind is ActorKind.SERVICE and actor.id is not None:
         return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
     return None
+
+
+def accounts_orphaned() -> "QuerySet[ServiceAccount]":
+    """Service accounts in scope that were suspended because their responsible person left."""
+    rows = ServiceAccount.objects.filter(status=ServiceAccount.Status.SUSPENDED, suspended_reason_code=RESPONSIBLE_LEFT)
+    return rows.select_related("organization").order_by("slug")
 
 
 def sessions_of(*, user: User) -> list[UserSession]:
@@ -376,6 +421,76 @@ def may_answer_for(*, user: User, organization_id: UUID) -> bool:
     # The caller's scope may be another one: a command or a task has none.
     with every_tenant():
         return RoleGroup.objects.filter(organization_id=organization_id, group__user=user).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPasskey:
+    """A passkey with what the ledger says about its registration."""
+
+    passkey_id: UUID
+    entry_id: UUID
+    registered_at: datetime
+    registered: RegisteredKey
+
+
+@dataclass(frozen=True, slots=True)
+class UsablePasskey:
+    """A passkey that its person can sign with now."""
+
+    row: Passkey
+    credential_id: bytes
+    known: KnownPasskey
+
+
+def passkeys_known(*, passkey_ids: Collection[UUID]) -> dict[UUID, KnownPasskey]:
+    """By id. One whose registration is not on the ledger, or erased there, is missing: nothing can be checked with
+    it."""
+    if not passkey_ids:
+        return {}
+    # The entries belong to no organization, so no scope shows them.
+    with every_tenant():
+        rows = LedgerEntry.objects.filter(
+            organization=None, action="passkey.registered", subject_id__in=passkey_ids, payload__isnull=False
+        )
+        found = list(rows.order_by("-id"))
+    return {
+        row.subject_id: KnownPasskey(row.subject_id, row.id, row.at, RegisteredKey.from_payload(row.payload or {}))
+        for row in found
+    }
+
+
+def passkeys_usable(*, user_id: UUID, rp_id: str) -> list[UsablePasskey]:
+    """The person's own passkeys for this site, the newest first."""
+    rows = Passkey.objects.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id)
+    passkeys = list(rows.select_related("authenticator").order_by("-id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    return [
+        UsablePasskey(row, _credential_id(row), known[row.id])
+        for row in passkeys
+        if row.id in known and known[row.id].registered.rp_id == rp_id
+    ]
+
+
+def _credential_id(passkey: Passkey) -> bytes:
+    authenticator: Any = passkey.authenticator
+    return bytes(authenticator.wrap().authenticator_data.credential_data.credential_id)
+
+
+def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, KnownPasskey] | None:
+    """The person's passkey with this credential, locked (FOR NO KEY UPDATE), so that it is not removed and its counter
+    not read twice while a vote is signed with it. None if they have none, or it was removed."""
+    rows = Passkey.objects.select_for_update(no_key=True, of=("self",))
+    passkeys = list(rows.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id).order_by("id"))
+    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
+    for row in passkeys:
+        if row.id in known and known[row.id].registered.credential_sha256 == credential_sha256:
+            return row, known[row.id]
+    return None
+
+
+def second_factors(*, user_id: UUID) -> frozenset[str]:
+    """The kinds of second factors that the person has: `totp`, `webauthn`, `recovery_codes`."""
+    return frozenset(Authenticator.objects.filter(user_id=user_id).values_list("type", flat=True))
 
 
 def confirmers(*, organization_id: UUID) -> frozenset[UUID]:
