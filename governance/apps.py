@@ -15,6 +15,7 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         # Imported here, because models are not loaded yet when this module is.
         from governance.authority.hooks import register_act
+        from governance.authority.services.acts_content import CapsRaise, PolicyPublish
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
             PersonCreate,
@@ -54,6 +55,8 @@ class GovernanceConfig(AppConfig):
         register_act("invitation.show", INVITATION_SHOW)
         register_act("password_reset.issue", PASSWORD_RESET_ISSUE)
         register_act("witness.change", WitnessChange())
+        register_act("policy.publish", PolicyPublish())
+        register_act("caps.raise", CapsRaise())
         register_recorder(ledger_append)
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)

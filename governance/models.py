@@ -1,6 +1,7 @@
 """Django looks for the tables of an app here. Import each one from the room it belongs to."""
 
 from governance.authority import models as authority
+from governance.authorship import models as authorship
 from governance.boundary import models as boundary
 from governance.console import models as console
 from governance.contracts import models as contracts
@@ -19,6 +20,7 @@ from governance.violations import models as violations
 
 __all__ = [
     "authority",
+    "authorship",
     "boundary",
     "console",
     "contracts",

@@ -87,8 +87,12 @@ class Cast:
         return user
 
     def key(self, *scopes: str, organization: Organization | None = None) -> str:
-        """The clear text of a new key with these scopes (all scopes if none is named)."""
-        account = ServiceAccountFactory(organization=organization or self.organization)
+        """The clear text of a new key with these scopes (all scopes if none is named). Its organization's operator is
+        responsible for the service."""
+        account = ServiceAccountFactory(
+            organization=organization or self.organization,
+            responsible=self.operator if organization in {None, self.organization} else self.other_operator,
+        )
         with every_tenant():
             return api_key_issue(
                 actor=SYSTEM, at=timezone.now(), service_account=account, scopes=scopes or tuple(ApiScope)

@@ -9,6 +9,8 @@ from uuid import UUID
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import authorship_add, second_person_require
+from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
 from governance.contracts.states import AdapterName
 from governance.enforcement.sql import contracts_covered
@@ -24,7 +26,6 @@ from governance.shutdown.states import ShutdownScope, ShutdownState
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
-from governance.violations.errors import SecondPersonNeeded
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, ScopeMissing, WrongState
@@ -71,6 +72,10 @@ def shutdown_engage(
             engaged_at=at,
         )
         shutdown.save(force_insert=True)
+        # With the person behind a service's key: they must not release it in their own session.
+        authorship_add(
+            actor=actor, at=at, organization_id=organization_id, kind=WorkKind.SHUTDOWN, subject_ids=[shutdown.id]
+        )
         _record(shutdown, "shutdown.rehearsed" if drill else "shutdown.engaged", actor=actor, at=at)
     return shutdown
 
@@ -88,9 +93,13 @@ def shutdown_release(
             raise NotFound
         if _is_denial(shutdown):
             raise WrongState("The record differs from its witnesses: this ends when the loss is confirmed.")
-        if not shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor):
-            raise SecondPersonNeeded(
-                subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id
+        if not shutdown.drill:
+            second_person_require(
+                actor=actor,
+                kind=WorkKind.SHUTDOWN,
+                subject_id=shutdown.id,
+                started_ref=shutdown.engaged_by_ref,
+                organization_id=shutdown.organization_id,
             )
         try:
             shutdown.release()

@@ -28,6 +28,8 @@ from attempts.reviews.rules import (
 )
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now
 from attempts.reviews.states import FULFILLING, ReviewStatus
+from governance.authorship.selectors import authors_of
+from governance.authorship.states import WorkKind
 from governance.people.models import PersonReference, User
 from governance.people.rules.roles import AUDITOR, OPERATOR
 from governance.tenancy.models import RoleGroup
@@ -85,7 +87,8 @@ def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None,
 
 
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
-    responsible = attempt.caller.responsible_id if attempt is not None else None
+    # Also whoever was responsible for the caller before: they may have asked for this.
+    behind = authors_of(kind=WorkKind.SERVICE, subject_id=attempt.caller_id) if attempt is not None else frozenset()
     barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
     delegations = _delegations(review, person, now) if person is not None else ()
     # Roles are read now for everybody whose role counts, also for earlier votes: a revoked role no longer counts.
@@ -93,7 +96,7 @@ def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, no
     deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
     return Facts(
         buckets=buckets,
-        requesters=barred[Exclusion.OWN_REQUEST] | ({responsible} if responsible else frozenset()),
+        requesters=barred[Exclusion.OWN_REQUEST] | behind,
         holders=role_holders(
             organization_id=review.organization_id,
             tiers=[bucket.tier for bucket in buckets],

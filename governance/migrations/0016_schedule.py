@@ -6,7 +6,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0014_people"),
+        ("governance", "0015_authorship"),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0015_schedule"),
+        ("governance", "0016_schedule"),
     ]
 
     operations = [
