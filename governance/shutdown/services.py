@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.selectors import authors_of
 from governance.authorship.services import authorship_add, second_person_require
 from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
@@ -122,7 +123,7 @@ def shutdown_break_glass(*, actor: Actor, at: datetime, shutdown_id: UUID, note:
     with transaction.atomic():
         shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
         reference, groups = actor_reference(actor), _owner_groups(actor, shutdown)
-        _break_glass_check(shutdown, reference=reference, groups=groups)
+        _break_glass_check(shutdown, actor=actor, groups=groups)
         earlier = shutdown.broken.filter(at__gt=at - BREAK_GLASS_LASTS).exclude(person_ref=reference)
         # Two owners of one group share one interest; two groups do not.
         second = next((one for one in earlier if len({*one.groups, *groups}) > 1), None)
@@ -152,21 +153,28 @@ def _owner_groups(actor: Actor, shutdown: Shutdown) -> list[str]:
         return owner_groups_of(user_id=actor.id, organization_id=shutdown.organization_id)
 
 
-def _break_glass_check(shutdown: Shutdown, *, reference: str, groups: list[str]) -> None:
-    named: dict[str, Any] = {"subject_type": "shutdown", "subject_id": shutdown.id}
+def _break_glass_check(shutdown: Shutdown, *, actor: Actor, groups: list[str]) -> None:
     if not groups:
         raise ScopeMissing("Only an owner of a readiness area can break the glass.")
-    if shutdown.engaged_by_ref == reference:
-        raise SecondPersonNeeded(organization_id=shutdown.organization_id, **named)
+    second_person_require(
+        actor=actor,
+        kind=WorkKind.SHUTDOWN,
+        subject_id=shutdown.id,
+        started_ref=shutdown.engaged_by_ref,
+        organization_id=shutdown.organization_id,
+    )
     if shutdown.drill or _is_denial(shutdown):
         raise WrongState("Break-glass is not for a drill, nor for a record that differs from its witnesses.")
     if shutdown.state != ShutdownState.ENGAGED:
         raise WrongState("This shutdown is released already.")
     others = others_may(
-        organization_id=shutdown.organization_id, permission=OPERATE, commitment=shutdown.engaged_by_ref
+        organization_id=shutdown.organization_id,
+        permission=OPERATE,
+        commitment=shutdown.engaged_by_ref,
+        people=authors_of(kind=WorkKind.SHUTDOWN, subject_id=shutdown.id),
     )
     if others:
-        raise GlassUnbroken(organization_id=shutdown.organization_id, **named)
+        raise GlassUnbroken(subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id)
 
 
 def _is_denial(shutdown: Shutdown) -> bool:
