@@ -278,16 +278,16 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
 
 
-def others_may(*, organization_id: UUID | None, permission: str, commitment: str) -> bool:
-    """Whether any other active person than this one has the permission: an administrator of the installation, or, if an
-    organization is named, somebody there."""
-    people = User.objects.filter(is_active=True).exclude(reference__commitment=commitment)
+def others_may(*, organization_id: UUID | None, permission: str, commitment: str, people: frozenset[UUID]) -> bool:
+    """Whether any other active person than these has the permission: an administrator of the installation, or, if an
+    organization is named, somebody there. `commitment`: one more of these, as the record names them."""
+    others = User.objects.filter(is_active=True).exclude(reference__commitment=commitment).exclude(id__in=people)
     if organization_id is None:
-        return people.filter(is_superuser=True).exists()
+        return others.filter(is_superuser=True).exists()
     held = {"content_object_id": organization_id, "permission__codename": permission}
     groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
     own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
-    return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+    return others.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
 
 
 def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
