@@ -17,7 +17,7 @@ from governance.contracts.states import AdapterName
 from governance.enforcement.sql import contracts_covered
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import others_may, owner_groups_of
+from governance.people.selectors.people import others_may, owner_groups_of
 from governance.regions.rules import load_profiles
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.errors import GlassUnbroken
