@@ -130,5 +130,5 @@ def test_the_console_proposes_and_says_so(two: Cast) -> None:
     definition = draft(two)
     address = f"/admin/workflows/workflowdefinition/{definition.id}/act/publish/"
     answer = two.console(two.operator).post(address, {"reason": ""}, follow=True)
-    assert "A second person has to confirm it." in answer.content.decode()
+    assert "a second person has to confirm it." in answer.content.decode()
     assert stored(definition).state == "draft"

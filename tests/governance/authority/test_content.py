@@ -155,7 +155,7 @@ def test_a_service_publishes_nothing_that_its_responsible_person_could_not(two: 
 def test_the_console_proposes_and_says_so(two: Cast) -> None:
     policy = make_policy(two, publish=False)
     answer = two.console(two.operator).post(page("policy", policy.id, "act", "publish"), follow=True)
-    assert "A second person has to confirm it." in answer.content.decode()
+    assert "a second person has to confirm it." in answer.content.decode()
     assert state(policy) == "draft"
 
 
