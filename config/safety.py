@@ -76,6 +76,11 @@ def names(settings: Any) -> Findings:
             "HOLDPOINT_WEBHOOK_ALLOW_PRIVATE lets an organization's webhooks call this machine",
             "name the receiver by a host of your network, or take it out",
         )
+    if any(_this_machine(entry.lower()) for entry in settings.IDENTITY_ALLOW_PRIVATE):
+        yield (
+            "HOLDPOINT_IDENTITY_ALLOW_PRIVATE lets an organization's identity provider point to this machine",
+            "name the provider by a host of your network, or take it out",
+        )
     if not settings.DEPLOYMENT_REGION:
         yield (
             "HOLDPOINT_REGION is missing, and every attempt would be denied",
@@ -117,8 +122,9 @@ def people(settings: Any) -> Findings:
 def record(settings: Any) -> Findings:
     if settings.LEDGER_KEY_CREATE:
         yield "LEDGER_KEY_CREATE would make a new key where one is lost", "remove it from your settings"
-    problem = _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE))
-    if problem:
+    if settings.LEDGER_SIGNER:
+        yield from _signer(settings)
+    elif problem := _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE)):
         yield f"HOLDPOINT_LEDGER_KEY_FILE {problem}", f"{RANDOM_KEY} > ledger.key; chmod 600 ledger.key"
     if settings.LEDGER_NAME == LEDGER_NAME_LOCALLY:
         yield (
@@ -129,6 +135,16 @@ def record(settings: Any) -> Findings:
         yield (
             "HOLDPOINT_WITNESSES is missing, and nobody would notice a shortened record",
             "HOLDPOINT_WITNESSES=file:///<another machine's disk>/heads.jsonl (docs/ledger.md)",
+        )
+
+
+def _signer(settings: Any) -> Findings:
+    if not settings.LEDGER_SIGNER.startswith(("unix:/", "pkcs11:")):
+        yield "HOLDPOINT_LEDGER_SIGNER is neither unix:/path nor pkcs11:…", "docs/operations.md has both forms"
+    if settings.LEDGER_KEY or settings.LEDGER_KEY_FILE:
+        yield (
+            "HOLDPOINT_LEDGER_KEY or HOLDPOINT_LEDGER_KEY_FILE is set beside HOLDPOINT_LEDGER_SIGNER",
+            "take the key away from this process: the signer holds it",
         )
 
 

@@ -1,4 +1,5 @@
-"""Signing in: allauth for password, second factor and passkeys; axes for the lockout. There is no sign-up."""
+"""Signing in: allauth for password, second factor, passkeys and the providers of organizations; axes for the lockout.
+There is no sign-up."""
 
 from datetime import timedelta
 
@@ -10,12 +11,15 @@ APPS = [
     "config.apps.SignInConfig",
     "allauth.mfa",
     "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.socialaccount.providers.saml",
     "axes",
 ]
 
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/review/"
-ACCOUNT_ADAPTER = "governance.people.web.accounts.AccountAdapter"
+ACCOUNT_ADAPTER = "governance.identity.web.accounts.SignInAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -65,6 +69,11 @@ AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credentia
 # axes' middleware runs inside ours (config.middleware.people), which the check does not see.
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
+# Days after which an API key ends if nobody said when. A key that is forgotten must not work for ever.
+API_KEY_DAYS = env.int("HOLDPOINT_API_KEY_DAYS", default=365)
+# Whether votes on contracts of high risk are signed with a passkey where the contract does not say. On in production.
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=False)
+
 # Minutes after which a person must sign in again before they decide on an action of high risk.
 CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)
@@ -75,3 +84,16 @@ SECOND_FACTOR_ROLES = env.list("HOLDPOINT_SECOND_FACTOR_ROLES", default=[])
 # How long a one-time link works: an invitation, and a link for a new password.
 INVITATION_HOURS = env.int("HOLDPOINT_INVITATION_HOURS", default=72)
 PASSWORD_RESET_MINUTES = env.int("HOLDPOINT_PASSWORD_RESET_MINUTES", default=60)
+
+# Organizations' own identity providers. They are rows of governance.identity, so allauth's tables stay empty.
+SOCIALACCOUNT_ADAPTER = "governance.identity.web.accounts.ProviderAdapter"
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {"provider_class": "governance.identity.web.providers.OidcProvider"},
+    "saml": {"provider_class": "governance.identity.web.providers.SamlProvider"},
+}
+# By a link: the content policy stops a form whose answer leads to another host.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False
+# Providers inside the own network: hosts, or host:port, that may be called although their address is not public.
+IDENTITY_ALLOW_PRIVATE = env.list("HOLDPOINT_IDENTITY_ALLOW_PRIVATE", default=[])

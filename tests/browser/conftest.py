@@ -48,7 +48,12 @@ def site(browser: Browser, request: pytest.FixtureRequest, tmp_path_factory: pyt
         yield Site(RunningStack(home=home, port=port, variables=mails))
         return
     seasoned: Path = request.getfixturevalue("seasoned_home")  # only now: making it takes a while
-    with seasoned_stack(seasoned, HOLDPOINT_MAIL_FOLDER=str(tmp_path_factory.mktemp("mail"))) as stack:
+    variables = {
+        "HOLDPOINT_MAIL_FOLDER": str(tmp_path_factory.mktemp("mail")),
+        # The identity providers of the tests are on loopback.
+        "HOLDPOINT_IDENTITY_ALLOW_PRIVATE": "127.0.0.1",
+    }
+    with seasoned_stack(seasoned, **variables) as stack:
         yield Site(stack)
 
 

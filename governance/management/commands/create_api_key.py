@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from governance.people.models import ServiceAccount
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import user_by_name
+from governance.people.selectors.people import user_by_name
 from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
@@ -29,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--responsible", default="", help="user name of the person who answers for a new service account"
         )
-        parser.add_argument("--days", type=int, default=90, help="days that the key is valid; 0: until it is revoked")
+        parser.add_argument(
+            "--days", type=int, default=90, help="days that the key is valid; 0: as many as HOLDPOINT_API_KEY_DAYS says"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()

@@ -14,11 +14,15 @@ from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append, person_commitment
 from governance.outside.keyed_hash import keyed_hash
 from governance.people.errors import AdministratorProtected, RolesForbidden
+from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors import is_administrator, roles_held, session_of, sessions_of
+from governance.people.selectors.people import is_administrator, roles_held
+from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
+from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
+from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
@@ -60,12 +64,14 @@ def person_create(
 
 
 def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code: str, note: str = "") -> User:
-    """Ends a person's access: roles, password and sessions end with the commit. Actions that they released are not sent
-    afterwards, and no vote of theirs commits later."""
+    """Ends a person's access: roles, password and sessions end with the commit, claims and delegations are given back,
+    and service accounts that they answer for are suspended. Actions that they released are not sent afterwards, and no
+    vote of theirs commits later."""
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
         # First, before any row lock. Waits for intents that are being written; later ones see that the person is gone.
         send_lock_exclude()
+        released = work_release(actor=actor, at=at, user_id=user_id)
         # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`).
         user = User.objects.select_for_update().filter(id=user_id).first()
         places = person_organizations(user=user) if user else set()
@@ -82,9 +88,13 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         user.set_unusable_password()  # sessions are signed with the password's hash: all of them end
         user.save(update_fields=["is_active", "password"])
         links_end(user=user, at=at)
+        released["sessions"] = sessions_end(user=user)
+        suspended = accounts_suspend(actor=actor, at=at, user=user)
         # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
         # fixed. An administrator may have none.
         for place in places_or_none(places):
+            if place is not None:
+                standing_lost(user_id=user.id, organization_id=place, role=None, actor=actor, at=at)
             ledger_append(
                 action="person.deactivated",
                 organization_id=place,
@@ -95,6 +105,8 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
                 payload={
                     "person": person_commitment(user_id=user.id),
                     "note_sha256": stored.sha256 if stored else None,
+                    "released": released,
+                    "suspended": [str(one.id) for one in suspended if one.organization_id == place],
                 },
                 reason_code=reason_code,
             )
@@ -187,15 +199,20 @@ def person_role_give(
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
-    """Takes a role away. Actions that this person released are not sent once the role is gone."""
+    """Takes a role away. Actions that this person released are not sent once the role is gone, and no vote commits
+    later that stands on it."""
     _require_standing(actor, organization)
     with transaction.atomic():
         # Without it an intent could commit a moment after the role of the person who released the action was taken.
         send_lock_exclude()
+        # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`). Without it a vote
+        # could commit after the tier that it stands on was taken away.
+        User.objects.select_for_update(no_key=True).filter(id=user.id).first()
         group = _role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return
         user.groups.remove(group)
+        standing_lost(user_id=user.id, organization_id=organization.id, role=role, actor=actor, at=at)
         _record("person.role_taken", actor=actor, at=at, user=user, organization=organization, role=role)
 
 
@@ -242,6 +259,8 @@ def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, n
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
         stored = note_create(organization_id=None, text=note)
+        # Before the authenticators: deleting them would leave passkeys whose end is not on record.
+        passkeys_end(actor=actor, at=at, user=user)
         removed, _ = Authenticator.objects.filter(user=user).delete()
         lockouts_lift(user=user)
         links_end(user=user, at=at)

@@ -1,32 +1,24 @@
-"""Reading identity: keys and their credentials, people and their roles, permissions, second factors, sessions, one-time
-links, and the organization that a request means. Also locks a person's row for a vote (`person_stays`)."""
+"""Reading people and services: credentials, roles, permissions, forbidden pairs, founding, and the organization that a
+request means. Also locks a person's row for a vote (`person_stays`)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
-from governance.people.configured import second_factor_roles
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
     PersonReference,
     ServiceAccount,
-    SignInLink,
-    SignInRules,
     User,
 )
 from governance.people.rules.combinations import Combination, combinations
-from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
-from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
     Organization,
@@ -40,6 +32,9 @@ from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant, in_scope
 
+RESPONSIBLE_LEFT = "responsible_left"
+"""Why a service account is suspended when nobody answers for it any more."""
+
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
 _HELD = """
@@ -52,18 +47,6 @@ SELECT held.content_object_id FROM governance_organizationuserobjectpermission h
 JOIN auth_permission permission ON permission.id = held.permission_id
 WHERE held.user_id = $1::uuid AND permission.codename = $2
 """
-
-# As above: it runs for every page and call of a person. The kind of a role is what stands before its colon.
-_ROLES = """
-SELECT role.role, split_part(role.role, ':', 1) = ANY(coalesce(rules.second_factor_roles, '{}'))
-FROM governance_user_groups member
-JOIN governance_rolegroup role ON role.group_id = member.group_id
-LEFT JOIN governance_signinrules rules ON rules.organization_id = role.organization_id
-WHERE member.user_id = $1::uuid
-"""
-# In the session of somebody who accepted an invitation with a passkey, until they have added it.
-PASSKEY_FIRST = "passkey_first"
-SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 # The same two ways to a permission, for a whole organization.
 _CONFIRMERS = """
@@ -116,6 +99,32 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
 
 
 def _credential(key: ApiKey) -> Credential:
@@ -220,6 +229,12 @@ def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
+
+
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
     """Whether one of these people has the role now."""
     members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
@@ -237,6 +252,25 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     )
     people = User.objects.filter(id=user_id, is_active=True)
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def others_may(*, organization_id: UUID | None, permission: str, commitment: str, people: frozenset[UUID]) -> bool:
+    """Whether any other active person than these has the permission: an administrator of the installation, or, if an
+    organization is named, somebody there. `commitment`: one more of these, as the record names them."""
+    others = User.objects.filter(is_active=True).exclude(reference__commitment=commitment).exclude(id__in=people)
+    if organization_id is None:
+        return others.filter(is_superuser=True).exists()
+    held = {"content_object_id": organization_id, "permission__codename": permission}
+    groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
+    own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
+    return others.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
+    """The owning groups of an active person, in one organization or in any."""
+    rows = RoleGroup.objects.filter(role__startswith="owner:", group__user__id=user_id, group__user__is_active=True)
+    rows = rows.filter(organization_id=organization_id) if organization_id is not None else rows
+    return sorted({role.removeprefix("owner:") for role in rows.values_list("role", flat=True)})
 
 
 def person_stays(*, user_id: UUID) -> None:
@@ -257,72 +291,10 @@ def author_of(*, actor: Actor) -> UUID | None:
     return None
 
 
-def sessions_of(*, user: User) -> list[UserSession]:
-    """Newest first. Also deletes the rows of sessions that have ended."""
-    return sorted(UserSession.objects.purge_and_list(user), key=lambda row: row.created_at, reverse=True)
-
-
-def session_of(*, user_id: UUID, session_id: int) -> UserSession | None:
-    return UserSession.objects.filter(user_id=user_id, id=session_id).first()
-
-
-def second_factor_required(*, user: User) -> bool:
-    """Whether one of the person's roles needs a second factor: by the installation's setting, or by the rules of the
-    organization where they have the role."""
-    everywhere = second_factor_roles()
-    if user.is_superuser and ADMINISTRATOR in everywhere:
-        return True
-    return any(by_rules or role_kind(role) in everywhere for role, by_rules in fetch(_ROLES, (user.id,)))
-
-
-def second_factor_missing(*, user: User) -> bool:
-    return second_factor_required(user=user) and not has_second_factor(user=user)
-
-
-def unproven(*, user: User, session: Mapping[str, Any]) -> bool:
-    """Whether this session may only set up how the person signs in: a second factor that their role needs, or the
-    passkey that they chose instead of a password."""
-    if session.get(PASSKEY_FIRST) and not has_passkey(user=user):
-        return True
-    return second_factor_missing(user=user)
-
-
-def has_second_factor(*, user: User) -> bool:
-    """Recovery codes alone do not count: they stand in for a factor that was lost."""
-    return bool(Authenticator.objects.filter(user=user, type__in=SECOND_FACTORS).exists())
-
-
-def has_passkey(*, user: User) -> bool:
-    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists())
-
-
-def sign_in_rules_of(*, organization_id: UUID) -> list[str]:
-    """The kinds of roles for which this organization requires a second factor itself."""
-    found = SignInRules.objects.filter(organization_id=organization_id).first()
-    return list(found.second_factor_roles) if found else []
-
-
-def has_sign_in(*, user: User) -> bool:
-    """Whether the person has chosen how to sign in, or ever did sign in. Then an invitation would be a way to take
-    their account over."""
-    return bool(user.has_usable_password() or user.last_login or has_second_factor(user=user))
-
-
-def sign_in_links_of(*, user: User, limit: int = 20) -> list[SignInLink]:
-    """Newest first, with the people who made or saw them."""
-    rows = SignInLink.objects.filter(user=user).select_related("created_by", "shown_to")
-    return list(rows.order_by("-id")[:limit])
-
-
-def sign_in_link_open(*, token_sha256: bytes, at: datetime) -> SignInLink | None:
-    """The link, if it can be used now."""
-    rows = SignInLink.objects.filter(token_sha256=token_sha256, ended_at=None, expires_at__gt=at)
-    return rows.filter(user__is_active=True).select_related("user").first()
-
-
-def invitation_open(*, user: User) -> SignInLink | None:
-    """An invitation that was neither used nor withdrawn; its time may be over."""
-    return SignInLink.objects.filter(user=user, purpose=SignInLink.Purpose.INVITATION, ended_at=None).first()
+def accounts_orphaned() -> "QuerySet[ServiceAccount]":
+    """Service accounts in scope that were suspended because their responsible person left."""
+    rows = ServiceAccount.objects.filter(status=ServiceAccount.Status.SUSPENDED, suspended_reason_code=RESPONSIBLE_LEFT)
+    return rows.select_related("organization").order_by("slug")
 
 
 def organization_shared(*, user: User, ids: frozenset[UUID]) -> Organization:
@@ -332,10 +304,6 @@ def organization_shared(*, user: User, ids: frozenset[UUID]) -> Organization:
     if found is None:
         raise NotFound
     return found
-
-
-def signed_in_from(*, user_id: UUID, address: str) -> bool:
-    return bool(UserSession.objects.filter(user_id=user_id, ip=address).exists())
 
 
 def is_administrator(*, user_id: UUID | None) -> bool:
