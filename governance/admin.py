@@ -5,6 +5,7 @@ from governance.console.admin import reason_codes as console_reason_codes
 from governance.contracts.admin import contracts as contracts_contracts
 from governance.enforcement import admin as enforcement
 from governance.evidence import admin as evidence
+from governance.identity import admin as identity
 from governance.ledger import admin as ledger
 from governance.people.admin import people as people_people
 from governance.people.admin import service_accounts as people_service_accounts
@@ -23,6 +24,7 @@ __all__ = [
     "contracts_contracts",
     "enforcement",
     "evidence",
+    "identity",
     "ledger",
     "people_people",
     "people_service_accounts",

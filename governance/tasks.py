@@ -3,7 +3,8 @@
 from governance.authority import tasks as authority
 from governance.console import tasks as console
 from governance.evidence import tasks as evidence
+from governance.people import tasks as people
 from governance.retention import tasks as retention
 from governance.sealing import tasks as sealing
 
-__all__ = ["authority", "console", "evidence", "retention", "sealing"]
+__all__ = ["authority", "console", "evidence", "people", "retention", "sealing"]

@@ -20,13 +20,13 @@ from django.views.decorators.http import require_safe
 from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
-from governance.authority.admin import waits_for_second
+from governance.authority.admin import shown_once, waits_for_second
 from governance.authority.services.changes import Outcome, authority_act
+from governance.authority.services.starting import contract_from_starter
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
 from governance.contracts.selectors import SetUp, organizations_newest, set_up
-from governance.contracts.services.starter import contract_from_starter
 from governance.people.rules.roles import ApiScope
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
@@ -94,10 +94,11 @@ def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
         asking,
         "person.create",
         subject=data["username"],
-        details={"roles": roles},
-        private={"password": data["password"]},
+        details={"roles": roles, "email": data["email"]},
     )
-    return _said(asking, outcome, f"{data['username']} can sign in now.")
+    if outcome.applied is not None and outcome.once:
+        return shown_once(asking.request, outcome, back=_here(asking.organization))
+    return _said(asking, outcome, f"{data['username']} gets an invitation by mail.")
 
 
 def _act(asking: Asking, kind: str, **more: Any) -> Outcome:
@@ -118,14 +119,19 @@ def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
 
 
 def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    contract = contract_from_starter(
+    made = contract_from_starter(
         actor=asking.actor,
         at=timezone.now(),
         organization=asking.organization,
         starter=starter(data["starter"]),
         slug=data["slug"],
     )
-    return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
+    said = f"{made.contract} is drafted with all ten documents. Now its owners have to approve them."
+    if made.waiting is None:
+        return _done(asking, said)
+    # Until then every request under the contract is denied: its policy has no active version.
+    messages.success(asking.request, f"{said} Its policy waits for a second person.")
+    return waits_for_second(asking.request, Outcome(made.waiting))
 
 
 def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
@@ -156,14 +162,16 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "people": (
         "Add a person",
         "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
-        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
+        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person. They get "
+        "a link that works once, with which they choose their own password.",
         "Add the person",
         FirstPersonForm,
         add_person,
     ),
     "account": (
         "Add a service account",
-        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
+        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides. You "
+        "are responsible for it: what it does counts as yours, so somebody else has to release what it asks for.",
         "Add the account",
         AccountForm,
         _add_account,
@@ -171,7 +179,8 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "contract": (
         "A contract from a starter",
         "A contract says what services can ask for and what happens then. It starts with ten complete documents and "
-        "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
+        "a policy, which a second person has to confirm once the organization has two. It accepts no attempts until "
+        "the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
         _add_contract,

@@ -28,6 +28,7 @@ from governance.authority.states import AuthorityState
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import document_differences
 from governance.console.admin.lists import choice_filter
+from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import FORBIDDEN
 from governance.people.rules.roles import AUDIT
 from governance.people.web.accounts import authenticated_at, step_up_url
@@ -56,17 +57,21 @@ def waits_for_second(request: HttpRequest, outcome: Outcome) -> HttpResponse:
 
 def shown_once(request: HttpRequest, outcome: Outcome, *, back: str) -> HttpResponse:
     """The page with the clear text of a key or a link, for this one time."""
+    made = outcome.applied.made if outcome.applied else None
+    is_link = isinstance(made, User | SignInLink)
     context = {
         **admin.site.each_context(request),
         "title": "Shown once",
         "outcome": outcome,
         "change": outcome.change,
-        "secret": outcome.once,
+        # A link is without our own name if the installation does not know it. The request does.
+        "secret": request.build_absolute_uri(outcome.once) if is_link else outcome.once,
+        "person": made.user if isinstance(made, SignInLink) else made,
         "back": back,
         "waits": outcome.applied is None,
         "opts": AuthorityChange._meta,
     }
-    response = render(request, "admin/holdpoint/authority_once.html", context)
+    response = render(request, f"admin/holdpoint/{'link' if is_link else 'authority'}_once.html", context)
     # The page has the secret in clear text: no browser or proxy cache may keep it.
     response["Cache-Control"] = "no-store"
     return response

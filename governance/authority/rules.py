@@ -14,6 +14,8 @@ FRESH: Final = timedelta(minutes=10)
 ENOUGH: Final = 2
 """So many people must be able to confirm for each other; with fewer, an organization is still being founded."""
 
+PROPOSED_FOR: Final = "A service that you answer for, or answered for, proposed this. Another person has to confirm it."
+
 
 @dataclass(frozen=True, slots=True)
 class ActRule:
@@ -46,6 +48,12 @@ ACTS: Final[dict[str, ActRule]] = {
             "Its live keys work again.",
             "suspend the account",
         ),
+        ActRule(
+            "service_account.responsible",
+            "Name the responsible person of a service account",
+            "What the service does counts as theirs, and no longer as somebody else's.",
+            "suspend the account",
+        ),
         ActRule("api_key.issue", "Issue a key that can write", "Whoever holds the key acts.", "revoke the key"),
         ActRule("policy.publish", "Publish a policy", "It decides every following request.", "archive the policy"),
         ActRule(
@@ -70,6 +78,18 @@ ACTS: Final[dict[str, ActRule]] = {
             installation=True,
         ),
         ActRule("sign_in_rules.change", "Change the sign-in rules", "They decide how a person is proven.", "-"),
+        ActRule(
+            "invitation.show",
+            "Show a new invitation",
+            "Without mail somebody sees the link, and whoever uses it becomes the person.",
+            "withdraw the invitation",
+        ),
+        ActRule(
+            "password_reset.issue",
+            "Make a link for a new password",
+            "Without mail somebody sees the link, and whoever uses it becomes the person.",
+            "reset the sign-in, which ends the link",
+        ),
         ActRule(
             "identity_provider.change",
             "Change an identity provider",

@@ -25,7 +25,7 @@ from attempts.reviews.web.answers import ANSWERS
 from governance.people.api import ScopeRequired, ServicePrincipal
 from governance.people.models import User
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import credential_for_secret
+from governance.people.selectors.people import credential_for_secret
 from governance.tenancy.models import Organization
 from reasoncodes.base.api import ApiView
 from reasoncodes.base.errors import ScopeMissing
@@ -44,7 +44,7 @@ NO_PAGES = re.compile(
     r"[\^(]|/login/|/logout/|/password_change/|/jsi18n/|<path:content_type_id>|<path:object_id>/$|/filters/"
 )
 POSTED = re.compile(
-    r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine)/$|/<slug:area>/$|/bulk$|notifications"
+    r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine|propose)/$|/<slug:area>/$|/bulk$|notifications"
 )
 
 

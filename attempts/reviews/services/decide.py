@@ -18,15 +18,15 @@ from attempts.lifecycle.services.transition import queue_if_no_slot, transition_
 from attempts.notify.services.announce import cards_touch
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
+from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
 from attempts.reviews.services.signing import CheckedSignature, SignedWord, signature_store, signature_take
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
-from governance.ledger.services import actor_reference, ledger_append, person_commitment
-from governance.people.selectors import person_stays
+from governance.ledger.services import actor_reference, ledger_append
+from governance.people.selectors.people import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
@@ -229,8 +229,6 @@ def _cast(
     vote = ReviewVote(
         review=review,
         voter_ref=actor_reference(actor),
-        on_behalf_of_ref=_on_behalf_of(voice),
-        tier=voice.tier,
         verdict=word.verdict.value,
         reason_code=word.reason_code,
         result_ref=word.result_ref,
@@ -242,7 +240,8 @@ def _cast(
     vote.save()
     quorum = quorum_for(standing.facts, voice)
     signed = signature_store(vote=vote, checked=checked) if checked is not None else {}
-    _record_vote(review, vote, quorum, actor=actor, at=at, more={"via": word.via, **signed})
+    more = {"via": word.via, **signed}
+    _record_vote(review, vote, quorum, actor=actor, at=at, more=more, standing_in=standing.stands_in)
     return CastVote(locked, vote, quorum, actor, at)
 
 
@@ -271,17 +270,18 @@ def _voice(standing: ReviewStanding, word: Word) -> Voice:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion):
         raise ValueError("an excluded person cannot vote")
-    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING, mandate.tier)
-
-
-def _on_behalf_of(voice: Voice) -> str:
-    if voice.authority is None or voice.authority == voice.voter:
-        return ""
-    return person_commitment(user_id=voice.authority)
+    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING)
 
 
 def _record_vote(
-    review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime, more: Mapping[str, str]
+    review: Review,
+    vote: ReviewVote,
+    quorum: Quorum,
+    *,
+    actor: Actor,
+    at: datetime,
+    more: Mapping[str, str],
+    standing_in: tuple[Delegated, ...],
 ) -> None:
     payload: dict[str, Any] = {
         "vote": str(vote.id),
@@ -296,6 +296,8 @@ def _record_vote(
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
     found = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, **more}
     payload |= {name: value for name, value in found.items() if value}
+    if standing_in:
+        payload["stands_in_by"] = [str(row.id) for row in standing_in]
     record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)
 
 

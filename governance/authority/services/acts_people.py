@@ -12,20 +12,24 @@ from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.boundary.services import handle_check, text_check
 from governance.ledger.selectors import was_deactivated_in
+from governance.people.configured import api_key_life
 from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors import person_named, roles_held
+from governance.people.selectors.people import may_answer_for, person_named, roles_held
 from governance.people.services.accounts import (
+    RESERVED_SLUGS,
     api_key_issue,
     api_key_rotate,
     scopes_check,
     service_account_create,
     service_account_reinstate,
 )
+from governance.people.services.links import invitation_create
 from governance.people.services.people import person_create, person_reactivate, person_role_give, role_check
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
@@ -121,6 +125,8 @@ class PersonCreate:
         if person_named(text=username) is not None:
             raise AlreadyExists("A person with this username exists.")
         roles = [_role(role, "/details/roles") for role in texts_of(details, "roles")]
+        if not roles:
+            raise InvalidInput(errors=[FieldError("/details/roles", "needs one role at least")])
         pairs = combinations(roles)
         if pairs:
             words = " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs)
@@ -141,13 +147,14 @@ class PersonCreate:
             actor=actor,
             at=at,
             username=change.subject,
-            password=private.get("password"),
             is_staff=asked["is_staff"],
             email=asked["email"],
         )
         for role in asked["roles"]:
             person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role)
-        return Applied({"person": str(user.id)}, made=user)
+        # Whoever confirms sees the link if it cannot be mailed; while the organization is founded, the founder.
+        issued = invitation_create(actor=actor, at=at, user=user, shown_to=change.decided_by_id)
+        return Applied({"person": str(user.id), "link": str(issued.link.id)}, made=user, once=issued.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +193,20 @@ class ServiceAccountCreate:
         only(details, "responsible", "description")
         named = text_of(details, "responsible", longest=150, required=False)
         responsible = _person(named or str(actor.id), "/details/responsible")
+        if not may_answer_for(user=responsible, organization_id=organization.id):
+            message = "must be an active person who has a role in this organization"
+            raise InvalidInput(errors=[FieldError("/details/responsible", message)])
+        if subject in RESERVED_SLUGS:
+            raise InvalidInput(errors=[FieldError("/subject", "is the name of a part of Holdpoint itself")])
         complete = {
             "responsible": str(responsible.id),
             "description": text_of(details, "description", longest=280, required=False),
         }
         if ServiceAccount.objects.filter(organization=organization, slug=subject).exists():
             raise AlreadyExists("This organization has a service account with this slug.")
+        # Refused now, not when a second person confirms it.
+        handle_check(handle=subject, pointer="/subject")
+        text_check(text=complete["description"], pointer="/details/description")
         # Built and checked, not saved: a slug that the database would refuse is refused now, beside its field.
         choice_of(subject, "/subject", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
         return Prepared(
@@ -270,7 +285,7 @@ class ApiKeyIssue:
         secret = key_generate()[1]
         complete = {
             "scopes": scopes,
-            "expires_at": (at + timedelta(days=days)).isoformat() if days else None,
+            "expires_at": (at + (timedelta(days=days) if days else api_key_life())).isoformat(),
             "replaces": str(old.id) if old else None,
             "overlap_hours": whole_of(details, "overlap_hours", least=0, most=720, default=24),
             "key": key_material(secret).as_json(),

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -24,7 +25,9 @@ from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ConsoleForm
 from governance.console.selectors.pages import organization_choices, people_in_scope
 from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.keys import TELL_DAYS, days_left
 from governance.people.rules.roles import READING_SCOPES, ApiScope
+from governance.people.selectors.people import key_ends
 from governance.people.services.accounts import (
     IssuedKey,
     api_key_issue,
@@ -48,7 +51,7 @@ class IssueForm(forms.Form):
         max_value=730,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="If you leave it empty, the key is valid until it is revoked.",
+        help_text="If you leave it empty, the key is valid for a year (HOLDPOINT_API_KEY_DAYS).",
     )
 
 
@@ -190,6 +193,35 @@ def _service_account_create_act(
     return model_admin.done(request, outcome.applied.made, "Created. Issue a key for it next.")
 
 
+class ResponsibleForm(ConsoleForm):
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="An active person who has a role in this organization.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["responsible"]
+        field.queryset = people_in_scope()
+
+
+def _responsible_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, obj.organization_id),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.responsible",
+        subject=str(obj.id),
+        details={"responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return f"{data['responsible'].username} is responsible for this account now."
+
+
 @admin.register(ServiceAccount)
 class ServiceAccountAdmin(ConsoleAdmin):
     addable = True
@@ -197,8 +229,8 @@ class ServiceAccountAdmin(ConsoleAdmin):
     list_select_related = ["organization", "responsible"]
     list_filter = ["status"]
     search_fields = ["slug", "=id"]
-    fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
-    readonly_fields = fields
+    readonly_fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
+    readonly_fields += ["how_to_mend"]
     add_act = Act(
         "add",
         "Add a service account",
@@ -214,6 +246,16 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "Creates a key for this account. The next page shows it once.",
             _key_issue_act,
             IssueForm,
+            available=lambda obj: not obj.internal,
+        ),
+        Act(
+            "responsible",
+            "Name the responsible person",
+            "What the account does counts as theirs: they cannot release what it asks for, nor approve what it wrote. "
+            "A second person confirms it. A suspended account stays suspended until it is reinstated.",
+            _responsible_act,
+            ResponsibleForm,
+            available=lambda obj: not obj.internal,
         ),
         Act(
             "suspend",
@@ -232,6 +274,19 @@ class ServiceAccountAdmin(ConsoleAdmin):
             available=lambda obj: obj.status == "suspended",
         ),
     ]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        shown = [name for name in self.readonly_fields if name != "how_to_mend"]
+        return [*shown, "how_to_mend"] if obj and obj.responsible_id is None else shown
+
+    @admin.display(description="What to do")
+    def how_to_mend(self, obj: ServiceAccount) -> str:
+        if obj.internal:
+            return "Nothing. This account is a part of Holdpoint itself: it has no key and no responsible person."
+        return (
+            "Nobody is responsible for this account, so it was suspended and its keys are refused. Name the "
+            "responsible person (a second person confirms it), then reinstate the account."
+        )
 
 
 def _key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
@@ -253,10 +308,11 @@ def _key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ConsoleAdmin):
-    list_display = ["__str__", "service_account", "scopes_shown", "expires_at", "revoked_at", "last_used_at"]
+    list_display = ["__str__", "service_account", "scopes_shown", "end_shown", "revoked_at", "last_used_at"]
     list_select_related = ["service_account"]
     search_fields = ["prefix", "=id"]
-    fields = ["prefix", "service_account", "scopes", "expires_at", "revoked_at", "last_used_at", "created_at"]
+    list_before_template = "admin/holdpoint/key_ends.html"
+    fields = ["prefix", "service_account", "scopes", "end_shown", "revoked_at", "last_used_at", "created_at"]
     readonly_fields = fields
     acts = [
         Act(
@@ -284,6 +340,23 @@ class ApiKeyAdmin(ConsoleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
         return super().get_queryset(request).select_related("service_account__organization")
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | {"ends": key_ends(at=timezone.now())})
+
     @admin.display(description="Scopes")
     def scopes_shown(self, obj: ApiKey) -> str:
         return ", ".join(obj.scopes)
+
+    @display(description="Ends", ordering="expires_at", label={"never": "danger", "soon": "warning", "ended": "info"})
+    def end_shown(self, obj: ApiKey) -> tuple[str, str]:
+        """In words, with a colour where somebody has to do something."""
+        now = timezone.now()
+        if obj.revoked_at is not None:
+            return "ended", "revoked"
+        if obj.expires_at is None:
+            return "never", "never ends: rotate it"
+        days = days_left(ends=obj.expires_at, at=now)
+        date = f"{obj.expires_at:%Y-%m-%d %H:%M} UTC"
+        if days < 0:
+            return "ended", f"{date} (ended)"
+        return ("soon", f"{date} (in {days} days)") if days <= max(TELL_DAYS) else ("", date)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from governance.people.models import ServiceAccount
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import REVIEWER, Clinic, do, problem, set_deadline, url
 from tests.cast import Cast
@@ -43,7 +44,7 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         {
             "username": "boss",
             "reason": "own_request",
-            "detail": "is behind the service account that asked, or would decide for the person who is",
+            "detail": "is behind the service account that asked, or stands in for the person who is",
         }
     ]
     assert card["may_decide"] == {
@@ -52,12 +53,15 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         "reason": None,
         "detail": "Your vote counts.",
         "on_behalf_of": None,
+        "stands_in_for": [],
     }
     assert (card["claim"], card["votes"], card["release_blocked"], card["overdue"]) == (None, [], None, False)
 
 
 def test_nobody_outside_the_organization_is_named(cast: Cast, clinic: Clinic, rita: Any) -> None:
-    clinic.responsible = cast.person("elsewhere", "operator", organization=cast.other)  # type: ignore[misc]
+    elsewhere = cast.person("elsewhere", "operator", organization=cast.other)
+    with every_tenant():  # they had a role here when the account was made
+        ServiceAccount.objects.filter(id=clinic.service.id).update(responsible=elsewhere)
     card = rita.get(url(clinic.hold())).json()
     assert [row["username"] for row in card["excluded"]] == [None]
     assert "elsewhere" not in str(card)

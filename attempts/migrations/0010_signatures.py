@@ -11,7 +11,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0007_notifications"),
+        ("attempts", "0009_key_end_notices"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,23 +1,23 @@
-"""Reading identity: keys and their credentials, people and their roles, permissions, sessions, and the organization
-that a request means, passkeys. Also locks a person's row and passkey for a vote (`person_stays`, `passkey_lock`)."""
+"""Reading people and services: credentials, roles, permissions, forbidden pairs, founding, and the organization that a
+request means. Also locks a person's row for a vote (`person_stays`)."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
-from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, FoundingEnd, Passkey, PersonReference, ServiceAccount, User
+from governance.people.models import (
+    ApiKey,
+    FoundingEnd,
+    PersonReference,
+    ServiceAccount,
+    User,
+)
 from governance.people.rules.combinations import Combination, combinations
-from governance.people.rules.keys import key_hash, stream_signature_fits
-from governance.people.rules.passkeys import RegisteredKey
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
@@ -31,6 +31,9 @@ from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant, in_scope
+
+RESPONSIBLE_LEFT = "responsible_left"
+"""Why a service account is suspended when nobody answers for it any more."""
 
 # Hand-written and prepared, because it runs several times for every page and every call of a person. guardian's own
 # look-up also gives a superuser every permission by default, which would make an administrator a reviewer.
@@ -96,6 +99,32 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
 
 
 def _credential(key: ApiKey) -> Credential:
@@ -200,6 +229,12 @@ def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
+
+
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
     """Whether one of these people has the role now."""
     members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
@@ -217,6 +252,25 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     )
     people = User.objects.filter(id=user_id, is_active=True)
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def others_may(*, organization_id: UUID | None, permission: str, commitment: str, people: frozenset[UUID]) -> bool:
+    """Whether any other active person than these has the permission: an administrator of the installation, or, if an
+    organization is named, somebody there. `commitment`: one more of these, as the record names them."""
+    others = User.objects.filter(is_active=True).exclude(reference__commitment=commitment).exclude(id__in=people)
+    if organization_id is None:
+        return others.filter(is_superuser=True).exists()
+    held = {"content_object_id": organization_id, "permission__codename": permission}
+    groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
+    own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
+    return others.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
+    """The owning groups of an active person, in one organization or in any."""
+    rows = RoleGroup.objects.filter(role__startswith="owner:", group__user__id=user_id, group__user__is_active=True)
+    rows = rows.filter(organization_id=organization_id) if organization_id is not None else rows
+    return sorted({role.removeprefix("owner:") for role in rows.values_list("role", flat=True)})
 
 
 def person_stays(*, user_id: UUID) -> None:
@@ -237,83 +291,40 @@ def author_of(*, actor: Actor) -> UUID | None:
     return None
 
 
-def sessions_of(*, user: User) -> list[UserSession]:
-    """Newest first. Also deletes the rows of sessions that have ended."""
-    return sorted(UserSession.objects.purge_and_list(user), key=lambda row: row.created_at, reverse=True)
+def accounts_orphaned() -> "QuerySet[ServiceAccount]":
+    """Service accounts in scope that were suspended because their responsible person left."""
+    rows = ServiceAccount.objects.filter(status=ServiceAccount.Status.SUSPENDED, suspended_reason_code=RESPONSIBLE_LEFT)
+    return rows.select_related("organization").order_by("slug")
 
 
-def session_of(*, user_id: UUID, session_id: int) -> UserSession | None:
-    return UserSession.objects.filter(user_id=user_id, id=session_id).first()
-
-
-@dataclass(frozen=True, slots=True)
-class KnownPasskey:
-    """A passkey with what the ledger says about its registration."""
-
-    passkey_id: UUID
-    entry_id: UUID
-    registered_at: datetime
-    registered: RegisteredKey
-
-
-@dataclass(frozen=True, slots=True)
-class UsablePasskey:
-    """A passkey that its person can sign with now."""
-
-    row: Passkey
-    credential_id: bytes
-    known: KnownPasskey
-
-
-def passkeys_known(*, passkey_ids: Collection[UUID]) -> dict[UUID, KnownPasskey]:
-    """By id. One whose registration is not on the ledger, or erased there, is missing: nothing can be checked with
-    it."""
-    if not passkey_ids:
-        return {}
-    # The entries belong to no organization, so no scope shows them.
+def organization_shared(*, user: User, ids: frozenset[UUID]) -> Organization:
+    """The first organization of the person among these; 404 if there is none."""
     with every_tenant():
-        rows = LedgerEntry.objects.filter(
-            organization=None, action="passkey.registered", subject_id__in=passkey_ids, payload__isnull=False
-        )
-        found = list(rows.order_by("-id"))
-    return {
-        row.subject_id: KnownPasskey(row.subject_id, row.id, row.at, RegisteredKey.from_payload(row.payload or {}))
-        for row in found
-    }
+        found = Organization.objects.filter(id__in=ids, role_groups__group__user=user).order_by("slug").first()
+    if found is None:
+        raise NotFound
+    return found
 
 
-def passkeys_usable(*, user_id: UUID, rp_id: str) -> list[UsablePasskey]:
-    """The person's own passkeys for this site, the newest first."""
-    rows = Passkey.objects.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id)
-    passkeys = list(rows.select_related("authenticator").order_by("-id"))
-    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
-    return [
-        UsablePasskey(row, _credential_id(row), known[row.id])
-        for row in passkeys
-        if row.id in known and known[row.id].registered.rp_id == rp_id
-    ]
+def is_administrator(*, user_id: UUID | None) -> bool:
+    return user_id is not None and User.objects.filter(id=user_id, is_superuser=True, is_active=True).exists()
 
 
-def _credential_id(passkey: Passkey) -> bytes:
-    authenticator: Any = passkey.authenticator
-    return bytes(authenticator.wrap().authenticator_data.credential_data.credential_id)
+def service_account_named(*, organization_id: UUID, text: str) -> ServiceAccount | None:
+    """A service account of this organization, by id or slug."""
+    rows = ServiceAccount.objects.filter(organization_id=organization_id).select_related("responsible")
+    by_id = rows.filter(id=text).first() if UUID_TEXT.fullmatch(text) else None
+    return by_id or rows.filter(slug=text).first()
 
 
-def passkey_lock(*, user_id: UUID, credential_sha256: str) -> tuple[Passkey, KnownPasskey] | None:
-    """The person's passkey with this credential, locked (FOR NO KEY UPDATE), so that it is not removed and its counter
-    not read twice while a vote is signed with it. None if they have none, or it was removed."""
-    rows = Passkey.objects.select_for_update(no_key=True, of=("self",))
-    passkeys = list(rows.filter(user_id=user_id, removed_at=None, authenticator__user_id=user_id).order_by("id"))
-    known = passkeys_known(passkey_ids=[row.id for row in passkeys])
-    for row in passkeys:
-        if row.id in known and known[row.id].registered.credential_sha256 == credential_sha256:
-            return row, known[row.id]
-    return None
-
-
-def second_factors(*, user_id: UUID) -> frozenset[str]:
-    """The kinds of second factors that the person has: `totp`, `webauthn`, `recovery_codes`."""
-    return frozenset(Authenticator.objects.filter(user_id=user_id).values_list("type", flat=True))
+def may_answer_for(*, user: User, organization_id: UUID) -> bool:
+    """Whether the person may be responsible for a service account there: active, with a role in that organization. An
+    administrator of the installation looks after all of them."""
+    if not user.is_active or user.is_superuser:
+        return user.is_active
+    # The caller's scope may be another one: a command or a task has none.
+    with every_tenant():
+        return RoleGroup.objects.filter(organization_id=organization_id, group__user=user).exists()
 
 
 def confirmers(*, organization_id: UUID) -> frozenset[UUID]:

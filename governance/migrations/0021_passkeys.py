@@ -9,7 +9,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0013_authority"),
+        ("governance", "0020_api_key_ends"),
         ("mfa", "0003_authenticator_type_uniq"),
     ]
 
