@@ -122,8 +122,9 @@ def people(settings: Any) -> Findings:
 def record(settings: Any) -> Findings:
     if settings.LEDGER_KEY_CREATE:
         yield "LEDGER_KEY_CREATE would make a new key where one is lost", "remove it from your settings"
-    problem = _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE))
-    if problem:
+    if settings.LEDGER_SIGNER:
+        yield from _signer(settings)
+    elif problem := _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE)):
         yield f"HOLDPOINT_LEDGER_KEY_FILE {problem}", f"{RANDOM_KEY} > ledger.key; chmod 600 ledger.key"
     if settings.LEDGER_NAME == LEDGER_NAME_LOCALLY:
         yield (
@@ -134,6 +135,16 @@ def record(settings: Any) -> Findings:
         yield (
             "HOLDPOINT_WITNESSES is missing, and nobody would notice a shortened record",
             "HOLDPOINT_WITNESSES=file:///<another machine's disk>/heads.jsonl (docs/ledger.md)",
+        )
+
+
+def _signer(settings: Any) -> Findings:
+    if not settings.LEDGER_SIGNER.startswith(("unix:/", "pkcs11:")):
+        yield "HOLDPOINT_LEDGER_SIGNER is neither unix:/path nor pkcs11:…", "docs/operations.md has both forms"
+    if settings.LEDGER_KEY or settings.LEDGER_KEY_FILE:
+        yield (
+            "HOLDPOINT_LEDGER_KEY or HOLDPOINT_LEDGER_KEY_FILE is set beside HOLDPOINT_LEDGER_SIGNER",
+            "take the key away from this process: the signer holds it",
         )
 
 

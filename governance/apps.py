@@ -1,5 +1,6 @@
 """Wiring of the app: registers what lower apps call by name (ledger, text check, usage count), the acts that need two
-people, the handlers of retention, and the region profiles, which are adopted after every migrate."""
+people, where sealed texts are stored, the handlers of retention, and the region profiles, which are adopted after every
+migrate."""
 
 from typing import Any
 
@@ -15,6 +16,7 @@ class GovernanceConfig(AppConfig):
     def ready(self) -> None:
         # Imported here, because models are not loaded yet when this module is.
         from governance.authority.hooks import register_act
+        from governance.authority.services.acts_content import CapsRaise, PolicyPublish
         from governance.authority.services.acts_identity import IdentityProviderChange
         from governance.authority.services.acts_people import (
             ApiKeyIssue,
@@ -24,6 +26,7 @@ class GovernanceConfig(AppConfig):
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_schedule import ScheduleChangeAct
         from governance.authority.services.acts_sign_in import (
             INVITATION_SHOW,
             PASSWORD_RESET_ISSUE,
@@ -35,7 +38,9 @@ class GovernanceConfig(AppConfig):
         from governance.evidence.services.bundles import evidence_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
+        from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
         from governance.people.services.erasing import sign_in_links_erase
+        from governance.people.services.sign_in_mail import PURPOSE as PASSWORD_RESET_PURPOSE
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.selectors.subjects import LEFT_OUT, PERSON, governance_export_tables
         from governance.retention.services.deletion import deletion_finish
@@ -48,13 +53,21 @@ class GovernanceConfig(AppConfig):
         register_act("service_account.create", ServiceAccountCreate())
         register_act("service_account.reinstate", ServiceAccountReinstate())
         register_act("api_key.issue", ApiKeyIssue())
+        register_act("schedule.change", ScheduleChangeAct())
         register_act("service_account.responsible", ServiceAccountResponsible())
         register_act("sign_in_rules.change", SignInRulesChange())
         register_act("invitation.show", INVITATION_SHOW)
         register_act("password_reset.issue", PASSWORD_RESET_ISSUE)
         register_act("witness.change", WitnessChange())
+        register_act("policy.publish", PolicyPublish())
+        register_act("caps.raise", CapsRaise())
         register_act("identity_provider.change", IdentityProviderChange())
         register_recorder(ledger_append)
+        register_sealed(
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps
+            SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="seed"),  # of recovery codes
+            SealedColumn("governance.PasswordResetRequest", "typed_sealed", PASSWORD_RESET_PURPOSE),
+        )
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
         register_kind(PERSON)

@@ -48,6 +48,11 @@ urlpatterns = [
     path("shutdowns", shutdowns.ShutdownListApi.as_view(), name="shutdown_list"),
     path("shutdowns/preview", shutdowns.ShutdownPreviewApi.as_view(), name="shutdown_preview"),
     path("shutdowns/<uuid:shutdown_id>", shutdowns.ShutdownApi.as_view(), name="shutdown"),
+    path(
+        "shutdowns/<uuid:shutdown_id>/break-glass",
+        shutdowns.ShutdownBreakGlassApi.as_view(),
+        name="shutdown_break_glass",
+    ),
     path("shutdowns/<uuid:shutdown_id>/release", shutdowns.ShutdownReleaseApi.as_view(), name="shutdown_release"),
     path("decisions", DecisionListApi.as_view(), name="decision_list"),
     path("decisions/<uuid:decision_id>", DecisionApi.as_view(), name="decision"),

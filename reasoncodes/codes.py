@@ -12,6 +12,7 @@ class Scope(StrEnum):
     DENIAL = "denial"
     QUARANTINE = "quarantine"
     INTERVENTION = "intervention"
+    DELEGATION = "delegation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +334,9 @@ _STARTERS = [
     ),
     SystemCode(Scope.INTERVENTION, "person_left", "Person left", "The person no longer works here.", emitted=False),
     SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "This is a drill, not an emergency.", emitted=False),
+    SystemCode(Scope.DELEGATION, "reviewer_away", "Away", "The reviewer is away for some time.", emitted=False),
+    SystemCode(Scope.DELEGATION, "workload_shared", "Too much work", "Somebody else takes part of it.", emitted=False),
+    SystemCode(Scope.DELEGATION, "handover", "Handover", "The work passes to somebody else.", emitted=False),
 ]
 
 SYSTEM_CODES: tuple[SystemCode, ...] = (

@@ -297,18 +297,54 @@ def key_read(text: str) -> PublicKey:
 
 def signed_by(head: Head, key: PublicKey) -> bool:
     """False: this key did not sign it. A signature in its name that does not fit is Malformed."""
+    mine = [raw[4:] for name, raw in head.signatures if name == key.name and raw[:4] == key.id]
+    for signature in mine:
+        if not _fits(key, signature, head.body.encode()):
+            raise Malformed("the signature does not fit the head")
+    return bool(mine)
+
+
+def _fits(key: PublicKey, signature: bytes, data: bytes) -> bool:
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as error:
         raise Unusable("the Python package `cryptography` is needed: pip install cryptography") from error
-    mine = [raw[4:] for name, raw in head.signatures if name == key.name and raw[:4] == key.id]
-    for signature in mine:
-        try:
-            Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, head.body.encode())
-        except InvalidSignature as error:
-            raise Malformed("the signature does not fit the head") from error
-    return bool(mine)
+    try:
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class KeyHandover:
+    """A key names the next one: `handover OLD NEW SIZE SIGNATURE`, in one line of `ledger/public-key.txt`."""
+
+    old: PublicKey
+    new: PublicKey
+
+
+def key_handover_read(line: str) -> KeyHandover:
+    """Malformed unless the old key signed it, and both are of one ledger."""
+    parts = line.split(" ")
+    if len(parts) != 5 or parts[0] != "handover" or not re.fullmatch(r"0|[1-9][0-9]{0,18}", parts[3]):
+        raise Malformed("a line is not a handover of keys")
+    found = KeyHandover(key_read(parts[1]), key_read(parts[2]))
+    if found.old.name != found.new.name:
+        raise Malformed("a handover is of two ledgers")
+    text = f"holdpoint-key-handover-v1\n{parts[1]}\n{parts[2]}\n{parts[3]}\n"
+    if not _fits(found.old, _base64(parts[4]), text.encode()):
+        raise Malformed("a handover is not signed by the key that it replaces")
+    return found
+
+
+def keys_followed(keys: Iterable[PublicKey], handovers: Iterable[KeyHandover]) -> list[PublicKey]:
+    """These keys, and every one that they handed over to, from key to key."""
+    found, waiting = list(keys), list(handovers)
+    for _ in range(len(waiting)):
+        found += [one.new for one in waiting if one.old in found and one.new not in found]
+    return found
 
 
 # -- what is derived from the rest, the same when writing and when checking ------------------------------------------
@@ -420,8 +456,8 @@ class Report:
 
 def verify(data: bytes, *, public_key: str = "") -> Report:
     """Everything that can be found out about these bytes. Raises only Unusable."""
-    report = Report(key_was_given=bool(public_key))
     keys = _given_keys(public_key)
+    report = Report(key_was_given=bool(keys))
     files, wrong = zip_read(data)
     report.faults += wrong
     missing, extra = [name for name in NAMES if name not in files], [name for name in files if name not in NAMES]
@@ -456,9 +492,10 @@ _SUBJECT_OF = {
 
 
 def _given_keys(public_key: str) -> list[PublicKey]:
-    lines = [line for line in public_key.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line.strip() for line in public_key.splitlines() if line.strip() and not line.startswith("#")]
     try:
-        return [key_read(line) for line in lines]
+        keys = [key_read(line) for line in lines if not line.startswith("handover ")]
+        return keys_followed(keys, [key_handover_read(line) for line in lines if line.startswith("handover ")])
     except Malformed as error:
         raise Unusable(f"the public key that was given: {error}") from error
 
@@ -479,11 +516,15 @@ def _check_manifest(files: Mapping[str, bytes], report: Report, keys: list[Publi
 
 
 def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    head, own = head_read(files[CHECKPOINT].decode()), key_read(files[KEY].decode())
+    head, (own, handovers) = head_read(files[CHECKPOINT].decode()), _own_key(files[KEY].decode())
     if files[KEY] != files[KEY].strip() + b"\n":
         report.fault(f"{KEY}: it is not written in its one form")
     if keys and own not in keys:
-        report.fault(f"{KEY}: it is not a key that was given to compare")
+        keys = keys_followed(keys, handovers)
+        if own not in keys:
+            report.fault(f"{KEY}: it is not a key that was given to compare, nor one that such a key handed over to")
+        else:
+            report.checked.append("the handovers from a key that was given to the key of the head")
     if own.name != head.origin:
         report.fault(f"{CHECKPOINT}: it is of another log than the key")
     signers = [key for key in (keys or [own]) if signed_by(head, key)]
@@ -491,6 +532,16 @@ def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey
         raise Malformed("it is not signed by the key")
     report.signer, report.fingerprint = signers[0].name, signers[0].fingerprint
     report.checked.append(f"the signature of the head of {head.size} entries")
+
+
+def _own_key(text: str) -> tuple[PublicKey, list[KeyHandover]]:
+    """The key of the head, and how the keys before it handed over, the newest first and without a gap."""
+    first, *lines = text.strip().split("\n")
+    own, handovers = key_read(first), [key_handover_read(line) for line in lines]
+    for one, wanted in zip(handovers, [own, *(before.old for before in handovers)]):
+        if one.new != wanted:
+            raise Malformed("the handovers of keys do not lead to the key of the head")
+    return own, handovers
 
 
 def _check_entries(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
@@ -748,7 +799,7 @@ def _say(report: Report) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Checks a Holdpoint evidence bundle.")
     parser.add_argument("bundle", help="the zip file")
-    parser.add_argument("--public-key", default="", help="the log's key: a file, or the text name+id+base64")
+    parser.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     try:

@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from governance.contracts.rules.documents import AREAS
 from governance.people.models import User
 from governance.people.rules.roles import ApiScope
 from governance.people.services.accounts import api_key_issue
@@ -76,6 +77,11 @@ class Cast:
         return user
 
     @cached_property
+    def second_owner(self) -> User:
+        """Owen owns one area beside Olga: the ten approvals of a contract come from two people."""
+        return self.person("owen", f"owner:{AREAS[-1].owner_group}")
+
+    @cached_property
     def nobody(self) -> User:
         return self.person("norman")
 
@@ -87,8 +93,12 @@ class Cast:
         return user
 
     def key(self, *scopes: str, organization: Organization | None = None) -> str:
-        """The clear text of a new key with these scopes (all scopes if none is named)."""
-        account = ServiceAccountFactory(organization=organization or self.organization)
+        """The clear text of a new key with these scopes (all scopes if none is named). Its organization's operator is
+        responsible for the service."""
+        account = ServiceAccountFactory(
+            organization=organization or self.organization,
+            responsible=self.operator if organization in {None, self.organization} else self.other_operator,
+        )
         with every_tenant():
             return api_key_issue(
                 actor=SYSTEM, at=timezone.now(), service_account=account, scopes=scopes or tuple(ApiScope)

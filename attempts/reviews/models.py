@@ -1,6 +1,6 @@
 """Reviews of held attempts and of human-review steps, the votes in them, and delegations of a tier."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from attempts.lifecycle.models import Attempt
-from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from attempts.reviews.states import DelegationEnd, DelegationState, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
@@ -135,16 +135,34 @@ class ReviewVote(AppendOnlyModel):
         return self.verdict
 
 
+LONGEST = timedelta(days=14)  # a delegation that somebody forgot must end by itself
+
+
 class Delegation(models.Model):
-    """One person votes in the name of another for some time. It does not count for what either of them asked for."""
+    """One person stands in for another in a tier that both have, for some time and for a reason. It gives no vote.
+
+    Only its end is ever written to the row; the database refuses other changes.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
     tier = models.CharField(max_length=63)
-    from_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    to_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    from_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    to_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    reason_code = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
     starts_at = models.DateTimeField()
-    ends_at = models.DateTimeField()
+    ends_at = models.DateTimeField(help_text="It ends then by itself.")
+    ended_at = models.DateTimeField(null=True, help_text="When it really ended.")
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="Empty if no person ended it.",
+    )
+    end_cause = models.CharField(max_length=12, blank=True)
 
     objects = TenantManager()
 
@@ -152,8 +170,33 @@ class Delegation(models.Model):
         ordering = ["-id"]
         constraints = [
             models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="delegation_has_length"),
+            models.CheckConstraint(condition=Q(ends_at__lte=F("starts_at") + LONGEST), name="delegation_is_bounded"),
             models.CheckConstraint(condition=~Q(from_user=F("to_user")), name="delegation_to_somebody_else"),
+            models.CheckConstraint(condition=~Q(reason_code=""), name="delegation_has_a_reason"),
+            models.CheckConstraint(
+                condition=Q(ended_at=None, ended_by=None, end_cause="")
+                | Q(ended_at__isnull=False, end_cause__in=list(DelegationEnd)),
+                name="delegation_end_has_a_cause",
+            ),
+            # Planned ones count too: two that overlap would leave open who stands in.
+            models.UniqueConstraint(
+                fields=["organization", "from_user", "tier"],
+                condition=Q(ended_at=None),
+                name="delegation_one_at_a_time",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["organization", "-id"], name="delegation_newest"),
+            models.Index(fields=["ends_at"], condition=Q(ended_at=None), name="delegation_due"),
+            models.Index(
+                fields=["organization", "tier", "to_user"], condition=Q(ended_at=None), name="delegation_open"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.tier} until {self.ends_at:%Y-%m-%d}"
+
+    def state_at(self, now: datetime) -> DelegationState:
+        if self.ended_at is not None or self.ends_at <= now:
+            return DelegationState.ENDED
+        return DelegationState.ACTIVE if self.starts_at <= now else DelegationState.PLANNED

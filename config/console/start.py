@@ -22,11 +22,11 @@ from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPe
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
 from governance.authority.admin import shown_once, waits_for_second
 from governance.authority.services.changes import Outcome, authority_act
+from governance.authority.services.starting import contract_from_starter
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
 from governance.contracts.selectors import SetUp, organizations_newest, set_up
-from governance.contracts.services.starter import contract_from_starter
 from governance.people.rules.roles import ApiScope
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
@@ -119,14 +119,19 @@ def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
 
 
 def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    contract = contract_from_starter(
+    made = contract_from_starter(
         actor=asking.actor,
         at=timezone.now(),
         organization=asking.organization,
         starter=starter(data["starter"]),
         slug=data["slug"],
     )
-    return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
+    said = f"{made.contract} is drafted with all ten documents. Now its owners have to approve them."
+    if made.waiting is None:
+        return _done(asking, said)
+    # Until then every request under the contract is denied: its policy has no active version.
+    messages.success(asking.request, f"{said} Its policy waits for a second person.")
+    return waits_for_second(asking.request, Outcome(made.waiting))
 
 
 def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
@@ -174,7 +179,8 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "contract": (
         "A contract from a starter",
         "A contract says what services can ask for and what happens then. It starts with ten complete documents and "
-        "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
+        "a policy, which a second person has to confirm once the organization has two. It accepts no attempts until "
+        "the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
         _add_contract,

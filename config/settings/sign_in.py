@@ -69,6 +69,9 @@ AXES_SENSITIVE_PARAMETERS = ["login", "username", "password", "code", "credentia
 # axes' middleware runs inside ours (config.middleware.people), which the check does not see.
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
+# Days after which an API key ends if nobody said when. A key that is forgotten must not work for ever.
+API_KEY_DAYS = env.int("HOLDPOINT_API_KEY_DAYS", default=365)
+
 # Minutes after which a person must sign in again before they decide on an action of high risk.
 CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)

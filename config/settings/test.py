@@ -21,6 +21,7 @@ MAIL_REACHES_PEOPLE = True
 DEPLOYMENT_REGION = "US"
 LEDGER_KEY = b64encode(b"a key of thirty-two bytes, tests").decode()
 STORAGES["evidence"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}  # noqa: F405
+LEDGER_SIGNER = ""
 LEDGER_WITNESSES = ""
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 WHITENOISE_USE_FINDERS = True

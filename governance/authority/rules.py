@@ -14,6 +14,8 @@ FRESH: Final = timedelta(minutes=10)
 ENOUGH: Final = 2
 """So many people must be able to confirm for each other; with fewer, an organization is still being founded."""
 
+PROPOSED_FOR: Final = "A service that you answer for, or answered for, proposed this. Another person has to confirm it."
+
 
 @dataclass(frozen=True, slots=True)
 class ActRule:

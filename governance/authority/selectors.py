@@ -9,8 +9,10 @@ from django.db.models import QuerySet
 
 from governance.authority.hooks import act_for
 from governance.authority.models import AuthorityChange
-from governance.authority.rules import ACTS, ActRule, confirm_refusal
+from governance.authority.rules import ACTS, PROPOSED_FOR, ActRule, confirm_refusal
 from governance.authority.states import AuthorityState
+from governance.authorship.selectors import authors_of
+from governance.authorship.states import WorkKind
 from governance.people.models import User
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors import ForbiddenPair, confirmers, forbidden_pairs, person_may
@@ -65,12 +67,19 @@ def entitled(*, user_id: UUID, organization: Organization, rule: ActRule) -> boo
 def refusal_for(*, change: AuthorityChange, user_id: UUID) -> str:
     """Why this person cannot confirm this change; empty if they can."""
     rule = ACTS[change.kind]
+    # Whoever ever answered for the service may have proposed this with its key.
+    behind = (
+        authors_of(kind=WorkKind.SERVICE, subject_id=change.proposed_through_id)
+        if change.proposed_through_id
+        else frozenset()
+    )
+    excluded = dict.fromkeys(behind, PROPOSED_FOR) | act_for(change.kind).excluded(change=change)
     return confirm_refusal(
         proposer=change.proposed_by_id,
         confirmer=user_id,
         confirmer_entitled=entitled(user_id=user_id, organization=change.organization, rule=rule),
         proposer_entitled=entitled(user_id=change.proposed_by_id, organization=change.organization, rule=rule),
-        excluded=act_for(change.kind).excluded(change=change),
+        excluded=excluded,
     )
 
 

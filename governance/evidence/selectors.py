@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -19,8 +18,9 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
-from governance.sealing.rules.merkle import inclusion_proof, verifier_key
+from governance.sealing.rules.merkle import inclusion_proof
 from governance.sealing.rules.merkle.tree import Node, inclusion_nodes
+from governance.sealing.selectors.keys import handovers_to, key_verifier
 from governance.sealing.selectors.tree import nodes_read
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
@@ -174,7 +174,8 @@ class Sealed:
     """Position and proof of each entry in one signed head: the oldest that covers them all."""
 
     checkpoint: LedgerCheckpoint
-    verifier_key: str
+    keys: str
+    """The verifier key of the head, and below it the handovers that lead to it."""
     places: dict[str, tuple[int, list[str]]]
 
 
@@ -189,8 +190,9 @@ def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
     if head is None:
         return None
     proofs = _proofs(list(positions.values()), head.size)
-    key = verifier_key(head.key.name, Ed25519PublicKey.from_public_bytes(bytes(head.key.public_key)))
-    return Sealed(head, key, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
+    handovers = handovers_to(key_id=head.key_id, size=head.size)
+    keys = "\n".join([key_verifier(head.key), *(one.line for one in handovers)])
+    return Sealed(head, keys, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
 
 
 def _proofs(positions: Sequence[int], size: int) -> dict[int, list[str]]:

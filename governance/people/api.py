@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.http import http_date
 from rest_framework.authentication import (
     BaseAuthentication,
 )
@@ -16,6 +17,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from governance.people.errors import SecondFactorNeeded
+from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import PERMISSION_FOR_SCOPE
 from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor, unproven
 from governance.people.services.accounts import api_key_touch
@@ -58,6 +60,9 @@ class ApiKeyAuthentication(BaseAuthentication):
             # person whose cookie it carries.
             raise CredentialMissing
         api_key_touch(key=credential.key, at=now)
+        ends = credential.key.expires_at
+        if ends is not None and tell_now(ends=ends, at=now) is not None:
+            request.key_sunset = http_date(ends.timestamp())  # type: ignore[attr-defined]
         return ServicePrincipal(credential), credential
 
     def authenticate_header(self, request: Request) -> str:

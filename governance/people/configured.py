@@ -1,9 +1,14 @@
-"""Settings about signing in: whose second factor is required, how long one-time links last, whether mail reaches
+"""Settings about people: whose second factor is required, how long one-time links and keys last, whether mail reaches
 people."""
 
 from datetime import timedelta
 
 from django.conf import settings
+
+
+def api_key_life() -> timedelta:
+    """How long a key is valid if nobody says otherwise."""
+    return timedelta(days=settings.API_KEY_DAYS)
 
 
 def second_factor_roles() -> frozenset[str]:

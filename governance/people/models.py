@@ -126,6 +126,7 @@ class ApiKey(models.Model):
     class Meta:
         ordering = ["-id"]
         verbose_name = "API key"
+        indexes = [models.Index(fields=["expires_at"], condition=Q(revoked_at=None), name="api_key_by_end")]
 
     def __str__(self) -> str:
         return f"hp_{self.prefix}_…"

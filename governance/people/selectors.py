@@ -3,7 +3,7 @@ links, and the organization that a request means. Also locks a person's row for 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from governance.people.models import (
     User,
 )
 from governance.people.rules.combinations import Combination, combinations
-from governance.people.rules.keys import key_hash, stream_signature_fits
+from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
 from governance.people.rules.sign_in import ADMINISTRATOR, role_kind
 from governance.sql.statements import fetch
@@ -119,6 +119,32 @@ def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: da
 def live_keys(at: datetime) -> "QuerySet[ApiKey]":
     """With account and organization, because nearly every caller reads them."""
     return ApiKey.objects.select_related("service_account__organization").filter(key_live(at))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnds:
+    """Live keys that somebody has to look at. `within` counts those that end within so many days."""
+
+    within: dict[int, int]
+    endless: int
+
+
+def key_ends(*, at: datetime) -> KeyEnds:
+    live = ApiKey.objects.filter(key_live(at)).order_by()
+    within = {days: live.filter(expires_at__lte=at + timedelta(days=days)).count() for days in TELL_DAYS}
+    return KeyEnds(within, live.filter(expires_at=None).count())
+
+
+def keys_ending(*, at: datetime, limit: int) -> list[ApiKey]:
+    """Live keys that end soon and have no successor: no newer live key of the account that may do the same."""
+    end = at + timedelta(days=max(TELL_DAYS))
+    newer = ApiKey.objects.filter(
+        key_live(at),
+        service_account_id=OuterRef("service_account_id"),
+        id__gt=OuterRef("id"),
+        scopes__contains=OuterRef("scopes"),
+    )
+    return list(live_keys(at).filter(~Exists(newer), expires_at__lte=end).order_by("expires_at")[:limit])
 
 
 def _credential(key: ApiKey) -> Credential:
@@ -223,6 +249,12 @@ def has_role(*, user_id: UUID, organization_id: UUID, role: str) -> bool:
     return RoleGroup.objects.filter(organization_id=organization_id, role=role, group__user__id=user_id).exists()
 
 
+def people_in_role(*, organization_id: UUID, role: str) -> list[User]:
+    """Active people who have the role now."""
+    groups = RoleGroup.objects.filter(organization_id=organization_id, role=role).values("group_id")
+    return list(User.objects.filter(is_active=True, groups__in=groups).distinct().order_by("username"))
+
+
 def commitment_has_role(*, commitments: set[str], organization_id: UUID, role: str) -> bool:
     """Whether one of these people has the role now."""
     members = RoleGroup.objects.filter(organization_id=organization_id, role=role)
@@ -240,6 +272,25 @@ def person_may(*, user_id: UUID, organization_id: UUID, permission: str) -> bool
     )
     people = User.objects.filter(id=user_id, is_active=True)
     return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def others_may(*, organization_id: UUID | None, permission: str, commitment: str) -> bool:
+    """Whether any other active person than this one has the permission: an administrator of the installation, or, if an
+    organization is named, somebody there."""
+    people = User.objects.filter(is_active=True).exclude(reference__commitment=commitment)
+    if organization_id is None:
+        return people.filter(is_superuser=True).exists()
+    held = {"content_object_id": organization_id, "permission__codename": permission}
+    groups = OrganizationGroupObjectPermission.objects.filter(group__user__id=OuterRef("id"), **held)
+    own = OrganizationUserObjectPermission.objects.filter(user_id=OuterRef("id"), **held)
+    return people.filter(Q(is_superuser=True) | Exists(groups) | Exists(own)).exists()
+
+
+def owner_groups_of(*, user_id: UUID, organization_id: UUID | None) -> list[str]:
+    """The owning groups of an active person, in one organization or in any."""
+    rows = RoleGroup.objects.filter(role__startswith="owner:", group__user__id=user_id, group__user__is_active=True)
+    rows = rows.filter(organization_id=organization_id) if organization_id is not None else rows
+    return sorted({role.removeprefix("owner:") for role in rows.values_list("role", flat=True)})
 
 
 def person_stays(*, user_id: UUID) -> None:

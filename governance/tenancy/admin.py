@@ -4,12 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from governance.authority.admin import waits_for_second
+from governance.authority.services.acts_content import organization_settle
 from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from governance.people.configured import second_factor_roles
@@ -17,7 +18,7 @@ from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION, ROLE_KINDS
 from governance.people.selectors import sign_in_rules_of
 from governance.regions.rules import load_profiles
 from governance.tenancy.models import Organization, Product
-from governance.tenancy.services import organization_change, organization_create, product_create
+from governance.tenancy.services import organization_create, product_create
 
 REGIONS = [
     (profile.code, f"{profile.code} — {profile.name}") for profile in load_profiles().profiles if profile.seed_region
@@ -117,7 +118,9 @@ class OrganizationAdmin(ConsoleAdmin):
         values = {name: form.cleaned_data[name] for name in form.changed_data if name not in {"slug"}}
         if change:
             if values:
-                organization_change(actor=actor, at=at, organization_id=obj.id, changes=values)
+                outcome = organization_settle(actor=actor, at=at, organization_id=obj.id, changes=values)
+                if outcome is not None and outcome.applied is None:
+                    request.__dict__["proposed"] = (outcome, len(outcome.change.details) < len(values))
             return
         for name in ("name", "regions"):
             values.pop(name, None)
@@ -125,6 +128,15 @@ class OrganizationAdmin(ConsoleAdmin):
             actor=actor, at=at, slug=obj.slug, name=obj.name, regions=obj.regions, settings=values
         )
         adopt(obj, made)
+
+    def response_change(self, request: HttpRequest, obj: Organization) -> HttpResponse:
+        """Says which part waits. The page's own message would say that everything was changed."""
+        if "proposed" not in request.__dict__:
+            return super().response_change(request, obj)
+        outcome, partly = request.__dict__["proposed"]
+        if partly:
+            messages.success(request, "What takes something away is in force. What widens is not yet.")
+        return waits_for_second(request, outcome)
 
 
 @admin.register(Product)

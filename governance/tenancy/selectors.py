@@ -1,5 +1,5 @@
 """Reads one row of the current tenant scope, or raises 404. Somebody else's row is a violation; the caller sees the
-same 404. Also whether there is any organization."""
+same 404. Also which organization runs the installation, and whether there is any."""
 
 from typing import TypeVar
 from uuid import UUID
@@ -33,3 +33,8 @@ def organization_exists() -> bool:
     """Whether the installation has any organization yet."""
     with every_tenant():
         return Organization.objects.exists()
+
+
+def organization_at_home() -> Organization | None:
+    """The organization that runs the installation, if the current scope has it."""
+    return Organization.objects.filter(home=True).first()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from governance.boundary.services import handle_check, text_check
 from governance.ledger.services import ledger_append
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
 from governance.people.services.people import role_groups_create
@@ -95,6 +96,8 @@ def organization_change(
 def product_create(*, actor: Actor, at: datetime, organization: Organization, slug: str, name: str) -> Product:
     if not actor.may_act_in(organization.id):
         raise NotFound
+    text_check(text=name, pointer="/name")
+    handle_check(handle=slug, pointer="/slug")
     product = Product(organization=organization, slug=slug, name=name)
     try:
         with transaction.atomic():

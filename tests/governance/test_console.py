@@ -281,7 +281,7 @@ def test_a_new_person_has_a_role_and_is_found_by_whoever_made_them(cast: Cast) -
     shown = add_person(cast, console)
     assert "/accounts/link/" in shown.content.decode()
     petra = User.objects.get(username="petra")
-    assert not (petra.is_superuser or petra.has_usable_password())
+    assert (petra.is_superuser, petra.has_usable_password()) == (False, False)
     assert "petra" in console.get(page(User, "changelist")).content.decode()
     assert actions()[-4:] == ["person.created", "person.role_given", "invitation.created", "authority.founding"]
     assert add_person(cast, console).status_code == 409  # the name is taken

@@ -1,14 +1,18 @@
 """A service account always has a responsible person; Holdpoint's own accounts are marked instead. And nobody but
 another administrator ends an administrator's access."""
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from attempts.lifecycle.states import ENGINE
+from governance import migrations
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ServiceAccount, User
 from governance.people.services.accounts import (
@@ -103,6 +107,25 @@ def test_neither_the_old_nor_the_new_responsible_person_confirms_the_change(cast
     change = cast.session(cast.operator).post(URL, body, format="json").json()["id"]
     for who in (cast.second_operator, theo):
         assert cast.fresh(cast.session(who)).post(f"{URL}/{change}/confirm", {}, format="json").status_code == 403
+
+
+def test_the_migration_marks_holdpoints_own_account_and_suspends_the_others(cast: Cast) -> None:
+    (file,) = Path(migrations.__path__[0]).glob("*_people.py")
+    migration = import_module(f"governance.migrations.{file.stem}")
+    with every_tenant(), connection.cursor() as cursor:
+        old = ServiceAccountFactory(organization=cast.organization, slug="old")
+        kept = ServiceAccountFactory(organization=cast.organization, slug="kept")
+        own = service_account_ensure(at=timezone.now(), organization=cast.organization, slug=ENGINE, description="")
+        # As before the migration; PostgreSQL changes no table with checks that still wait.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE governance_serviceaccount DROP CONSTRAINT service_account_has_a_responsible_person")
+        ServiceAccount.objects.filter(id=old.id).update(responsible=None)
+        ServiceAccount.objects.filter(id=own.id).update(internal=False)
+        migration.internal_or_suspended(apps, None)
+        for account in (old, kept, own):
+            account.refresh_from_db()
+    assert (old.status, old.suspended_reason_code) == ("suspended", "responsible_missing")
+    assert (kept.status, own.status, own.internal) == ("active", "active", True)
 
 
 def test_what_the_migration_suspended_is_on_the_ledger_once(cast: Cast) -> None:

@@ -10,12 +10,14 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from attempts.reviews.api.shapes import CardOut, DelegationOut, ReviewOut
+from attempts.reviews.api.delegations import DelegationOut
+from attempts.reviews.api.shapes import CardOut, ReviewOut
 from attempts.reviews.errors import StepUpNeeded
 from attempts.reviews.selectors.card import needs_fresh_proof, review_card
 from attempts.reviews.selectors.reviews import ME, UNCLAIMED, database_now, review_list
-from attempts.reviews.services.claim import LONGEST_HOURS, review_claim, review_delegate, review_release
+from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
@@ -51,9 +53,10 @@ class OverrideIn(ApproveIn):
 
 
 class DelegateIn(StrictSerializer):
-    to_username = serializers.CharField(max_length=150)
+    to_username = serializers.CharField(max_length=150, help_text="Somebody who has the tier too.")
     tier = serializers.CharField(max_length=63, required=False, default="", help_text="The review's own if left out.")
     hours = serializers.IntegerField(min_value=1, max_value=LONGEST_HOURS)
+    reason_code = serializers.CharField(max_length=64, required=False, default=AWAY)
 
 
 DIGEST = "3f0c7a5de1b2" + "0" * 52
@@ -69,7 +72,9 @@ OVERRIDE = OpenApiExample(
 DECLINE = OpenApiExample(
     "Declined", value={"action_digest": DIGEST, "reason_code": "not_my_speciality", "note": ""}, request_only=True
 )
-DELEGATE = OpenApiExample("A week off", value={"to_username": "rita", "hours": 168}, request_only=True)
+DELEGATE = OpenApiExample(
+    "A week off", value={"to_username": "rita", "hours": 168, "reason_code": AWAY}, request_only=True
+)
 
 
 class ReviewReadView(ApiView):
@@ -81,7 +86,7 @@ class ReviewReadView(ApiView):
 
 class DecidingView(ApiView):
     """Only people. Who may look may try: the service asks for the role inside its transaction and puts a refusal on
-    record; a delegate need not have the role at all."""
+    record."""
 
     required_scopes = {"POST": ApiScope.REVIEWS_DECIDE}
     people_permissions = {"POST": VIEW}
@@ -141,7 +146,8 @@ class ReviewDelegateApi(DecidingView):
     )
     def post(self, request: Request, review_id: UUID) -> Response:
         delegation = review_delegate(review_id=review_id, **self.act(request), **self.body(request, DelegateIn))
-        return Response(DelegationOut(delegation).data, status=status.HTTP_201_CREATED)
+        out = DelegationOut(delegation, context={"now": database_now()})
+        return Response(out.data, status=status.HTTP_201_CREATED)
 
 
 class ReviewApproveApi(DecidingView):

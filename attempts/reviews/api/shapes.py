@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from attempts.reviews.models import Delegation, Review
+from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 
@@ -125,14 +125,20 @@ class MayDecideOut(serializers.Serializer[Any]):
     verdicts = serializers.ListField(child=serializers.ChoiceField(choices=list(VoteVerdict)))
     reason = serializers.CharField(allow_null=True)
     detail = serializers.CharField()
-    on_behalf_of = serializers.CharField(allow_null=True)
+    on_behalf_of = serializers.CharField(allow_null=True, help_text="Always null: people vote in their own name.")
+    stands_in_for = serializers.ListField(
+        child=serializers.CharField(), help_text="Usernames of those who delegated a tier of this review to you."
+    )
 
 
 class VoteOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     verdict = serializers.ChoiceField(choices=list(VoteVerdict))
     voter = serializers.CharField()
-    on_behalf_of = serializers.CharField(allow_null=True)
+    on_behalf_of = serializers.CharField(allow_null=True, help_text="Only in votes of earlier versions.")
+    stands_in_for = serializers.ListField(
+        child=serializers.CharField(), help_text="Usernames of those for whom the voter stood in at that time."
+    )
     reason_code = serializers.CharField()
     result_ref = serializers.CharField(help_text="Where the overriding judgement is kept.")
     result_sha256 = serializers.CharField()
@@ -168,12 +174,3 @@ class CardOut(serializers.Serializer[Card]):
     may_decide = MayDecideOut()
     release_blocked = serializers.CharField(allow_null=True, help_text="The reason code of what forbids a release now.")
     votes = VoteOut(many=True)
-
-
-class DelegationOut(serializers.ModelSerializer[Delegation]):
-    from_username = serializers.CharField(source="from_user.username")
-    to_username = serializers.CharField(source="to_user.username")
-
-    class Meta:
-        model = Delegation
-        fields = ["id", "tier", "from_username", "to_username", "starts_at", "ends_at"]

@@ -15,7 +15,14 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
-from attempts.reviews.selectors.standing import ReviewStanding, members, progress_of, refusal_of, standing_of
+from attempts.reviews.selectors.standing import (
+    ReviewStanding,
+    members,
+    progress_of,
+    refusal_of,
+    standing_of,
+    votes_covered,
+)
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
 from governance.contracts.selectors import contract_documents
@@ -55,7 +62,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         attempt=attempt,
         overdue=review.overdue(now),
         why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
-        quorum=_quorum(review, standing, now),
+        quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
         may_decide=_may_decide(review, attempt, standing, now),
@@ -84,13 +91,13 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     }
 
 
-def _quorum(review: Review, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
+def _quorum(review: Review, standing: ReviewStanding) -> dict[str, Any]:
     quorum = standing.quorum
     return {
         "approvals_required": quorum.required,
         "approvals": quorum.approvals,
         "missing": quorum.missing,
-        "by_tier": progress_of(review=review, facts=standing.facts, now=now),
+        "by_tier": progress_of(review=review, facts=standing.facts),
     }
 
 
@@ -124,7 +131,8 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStandin
         "verdicts": _verdicts(review, standing),
         "reason": None,
         "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
-        "on_behalf_of": _represented(review, standing),
+        "on_behalf_of": None,
+        "stands_in_for": _represented(review, standing),
     }
 
 
@@ -134,26 +142,33 @@ def _verdicts(review: Review, standing: ReviewStanding) -> list[str]:
 
 
 def _may_not(reason: str, detail: str) -> dict[str, Any]:
-    return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
+    return {
+        "allowed": False,
+        "verdicts": [],
+        "reason": reason,
+        "detail": detail,
+        "on_behalf_of": None,
+        "stands_in_for": [],
+    }
 
 
-def _represented(review: Review, standing: ReviewStanding) -> str | None:
-    mandate = standing.mandate
-    if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
-        return None
-    return members(organization_id=review.organization_id, people=[mandate.authority]).get(mandate.authority)
+def _represented(review: Review, standing: ReviewStanding) -> list[str]:
+    people = {row.by for row in standing.stands_in}
+    return sorted(members(organization_id=review.organization_id, people=people).values()) if people else []
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
     # Votes name people by commitments. If a commitment was erased, nobody can say any more whose vote it was.
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
+    covered = votes_covered(review=review, votes=votes)
     return [
         {
             "id": vote.id,
             "verdict": vote.verdict,
             "voter": names.get(vote.voter_ref, "erased"),
             "on_behalf_of": names.get(vote.on_behalf_of_ref, "erased") if vote.on_behalf_of_ref else None,
+            "stands_in_for": covered[vote.id],
             "reason_code": vote.reason_code,
             "result_ref": vote.result_ref,
             "result_sha256": vote.result_sha256,
@@ -185,7 +200,7 @@ class Sheet:
     compensation: str
     """The compensation contract as `slug/version`; empty if none is declared."""
     why_me: list[str]
-    """The person's own or delegated tiers among those that must approve."""
+    """The person's tiers among those that must approve."""
     similar: list[Similar]
     refusals: list[ReasonCode]
     """The reason codes for a rejection or a decline."""

@@ -18,13 +18,13 @@ from attempts.lifecycle.services.transition import queue_if_no_slot, transition_
 from attempts.notify.services.announce import cards_touch
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
+from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
-from governance.ledger.services import actor_reference, ledger_append, person_commitment
+from governance.ledger.services import actor_reference, ledger_append
 from governance.people.selectors import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
@@ -215,8 +215,6 @@ def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: 
     vote = ReviewVote(
         review=review,
         voter_ref=actor_reference(actor),
-        on_behalf_of_ref=_on_behalf_of(voice),
-        tier=voice.tier,
         verdict=word.verdict.value,
         reason_code=word.reason_code,
         result_ref=word.result_ref,
@@ -227,7 +225,7 @@ def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: 
     )
     vote.save()
     quorum = quorum_for(standing.facts, voice)
-    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via)
+    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via, standing_in=standing.stands_in)
     return CastVote(locked, vote, quorum, actor, at)
 
 
@@ -256,16 +254,19 @@ def _voice(standing: ReviewStanding, word: Word) -> Voice:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion):
         raise ValueError("an excluded person cannot vote")
-    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING, mandate.tier)
+    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING)
 
 
-def _on_behalf_of(voice: Voice) -> str:
-    if voice.authority is None or voice.authority == voice.voter:
-        return ""
-    return person_commitment(user_id=voice.authority)
-
-
-def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime, via: str) -> None:
+def _record_vote(
+    review: Review,
+    vote: ReviewVote,
+    quorum: Quorum,
+    *,
+    actor: Actor,
+    at: datetime,
+    via: str,
+    standing_in: tuple[Delegated, ...],
+) -> None:
     payload: dict[str, Any] = {
         "vote": str(vote.id),
         "verdict": vote.verdict,
@@ -279,6 +280,8 @@ def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Act
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
     more = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "via": via}
     payload |= {name: value for name, value in more.items() if value}
+    if standing_in:
+        payload["stands_in_by"] = [str(row.id) for row in standing_in]
     record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)
 
 

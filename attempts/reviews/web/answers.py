@@ -18,8 +18,9 @@ from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import needs_fresh_proof
 from attempts.reviews.selectors.queue import QueueFilter, queue_next, reader_of
 from attempts.reviews.selectors.reviews import database_now
-from attempts.reviews.services.claim import review_claim, review_delegate, review_release
+from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.delegate import review_delegate
 from attempts.reviews.services.human_review import human_review_decide
 from attempts.reviews.states import ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import (
@@ -59,7 +60,7 @@ ANSWERS: dict[str, ReviewAnswer] = {
     ),
     "release": ReviewAnswer(review_release, NothingForm, "Given back to the queue.", decides=False),
     "delegate": ReviewAnswer(
-        review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False
+        review_delegate, DelegateForm, "Delegated. They stand in for you from now on.", decides=False
     ),
 }
 OUTCOMES = {

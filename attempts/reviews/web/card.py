@@ -11,7 +11,6 @@ from django.utils import timezone
 from attempts.reviews.selectors.card import HIGH, Card, review_sheet
 from attempts.reviews.selectors.queue import QueueFilter, Reader, reader_of
 from attempts.reviews.selectors.reviews import database_now
-from attempts.reviews.services.claim import LONGEST_HOURS
 from attempts.reviews.states import ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
 from attempts.reviews.web.panels import panels_of
@@ -35,12 +34,12 @@ def _card_context(
         "panels": panels_of(review=card.review, attempt=card.attempt),
         "query": query_of(wanted),
         "open_id": review_id,
+        "covered": reader.covered_in(card.review),
         "mine": card.claim is not None and card.claim["username"] == request.user.get_username(),
         "answers_key": answers_key(card),
         "is_open": card.review.status == ReviewStatus.REQUESTED and not card.overdue,
         "ended_by": ended_by(card),
         "step_up": _warns_of_step_up(request, card, at=timezone.now()),
-        "longest_hours": LONGEST_HOURS,
         "zone": timezone.get_current_timezone_name(),
         "now": now,
     }

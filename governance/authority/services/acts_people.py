@@ -12,7 +12,9 @@ from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.boundary.services import handle_check, text_check
 from governance.ledger.selectors import was_deactivated_in
+from governance.people.configured import api_key_life
 from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
@@ -202,6 +204,9 @@ class ServiceAccountCreate:
         }
         if ServiceAccount.objects.filter(organization=organization, slug=subject).exists():
             raise AlreadyExists("This organization has a service account with this slug.")
+        # Refused now, not when a second person confirms it.
+        handle_check(handle=subject, pointer="/subject")
+        text_check(text=complete["description"], pointer="/details/description")
         # Built and checked, not saved: a slug that the database would refuse is refused now, beside its field.
         choice_of(subject, "/subject", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
         return Prepared(
@@ -280,7 +285,7 @@ class ApiKeyIssue:
         secret = key_generate()[1]
         complete = {
             "scopes": scopes,
-            "expires_at": (at + timedelta(days=days)).isoformat() if days else None,
+            "expires_at": (at + (timedelta(days=days) if days else api_key_life())).isoformat(),
             "replaces": str(old.id) if old else None,
             "overlap_hours": whole_of(details, "overlap_hours", least=0, most=720, default=24),
             "key": key_material(secret).as_json(),

@@ -56,6 +56,7 @@ def authority_act(
     person_id = _proposer(actor, organization, kind)
     act = act_for(kind)
     with tenant_scope([organization.id]), transaction.atomic():
+        _exclude_sending(kind)
         founding = founding_settle(organization=organization, at=at)
         prepared = act.prepare(actor=actor, at=at, organization=organization, subject=subject, details=details or {})
         stored = note_create(organization_id=organization.id, text=note)
@@ -102,6 +103,12 @@ def _proposer(actor: Actor, organization: Organization, kind: str) -> UUID:
     return person_id
 
 
+def _exclude_sending(kind: str) -> None:
+    """Takes the send lock if the act needs it: before any row lock, as everywhere. The act takes it again."""
+    if getattr(act_for(kind), "excludes_sending", False):
+        send_lock_exclude()
+
+
 @violations_recorded
 def authority_confirm(*, actor: Actor, at: datetime, change_id: UUID, authenticated_at: datetime | None) -> Outcome:
     """Puts a proposal in force, in one transaction with the act itself. `authenticated_at`: when the person last proved
@@ -110,9 +117,7 @@ def authority_confirm(*, actor: Actor, at: datetime, change_id: UUID, authentica
         raise Refused("Only a person can confirm a change of authority.")
     _lapse_if_due(actor, change_id, at)
     with transaction.atomic():
-        if getattr(act_for(authority_get(change_id=change_id).kind), "excludes_sending", False):
-            # Before any row lock, as everywhere; the act takes it again.
-            send_lock_exclude()
+        _exclude_sending(authority_get(change_id=change_id).kind)
         change = _lock_waiting(actor, change_id)
         # Locked before they are judged: `person_deactivate` waits, so that nobody confirms after their access ended.
         for user_id in sorted({actor.id, change.proposed_by_id}):

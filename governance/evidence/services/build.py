@@ -201,7 +201,7 @@ def bundle_bytes(
     for document in documents:
         position, proof = sealed.places[str(document["id"])]
         proven.append({**document, "position": position, "proof": proof})
-    data = verifier.bundle_write(files, proven, sealed.checkpoint.text, sealed.verifier_key)
+    data = verifier.bundle_write(files, proven, sealed.checkpoint.text, sealed.keys)
     faults = [*verifier.verify(data).faults, *recompute(files)]
     if faults:
         raise NotTrue(faults[0])

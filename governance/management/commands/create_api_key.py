@@ -29,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--responsible", default="", help="user name of the person who answers for a new service account"
         )
-        parser.add_argument("--days", type=int, default=90, help="days that the key is valid; 0: until it is revoked")
+        parser.add_argument(
+            "--days", type=int, default=90, help="days that the key is valid; 0: as many as HOLDPOINT_API_KEY_DAYS says"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()

@@ -132,7 +132,7 @@ def _invitation_withdraw_act(model_admin: ConsoleAdmin, request: HttpRequest, ob
 def link_told(link: SignInLink) -> str:
     """Who made and saw it and when it was used. From where, only the person themselves reads."""
     what = "Invitation" if link.purpose == SignInLink.Purpose.INVITATION else "New password"
-    way = "by mail" if link.delivery == SignInLink.Delivery.MAIL else f"shown to {link.shown_to or 'nobody known'}"
+    way = "by mail" if link.delivery == SignInLink.Delivery.MAIL else f"shown to {link.shown_to or 'the command line'}"
     made = f"{what} of {link.created_at:%d %B %Y %H:%M}, {way}"
     if link.ended_at is None:
         return f"{made}: not used, until {link.expires_at:%d %B %Y %H:%M} UTC"

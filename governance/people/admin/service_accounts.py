@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -24,7 +25,9 @@ from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ConsoleForm
 from governance.console.selectors.pages import organization_choices, people_in_scope
 from governance.people.models import ApiKey, ServiceAccount
+from governance.people.rules.keys import TELL_DAYS, days_left
 from governance.people.rules.roles import READING_SCOPES, ApiScope
+from governance.people.selectors import key_ends
 from governance.people.services.accounts import (
     IssuedKey,
     api_key_issue,
@@ -48,7 +51,7 @@ class IssueForm(forms.Form):
         max_value=730,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="If you leave it empty, the key is valid until it is revoked.",
+        help_text="If you leave it empty, the key is valid for a year (HOLDPOINT_API_KEY_DAYS).",
     )
 
 
@@ -305,10 +308,11 @@ def _key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ConsoleAdmin):
-    list_display = ["__str__", "service_account", "scopes_shown", "expires_at", "revoked_at", "last_used_at"]
+    list_display = ["__str__", "service_account", "scopes_shown", "end_shown", "revoked_at", "last_used_at"]
     list_select_related = ["service_account"]
     search_fields = ["prefix", "=id"]
-    fields = ["prefix", "service_account", "scopes", "expires_at", "revoked_at", "last_used_at", "created_at"]
+    list_before_template = "admin/holdpoint/key_ends.html"
+    fields = ["prefix", "service_account", "scopes", "end_shown", "revoked_at", "last_used_at", "created_at"]
     readonly_fields = fields
     acts = [
         Act(
@@ -336,6 +340,23 @@ class ApiKeyAdmin(ConsoleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
         return super().get_queryset(request).select_related("service_account__organization")
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | {"ends": key_ends(at=timezone.now())})
+
     @admin.display(description="Scopes")
     def scopes_shown(self, obj: ApiKey) -> str:
         return ", ".join(obj.scopes)
+
+    @display(description="Ends", ordering="expires_at", label={"never": "danger", "soon": "warning", "ended": "info"})
+    def end_shown(self, obj: ApiKey) -> tuple[str, str]:
+        """In words, with a colour where somebody has to do something."""
+        now = timezone.now()
+        if obj.revoked_at is not None:
+            return "ended", "revoked"
+        if obj.expires_at is None:
+            return "never", "never ends: rotate it"
+        days = days_left(ends=obj.expires_at, at=now)
+        date = f"{obj.expires_at:%Y-%m-%d %H:%M} UTC"
+        if days < 0:
+            return "ended", f"{date} (ended)"
+        return ("soon", f"{date} (in {days} days)") if days <= max(TELL_DAYS) else ("", date)

@@ -1,13 +1,16 @@
-"""The form of an API key (`hp_<prefix>_<secret>`), its hash, and its signatures on stream messages.
+"""The form of an API key (`hp_<prefix>_<secret>`), its hash, when its end is told, and its signatures on stream
+messages.
 
 A message on a stream cannot carry the key, because everybody who reads the stream would have it. It carries a signature
 that only the owner of the key can make. The public half, stored beside the hash, checks it.
 """
 
 import hmac
+import math
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 
@@ -16,6 +19,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 # Part of the derivation and of every signed text: a signature made for another purpose is not valid here.
 STREAM_PURPOSE = b"holdpoint.stream.v1"
+
+# Days before a key's end at which its people are told; in the last ones answers carry `Sunset` too.
+TELL_DAYS = (1, 7, 30)
+
+
+def days_left(*, ends: datetime, at: datetime) -> int:
+    """Whole days until the end, rounded up: 0 only in the moment itself, negative afterwards."""
+    return math.ceil((ends - at).total_seconds() / 86_400) if ends > at else -1
+
+
+def tell_now(*, ends: datetime, at: datetime) -> int | None:
+    """Which of TELL_DAYS is due: the smallest that the remaining time fits into; None while the end is far, or over."""
+    days = days_left(ends=ends, at=at)
+    return next((limit for limit in TELL_DAYS if 0 <= days <= limit), None)
 
 
 def key_hash(secret: str) -> bytes:

@@ -9,9 +9,11 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from governance.boundary.services import handle_check, text_check
 from governance.enforcement.sql import key_has_ended, key_not_ended
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, person_commitment
+from governance.people.configured import api_key_life
 from governance.people.errors import KeyLimitReached, ResponsiblePersonMissing
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
@@ -43,6 +45,8 @@ def service_account_create(
     if slug in RESERVED_SLUGS:
         raise InvalidInput(errors=[FieldError("/slug", "is the name of a part of Holdpoint itself")])
     _require_may_answer(responsible, organization.id)
+    handle_check(handle=slug, pointer="/slug")
+    text_check(text=description, pointer="/description")
     account = ServiceAccount(organization=organization, slug=slug, description=description, responsible=responsible)
     return _insert_account(account, actor=actor, at=at)
 
@@ -188,8 +192,8 @@ def api_key_issue(
     expires_at: datetime | None = None,
     material: KeyMaterial | None = None,
 ) -> IssuedKey:
-    """A new key. An account has at most two live keys. With `material` the key was made earlier, when it was
-    proposed."""
+    """A new key. An account has at most two live keys. Without `expires_at` it ends after HOLDPOINT_API_KEY_DAYS. With
+    `material` the key was made earlier, when it was proposed."""
     with transaction.atomic():
         account = _lock_account(actor, service_account.id)
         if account.internal:
@@ -202,7 +206,7 @@ def api_key_issue(
             actor=actor,
             at=at,
             scopes=scopes,
-            expires_at=expires_at,
+            expires_at=expires_at or at + api_key_life(),
             material=material,
         )
 
@@ -210,7 +214,8 @@ def api_key_issue(
 def api_key_rotate(
     *, actor: Actor, at: datetime, key_id: UUID, overlap: timedelta, material: KeyMaterial | None = None
 ) -> IssuedKey:
-    """A successor with the same scopes. The old key stays valid during the overlap and then ends by itself."""
+    """A successor with the same scopes and a full life of its own. The old key stays valid during the overlap and then
+    ends by itself."""
     with transaction.atomic():
         old = _lock_key_account(actor, key_id)
         if key_has_ended(old, at):
@@ -227,6 +232,7 @@ def api_key_rotate(
             actor=actor,
             at=at,
             scopes=old.scopes,
+            expires_at=at + api_key_life(),
             replaces=old,
             material=material,
         )
@@ -303,7 +309,7 @@ def _insert(
     actor: Actor,
     at: datetime,
     scopes: Iterable[str],
-    expires_at: datetime | None = None,
+    expires_at: datetime,
     replaces: ApiKey | None = None,
     material: KeyMaterial | None = None,
 ) -> IssuedKey:

@@ -14,6 +14,7 @@ from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append, person_commitment
 from governance.outside.keyed_hash import keyed_hash
 from governance.people.errors import AdministratorProtected, RolesForbidden
+from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
@@ -90,6 +91,8 @@ def person_deactivate(*, actor: Actor, at: datetime, user_id: UUID, reason_code:
         # One entry per organization, because each of them loses this person. Sorted, so that the order of entries is
         # fixed. An administrator may have none.
         for place in places_or_none(places):
+            if place is not None:
+                standing_lost(user_id=user.id, organization_id=place, role=None, actor=actor, at=at)
             ledger_append(
                 action="person.deactivated",
                 organization_id=place,
@@ -194,15 +197,20 @@ def person_role_give(
 
 
 def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Organization, role: str) -> None:
-    """Takes a role away. Actions that this person released are not sent once the role is gone."""
+    """Takes a role away. Actions that this person released are not sent once the role is gone, and no vote commits
+    later that stands on it."""
     _require_standing(actor, organization)
     with transaction.atomic():
         # Without it an intent could commit a moment after the role of the person who released the action was taken.
         send_lock_exclude()
+        # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`). Without it a vote
+        # could commit after the tier that it stands on was taken away.
+        User.objects.select_for_update(no_key=True).filter(id=user.id).first()
         group = _role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return
         user.groups.remove(group)
+        standing_lost(user_id=user.id, organization_id=organization.id, role=role, actor=actor, at=at)
         _record("person.role_taken", actor=actor, at=at, user=user, organization=organization, role=role)
 
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from governance.outside.secret_box import seal, unseal
+from governance.outside.secret_box import SECOND_FACTOR, seal, unseal
 from governance.people.services.people import lockout_name
 
 UNKNOWN = "0.0.0.0"  # noqa: S104  # over a Unix socket there is no address; the lockout then counts by username alone
@@ -47,14 +47,13 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """Somebody who reads only the database cannot make codes. After a change of SECRET_KEY people set up their apps
-    again."""
+    """Somebody who reads only the database cannot make codes. Where the texts are stored: `governance/apps.py`."""
 
     def encrypt(self, text: str) -> str:
-        return seal(text, purpose="second factor")
+        return seal(text, purpose=SECOND_FACTOR)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return unseal(encrypted_text, purpose="second factor")
+        return unseal(encrypted_text, purpose=SECOND_FACTOR)
 
 
 def authenticated_at(request: Any) -> datetime | None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import Max, Q
 
+from governance.authorship.models import Authorship
 from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
@@ -122,6 +123,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(ContractDocument, through),
         ExportTable(ReadinessDecision, through),
         ExportTable(Policy),
+        ExportTable(Authorship),
         ExportTable(Shutdown),
         ExportTable(Note, without=frozenset({"salt"})),
         ExportTable(GovernanceViolation),

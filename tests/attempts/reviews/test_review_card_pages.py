@@ -70,7 +70,7 @@ def test_the_card_tells_everything_a_decision_needs(cast: Cast, clinic: Clinic) 
 
 @pytest.mark.parametrize("verb", HELD_VERBS)
 def test_a_reviewer_answers_a_held_action(cast: Cast, clinic: Clinic, verb: str) -> None:
-    cast.person("dora", "operator")
+    cast.person("dora", REVIEWER)
     review = clinic.hold()
     found = answer(browser(cast.reviewer), review, verb)
     assert found.status_code == 302, found.content
@@ -80,7 +80,7 @@ def test_a_reviewer_answers_a_held_action(cast: Cast, clinic: Clinic, verb: str)
 
 @pytest.mark.parametrize("verb", CASE_VERBS)
 def test_a_reviewer_answers_a_case(cast: Cast, verb: str) -> None:
-    cast.person("dora", "operator")
+    cast.person("dora", REVIEWER)
     review = ask(cast)
     found = answer(browser(cast.reviewer), review, verb, result_ref="finding-0007", payload_sha256="9b" * 32)
     assert found.status_code == 302, found.content

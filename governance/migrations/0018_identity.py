@@ -10,7 +10,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0014_people"),
+        ("governance", "0017_break_glass"),
     ]
 
     operations = [
