@@ -48,6 +48,8 @@ def make_policy(
 def make_contract(
     cast: Cast, *, slug: str = "close-case", documents: Mapping[str, Any] | None = None, **core: Any
 ) -> Contract:
+    # A caller's risk is at least the contract's: with the default, high, every test would be about high risk.
+    core.setdefault("risk_tier", "low")
     with every_tenant():
         return contract_create(
             actor=cast.actor(cast.operator, [cast.organization]),

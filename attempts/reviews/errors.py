@@ -111,6 +111,32 @@ class BulkTooWide(DomainError):
     title = "Too wide for one answer"
 
 
+class SignatureNeeded(DomainError):
+    """The contract asks for a signature with a passkey under every vote, and this vote has none that counts.
+
+    Decide on the review's card: it asks for your passkey and casts the vote at once. If you have no passkey yet, add
+    one under "Second factor and passkeys"; one that you added before signatures existed has to be removed and added
+    again. A program gets a challenge with `POST /reviews/{id}/signature-challenge`, valid once and for five minutes.
+    """
+
+    code = "signature-needed"
+    status = 403
+    title = "A signature is needed"
+
+
+class SignatureInvalid(RuleBroken):
+    """The signature under this vote is not yours, or it is for something else. Nothing was decided.
+
+    A signature counts for one review, one action, one verdict and one person, once. Read the review again and sign it
+    on its card. If you did not send this vote, end your sessions and tell an operator. Holdpoint has recorded it.
+    """
+
+    code = "signature-invalid"
+    status = 403
+    title = "The signature is not valid"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
 class StepUpNeeded(DomainError):
     """To decide on a high-risk action, you have to confirm first that it is you.
 

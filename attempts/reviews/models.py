@@ -1,5 +1,7 @@
-"""Reviews of held attempts and of human-review steps, the votes in them, and delegations of a tier."""
+"""Reviews of held attempts and of human-review steps, the votes in them with their signatures, delegations of a
+tier."""
 
+from base64 import b64encode
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -133,6 +135,74 @@ class ReviewVote(AppendOnlyModel):
 
     def __str__(self) -> str:
         return self.verdict
+
+
+class VoteChallenge(models.Model):
+    """A nonce that one person may sign once, for one verdict in one review. It is used up with the vote, also with one
+    that is refused; rows that are used or expired are deleted when the person asks for the next one."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    verdict = models.CharField(max_length=8)
+    action_digest = models.CharField(max_length=64)
+    nonce = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    objects = TenantManager(path="review__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_challenge_known_verdict"),
+        ]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+class VoteSignature(AppendOnlyModel):
+    """A person's signature under their vote, as their authenticator gave it. It is checked with the public key of the
+    ledger entry `registered_entry`; `public_key` here is a copy for readers."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    vote = models.OneToOneField(ReviewVote, on_delete=models.PROTECT, related_name="signature")
+    passkey = models.UUIDField(help_text="The passkey; the subject of the ledger entry of its registration.")
+    registered_entry = models.UUIDField(help_text="The ledger entry of the registration.")
+    registered_at = models.DateTimeField()
+    algorithm = models.IntegerField(help_text="COSE: -7 ES256, -8 EdDSA, -257 RS256.")
+    public_key = models.TextField(help_text="SubjectPublicKeyInfo, base64.")
+    rp_id = models.CharField(max_length=253)
+    nonce = models.CharField(max_length=64)
+    credential_id = models.BinaryField(max_length=1023)
+    authenticator_data = models.BinaryField(max_length=2048)
+    client_data_json = models.BinaryField(max_length=2048)
+    signature = models.BinaryField(max_length=1024)
+
+    objects = TenantManager(path="vote__review__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["nonce"], name="vote_signature_nonce_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"signature of {self.passkey}"
+
+    def as_document(self) -> dict[str, Any]:
+        """As the evidence bundle shows it. Its hash stands in the ledger entry of the vote."""
+        parts = ("credential_id", "authenticator_data", "client_data_json", "signature")
+        return {
+            "passkey": str(self.passkey),
+            "registered_entry": str(self.registered_entry),
+            "algorithm": self.algorithm,
+            "public_key": self.public_key,
+            "rp_id": self.rp_id,
+            "nonce": self.nonce,
+            **{part: b64encode(bytes(getattr(self, part))).decode() for part in parts},
+        }
 
 
 LONGEST = timedelta(days=14)  # a delegation that somebody forgot must end by itself

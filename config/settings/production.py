@@ -13,6 +13,7 @@ DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 SECOND_FACTOR_ROLES = env.list(
     "HOLDPOINT_SECOND_FACTOR_ROLES", default=["administrator", "operator", "reviewer", "owner"]
 )
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=True)
 
 SECURE_SSL_REDIRECT = True
 # The proxy must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.

@@ -71,6 +71,8 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
 # Days after which an API key ends if nobody said when. A key that is forgotten must not work for ever.
 API_KEY_DAYS = env.int("HOLDPOINT_API_KEY_DAYS", default=365)
+# Whether votes on contracts of high risk are signed with a passkey where the contract does not say. On in production.
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=False)
 
 # Minutes after which a person must sign in again before they decide on an action of high risk.
 CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)

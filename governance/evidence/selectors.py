@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from governance.enforcement.models import EnforcementDecision, snapshot_load
@@ -24,6 +24,7 @@ from governance.sealing.selectors.keys import handovers_to, key_verifier
 from governance.sealing.selectors.tree import nodes_read
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
+from reasoncodes.base.tenancy import every_tenant
 
 COMMITMENT = re.compile(r"[0-9a-f]{64}")
 PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref")
@@ -95,10 +96,22 @@ def built_sha256(*, bundle: EvidenceBundle) -> str:
 
 
 # -- what goes in ------------------------------------------------------------------------------------------------------
-def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> list[LedgerEntry]:
     """Ledger entries about these subjects, oldest first."""
-    # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs.
-    return LedgerEntry.objects.filter(organization_id=organization_id, subject_id__in=list(subjects)).order_by("id")
+    with every_tenant():
+        return list(_entries(organization_id, subjects))
+
+
+def entries_count(*, organization_id: UUID, subjects: Iterable[UUID]) -> int:
+    with every_tenant():
+        return _entries(organization_id, subjects).count()
+
+
+def _entries(organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+    # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs. The
+    # passkeys that people signed with belong to no organization.
+    of = Q(organization_id=organization_id) | Q(organization_id=None, subject_type="passkey")
+    return LedgerEntry.objects.filter(of, subject_id__in=list(subjects)).order_by("id")
 
 
 def entry_collected(entry: LedgerEntry) -> CollectedEntry:

@@ -41,6 +41,32 @@ class PersonReference(models.Model):
         return self.commitment
 
 
+class Passkey(models.Model):
+    """A passkey that may sign votes. Its public key is in the ledger entry of its registration, and only there: whoever
+    changes this row changes no key.
+
+    It is usable while allauth's authenticator, which it follows, exists.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="passkeys")
+    authenticator = models.OneToOneField("mfa.Authenticator", null=True, on_delete=models.SET_NULL, related_name="+")
+    registered_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True)
+    sign_count = models.BigIntegerField(default=0, help_text="The authenticator's counter at its last signature.")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(removed_at=None) | Q(authenticator=None), name="passkey_removed_has_no_authenticator"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"passkey of {self.registered_at:%Y-%m-%d}"
+
+
 class FoundingEnd(AppendOnlyModel):
     """From this moment two people of the organization can confirm for each other, and nobody acts alone any more.
     Append-only, so that the founding cannot begin again when people leave."""

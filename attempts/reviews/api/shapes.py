@@ -7,6 +7,7 @@ from rest_framework import serializers
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.contracts.states import SignatureKind
 
 
 class BucketOut(serializers.Serializer[Any]):
@@ -131,6 +132,17 @@ class MayDecideOut(serializers.Serializer[Any]):
     )
 
 
+class VoteSignatureOut(serializers.Serializer[Any]):
+    """A person's signature under their vote, checked again for this answer with the public key in the ledger."""
+
+    signed_by_person = serializers.BooleanField(
+        help_text="False: it does not stand the check; the vote does not count."
+    )
+    passkey_registered_at = serializers.DateTimeField()
+    registered_entry = serializers.UUIDField(help_text="The ledger entry of the registration.")
+    new_key = serializers.BooleanField(help_text="The passkey was registered within a day before the vote.")
+
+
 class VoteOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     verdict = serializers.ChoiceField(choices=list(VoteVerdict))
@@ -145,6 +157,7 @@ class VoteOut(serializers.Serializer[Any]):
     note = serializers.CharField(allow_null=True)
     action_digest = serializers.CharField()
     at = serializers.DateTimeField()
+    signature = VoteSignatureOut(allow_null=True, help_text="Null: the vote is unsigned.")
 
 
 class CardOut(serializers.Serializer[Card]):
@@ -173,4 +186,7 @@ class CardOut(serializers.Serializer[Card]):
     claim = ClaimOut(allow_null=True)
     may_decide = MayDecideOut()
     release_blocked = serializers.CharField(allow_null=True, help_text="The reason code of what forbids a release now.")
+    signature = serializers.ChoiceField(
+        choices=list(SignatureKind), help_text="`passkey`: the contract asks for a signature under every vote."
+    )
     votes = VoteOut(many=True)

@@ -4,7 +4,7 @@ It takes no locks: a vote checks everything again.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
+from attempts.reviews.selectors.signatures import VoteSigned, review_asks_signature, signature_needed, votes_signed
 from attempts.reviews.selectors.standing import (
     ReviewStanding,
     members,
@@ -26,15 +27,17 @@ from attempts.reviews.selectors.standing import (
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
 from governance.contracts.selectors import contract_documents
+from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import results_from_document
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
 from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import reason_code_choices
 
 HIGH = "high"
+NEW_KEY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Card:
     may_decide: dict[str, Any]
     release_blocked: str | None
     votes: list[dict[str, Any]]
+    signature: SignatureKind
+    """How votes are signed here."""
 
 
 def review_card(*, actor: Actor, review_id: UUID) -> Card:
@@ -68,13 +73,24 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         may_decide=_may_decide(review, attempt, standing, now),
         release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
+        signature=SignatureKind.PASSKEY if signature_needed(attempt=attempt) else SignatureKind.NONE,
     )
 
 
 def needs_fresh_proof(*, actor: Actor, review_id: UUID) -> bool:
-    """Whether a person must sign in again before deciding: the action has high risk, and the vote would count."""
+    """Whether a person must sign in again before deciding: the action has high risk, and the vote would count. Where
+    votes are signed, the signature proves more."""
     # A person who may not decide is not asked to sign in: the service refuses the vote and records the violation.
     if not Review.objects.filter(id=review_id, attempt__risk_tier=HIGH).exists():
+        return False
+    if review_asks_signature(review_id=review_id):
+        return False
+    return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
+
+
+def needs_signature(*, actor: Actor, review_id: UUID) -> bool:
+    """Whether the person's vote would count and has to be signed."""
+    if not review_asks_signature(review_id=review_id):
         return False
     return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
 
@@ -162,6 +178,7 @@ def _votes(review: Review) -> list[dict[str, Any]]:
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
     covered = votes_covered(review=review, votes=votes)
+    signed = votes_signed(votes=votes)
     return [
         {
             "id": vote.id,
@@ -175,9 +192,23 @@ def _votes(review: Review) -> list[dict[str, Any]]:
             "note": vote.note.text if vote.note else None,
             "action_digest": vote.action_digest,
             "at": vote.at,
+            "signature": _signature(vote, signed.get(vote.id)),
         }
         for vote in votes
     ]
+
+
+def _signature(vote: ReviewVote, found: VoteSigned | None) -> dict[str, Any] | None:
+    """None: the vote is unsigned. `new_key`: the passkey was registered within a day before the vote, as that of
+    somebody who took over a sign-in would be."""
+    if found is None:
+        return None
+    return {
+        "signed_by_person": found.by_person,
+        "passkey_registered_at": found.registered_at,
+        "registered_entry": found.registered_entry,
+        "new_key": vote.at - found.registered_at < NEW_KEY,
+    }
 
 
 SEARCHED = 500  # without a limit the card would cost more as the record grows

@@ -27,6 +27,7 @@ from attempts.reviews.rules import (
     quorum_for,
 )
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now
+from attempts.reviews.selectors.signatures import VoteSigned, signature_needed, votes_signed
 from attempts.reviews.states import FULFILLING, ReviewStatus
 from governance.authorship.selectors import authors_of
 from governance.authorship.states import WorkKind
@@ -94,7 +95,7 @@ def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None,
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
     # Also whoever was responsible for the caller before: they may have asked for this.
     behind = authors_of(kind=WorkKind.SERVICE, subject_id=attempt.caller_id) if attempt is not None else frozenset()
-    barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
+    barred, voices, buckets = _barred(review), _voices(review, attempt), _buckets_of(review)
     requesters = barred[Exclusion.OWN_REQUEST] | behind
     authorizers = barred[Exclusion.AUTHORIZED_IT]
     # Roles are read now for everybody whose role counts, also for earlier votes: a revoked role no longer counts.
@@ -160,20 +161,26 @@ def _excluded(review: Review, reason: Exclusion) -> DomainError:
     return AlreadyVoted(subject_type="review", subject_id=review.id)
 
 
-def _voices(review: Review) -> tuple[Voice, ...]:
+def _voices(review: Review, attempt: Attempt | None) -> tuple[Voice, ...]:
     # Votes name people by commitments. A person whose commitment was erased becomes None, and the vote stops counting.
     votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
+    # Checked each time, also before the action is sent: a vote that somebody wrote into the table has no signature.
+    signed = votes_signed(votes=votes) if votes and signature_needed(attempt=attempt) else None
     refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
     people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
     return tuple(
         Voice(
             voter=people.get(vote.voter_ref),
             authority=people.get(vote.on_behalf_of_ref or vote.voter_ref),
-            approves=vote.verdict in FULFILLING,
+            approves=vote.verdict in FULFILLING and (signed is None or _is_signed(signed.get(vote.id))),
             tier=vote.tier,
         )
         for vote in votes
     )
+
+
+def _is_signed(found: VoteSigned | None) -> bool:
+    return found is not None and found.by_person
 
 
 def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:

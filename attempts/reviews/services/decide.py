@@ -21,11 +21,12 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
+from attempts.reviews.services.signing import CheckedSignature, SignedWord, signature_store, signature_take
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
 from governance.ledger.services import actor_reference, ledger_append
-from governance.people.selectors import person_stays
+from governance.people.selectors.people import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
@@ -147,6 +148,7 @@ class Word:
     result_sha256: str = ""
     via: str = ""
     """The chat that it came through; empty for the page and the API."""
+    signature: SignedWord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,11 @@ def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: R
             or rules.unfit(locked, standing, word)
         )
         if refusal is None:
-            rules.settle(_cast(locked, standing, word, actor=actor, at=at))
+            taken = signature_take(locked, verdict=word.verdict, signed=word.signature, person=person, now=now)
+            if isinstance(taken, DomainError):
+                refusal = taken
+            else:
+                rules.settle(_cast(locked, standing, word, taken, actor=actor, at=at))
     # After the commit: raised inside, the refusal would roll back the expiry that was found on the way.
     if refusal is not None:
         raise refusal
@@ -208,7 +214,15 @@ def _unfit(locked: LockedReview, word: Word) -> DomainError | None:
     return DigestChanged() if word.action_digest != locked.review.action_digest else None
 
 
-def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: Actor, at: datetime) -> CastVote:
+def _cast(
+    locked: LockedReview,
+    standing: ReviewStanding,
+    word: Word,
+    checked: CheckedSignature | None,
+    *,
+    actor: Actor,
+    at: datetime,
+) -> CastVote:
     review = locked.review
     note = _reason(review, word)
     voice = _voice(standing, word)
@@ -225,7 +239,9 @@ def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: 
     )
     vote.save()
     quorum = quorum_for(standing.facts, voice)
-    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via, standing_in=standing.stands_in)
+    signed = signature_store(vote=vote, checked=checked) if checked is not None else {}
+    more = {"via": word.via, **signed}
+    _record_vote(review, vote, quorum, actor=actor, at=at, more=more, standing_in=standing.stands_in)
     return CastVote(locked, vote, quorum, actor, at)
 
 
@@ -264,7 +280,7 @@ def _record_vote(
     *,
     actor: Actor,
     at: datetime,
-    via: str,
+    more: Mapping[str, str],
     standing_in: tuple[Delegated, ...],
 ) -> None:
     payload: dict[str, Any] = {
@@ -278,8 +294,8 @@ def _record_vote(
     }
     if review.buckets:
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
-    more = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "via": via}
-    payload |= {name: value for name, value in more.items() if value}
+    found = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, **more}
+    payload |= {name: value for name, value in found.items() if value}
     if standing_in:
         payload["stands_in_by"] = [str(row.id) for row in standing_in]
     record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)
@@ -295,8 +311,9 @@ def review_vote(
     reason_code: str = "",
     note: str = "",
     via: str = "",
+    signature: SignedWord | None = None,
 ) -> Review:
-    word = Word(verdict, action_digest, reason_code, note, via=via)
+    word = Word(verdict, action_digest, reason_code, note, via=via, signature=signature)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=RELEASE)
 
 

@@ -13,6 +13,7 @@ from django_fsm import TransitionNotAllowed
 from governance.authorship.services import author_require, authorship_add, authorship_copy
 from governance.authorship.states import WorkKind
 from governance.boundary.services import content_check, note_create, reference_check, text_check
+from governance.contracts.configured import signature_default
 from governance.contracts.errors import DocumentInvalid, ReadinessIncomplete
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.contracts.rules.documents import default_documents, document_sha256, validate_documents
@@ -145,9 +146,10 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
         # Only the first opening takes the snapshot: after it the documents cannot change, and attempts that already
         # ran name this one.
         if contract.state == ContractState.DRAFT:
-            contract.snapshot_sha256 = snapshot_store(
-                kind="contract", document=contract_snapshot(contract=contract), at=at
+            document = contract_snapshot(
+                contract=contract, signature=signature_default(risk_tier=contract.risk_tier).value
             )
+            contract.snapshot_sha256 = snapshot_store(kind="contract", document=document, at=at)
             contract.opened_at = at
         _move(contract, "open")
         contract.save(update_fields=["state", "closed_reason_code", "snapshot_sha256", "opened_at"])

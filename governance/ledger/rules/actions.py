@@ -50,6 +50,8 @@ register_actions(
         "identity_provider.scim_closed": "closed an identity provider's SCIM connection",
         "identity_provider.person_added": "brought a person in",
         "identity_provider.person_linked": "linked a person to their account at the identity provider",
+        "passkey.registered": "registered a passkey",
+        "passkey.removed": "removed a passkey",
         "service_account.created": "created a service account",
         "service_account.suspended": "suspended a service account",
         "service_account.reinstated": "reinstated a service account",

@@ -18,9 +18,11 @@ from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors import is_administrator, provider_elsewhere, roles_held, session_of, sessions_of
+from governance.people.selectors.people import is_administrator, provider_elsewhere, roles_held
+from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
+from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
@@ -261,6 +263,8 @@ def sign_in_reset(*, actor: Actor, at: datetime, user: User, reason_code: str, n
     reason_code_require(organization_id=None, scope=Scope.INTERVENTION, code=reason_code, note=note)
     with transaction.atomic():
         stored = note_create(organization_id=None, text=note)
+        # Before the authenticators: deleting them would leave passkeys whose end is not on record.
+        passkeys_end(actor=actor, at=at, user=user)
         removed, _ = Authenticator.objects.filter(user=user).delete()
         lockouts_lift(user=user)
         links_end(user=user, at=at)

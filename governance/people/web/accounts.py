@@ -68,6 +68,12 @@ def signed_in_recently(request: Any, *, at: datetime) -> bool:
     return newest is not None and at - newest < timedelta(minutes=settings.STEP_UP_MINUTES)
 
 
+def rp_id_of(request: Any) -> str:
+    """The name that this site's passkeys belong to: its host, without the port."""
+    host: str = request.get_host()
+    return host.partition(":")[0]
+
+
 def step_up_url(*, back: str) -> str:
     """The page where the person signs in again; afterwards they return to `back`."""
     return reverse("account_reauthenticate") + "?" + urlencode({"next": back})

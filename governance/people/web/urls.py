@@ -5,6 +5,7 @@ from allauth.account import views
 from django.urls import include, path
 
 from governance.people.web.links import PasswordResetView, SignInLinkView
+from governance.people.web.passkeys import PasskeyAddView, PasskeyRemoveView
 from governance.people.web.second_factor import SecondFactorView
 from governance.people.web.views import HomeView, OwnPasswordView, SessionEndView, SessionsView
 
@@ -18,6 +19,9 @@ urlpatterns = [
     path("link/<str:token>/", SignInLinkView.as_view(), name="sign_in_link"),
     path("second-factor/", SecondFactorView.as_view(), name="second_factor"),
     path("home/", HomeView.as_view(), name="account_home"),
+    # Before allauth's own: the same addresses, with the ledger.
+    path("2fa/webauthn/add/", PasskeyAddView.as_view(), name="mfa_add_webauthn"),
+    path("2fa/webauthn/keys/<int:pk>/remove/", PasskeyRemoveView.as_view(), name="mfa_remove_webauthn"),
     path("2fa/", include("allauth.mfa.urls")),
     path("sessions/", SessionsView.as_view(), name="usersessions_list"),
     path("sessions/<int:session_id>/end", SessionEndView.as_view(), name="usersessions_end"),

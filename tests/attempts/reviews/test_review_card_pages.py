@@ -1,5 +1,6 @@
 """The card and its answers: every door by owner, stranger and wrong role; reading decides nothing."""
 
+import json
 from typing import Any
 
 import pytest
@@ -211,7 +212,9 @@ def test_a_high_risk_action_needs_somebody_who_signed_in_a_moment_ago(cast: Cast
     rita, review = browser(cast.reviewer), clinic.hold(action={"risk_tier": "high"})
     away = answer(rita, review, "approve")
     assert away["Location"].startswith("/accounts/reauthenticate/?next=")
-    assert answer(rita, review, "reject", hx=True)["HX-Redirect"].startswith("/accounts/reauthenticate/")
+    asked = answer(rita, review, "reject", hx=True)
+    assert (asked["HX-Reswap"], "HX-Redirect" in asked) == ("none", False)
+    assert json.loads(asked["HX-Trigger"])["review-proof"]["kind"] == "password"
     assert votes(review) == []
     signed_in_now(rita, cast.reviewer)
     answer(rita, review, "approve")
