@@ -1,4 +1,5 @@
-"""Registers what governance needs from this app: evidence, retention and exports of attempts, and ledger actions."""
+"""Registers what governance needs from this app: evidence, retention and exports of attempts, ledger actions, and what
+ends when a person leaves."""
 
 from django.apps import AppConfig
 
@@ -9,13 +10,24 @@ class AttemptsConfig(AppConfig):
     def ready(self) -> None:
         from attempts.lifecycle.selectors.evidence import AttemptCollector
         from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
+        from attempts.notify.services.chat_workspace import SIGNING, TOKEN
+        from attempts.reviews.services.delegate import delegations_end_for
+        from attempts.reviews.services.leave import reviews_give_back
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
+        from governance.outside.secret_box import SealedColumn, register_sealed
+        from governance.people.hooks import on_standing_lost, register_work_release
         from governance.retention.hooks import register_export, register_kind
 
+        register_work_release(reviews_give_back)
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
+        on_standing_lost(delegations_end_for)
+        register_sealed(
+            SealedColumn("attempts.ChatWorkspace", "bot_token_sealed", TOKEN),
+            SealedColumn("attempts.ChatWorkspace", "signing_secret_sealed", SIGNING),
+        )
         register_actions(
             {
                 "notification_route.created": "made a notification route",

@@ -9,7 +9,7 @@ from attempts.lifecycle import api as attempts
 from attempts.lifecycle import api as evidence
 from attempts.notify import api as notification_routes
 from attempts.quarantine import api as quarantine
-from attempts.reviews.api import reviews
+from attempts.reviews.api import delegations, reviews
 
 app_name = "attempts"
 urlpatterns = [
@@ -29,6 +29,7 @@ urlpatterns = [
     *evidence.urlpatterns,
     *execution.urlpatterns,
     *reviews.urlpatterns,
+    *delegations.urlpatterns,
     *idempotency.urlpatterns,
     *quarantine.urlpatterns,
     *notification_routes.urlpatterns,

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse_lazy
 
+from config.console.schedule import may_see_schedule
 from governance.console.admin.base import console_actor
 
 # Name, icon and model of each list.
@@ -20,6 +21,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Attempts": [
         ("Attempts", "play_circle", "attempts_attempt"),
         ("Reviews", "how_to_reg", "attempts_review"),
+        ("Delegations", "supervised_user_circle", "attempts_delegation"),
         ("Quarantine", "coronavirus", "attempts_quarantinecase"),
         ("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
     ],
@@ -60,14 +62,13 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Deletions", "person_remove", "governance_deletionrequest"),
     ],
     "Who": [
+        ("Second person", "supervisor_account", "governance_authoritychange"),
         ("Organizations", "domain", "governance_organization"),
         ("Products", "category", "governance_product"),
         ("People", "group", "governance_user"),
+        ("Identity providers", "passkey", "governance_identityprovider"),
         ("Service accounts", "smart_toy", "governance_serviceaccount"),
         ("API keys", "key", "governance_apikey"),
-    ],
-    "Clock": [
-        ("Periodic tasks", "schedule", "django_celery_beat_periodictask"),
     ],
 }
 
@@ -124,4 +125,5 @@ def _section(title: str) -> dict[str, Any]:
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     first = {"title": "", "items": [_page("Overview", "dashboard", "admin:index"), *_start(request)]}
-    return [first, *(_section(title) for title in SECTIONS)]
+    clock = [_page("Schedule", "schedule", "console_schedule")] if may_see_schedule(request) else []
+    return [first, *(_section(title) for title in SECTIONS), {"title": "Clock", "items": clock}]

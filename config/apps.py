@@ -16,24 +16,44 @@ class ConfigConfig(AppConfig):
     label = "config"
 
     def ready(self) -> None:
-        from config import checks, trace_context  # noqa: F401  registers system checks and Celery signals
+        from config import checks, clock, trace_context  # noqa: F401  registers system checks and Celery signals
+        from config.celery import SCHEDULE, SCHEDULE_WORDS
         from config.error_tracker import tracker_start
         from config.logs import configure_logging
         from config.safety import refuse_unsafe
         from config.tracing import tracing_start
+        from governance.schedule.hooks import register_schedule
+        from governance.schedule.rules import ScheduledTask
 
         # First: whatever logs below must already go through our formatter, which leaves out values.
         configure_logging(level=settings.LOG_LEVEL)
         refuse_unsafe(settings)
         tracing_start()
         tracker_start()
+        register_schedule(
+            ScheduledTask(name, task, round(seconds), SCHEDULE_WORDS.get(name, ""))
+            for name, (task, seconds) in SCHEDULE.items()
+        )
         # Django sends post_migrate only for apps with models. We have none, so we use the app whose tables we fill.
         post_migrate.connect(synchronise_schedule, sender=apps.get_app_config("django_celery_beat"))
         class_prepared.connect(forget_historical_fields)
+        close_foreign_pages()
+
+
+def close_foreign_pages() -> None:
+    """Removes every page of the console that is not built on ours. Libraries register pages of their own, which filter
+    by any column and change rows without our services. The admin has found all pages by now: its app stands before."""
+    from django.contrib import admin
+
+    from governance.console.admin.lists import ListPages
+
+    for model, page in list(admin.site._registry.items()):
+        if not isinstance(page, ListPages):
+            admin.site.unregister(model)
 
 
 def synchronise_schedule(**_: Any) -> None:
-    from config.schedule import schedule_synchronise
+    from governance.schedule.services import schedule_synchronise
 
     schedule_synchronise()
 

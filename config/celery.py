@@ -11,19 +11,23 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.autodiscover_tasks(["config"])
 
-# name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate. A lost wake-up costs
-# at most the interval of its scheduled task.
+# name: (task, seconds). django-celery-beat's tables are synchronised with it after every migrate, and compared with it
+# by /health/ready. A lost wake-up costs at most the interval of its scheduled task.
 SCHEDULE: dict[str, tuple[str, float]] = {
     "heartbeat": ("config.tasks.heartbeat", 5.0),
     "ledger-seal": ("governance.tasks.ledger_seal", 1.0),
     "evidence-resume": ("governance.tasks.evidence_resume", 2.0),
     "witnesses-push": ("governance.tasks.witnesses_push", 2.0),
     "ledger-check": ("governance.tasks.ledger_check", 30.0),
+    "authority-lapse": ("governance.tasks.authority_lapse", 60.0),
     "intake-minutes-count": ("governance.tasks.intake_minutes_count", 60.0),
+    "sign-in-mail-send": ("governance.tasks.sign_in_mail_send", 10.0),
     "reviews-expire": ("attempts.tasks.review.reviews_expire", 5.0),
     "reviews-remind": ("attempts.tasks.review.reviews_remind", 60.0),
+    "delegations-expire": ("attempts.tasks.review.delegations_expire", 30.0),
     "notifications-send": ("attempts.tasks.notify.notifications_send", 2.0),
     "cards-refresh": ("attempts.tasks.notify.cards_refresh", 10.0),
+    "key-ends-tell": ("attempts.tasks.notify.key_ends_tell", 600.0),
     "chat-tidy": ("attempts.tasks.notify.chat_tidy", 60.0),
     "leases-expire": ("attempts.tasks.execution.leases_expire", 5.0),
     "retries-due": ("attempts.tasks.execution.retries_due", 2.0),
@@ -43,6 +47,41 @@ SCHEDULE: dict[str, tuple[str, float]] = {
     "webhooks-gather": ("workflows.tasks.webhooks_gather", 2.0),
     "webhooks-deliver": ("workflows.tasks.webhooks_deliver", 5.0),
     "webhooks-trim": ("workflows.tasks.webhooks_trim", 900.0),
+}
+
+# What each does, for the console's page of the schedule. A test fails if one is missing.
+SCHEDULE_WORDS: dict[str, str] = {
+    "heartbeat": "shows that beat, queue and worker work",
+    "ledger-seal": "seals new entries of the ledger",
+    "evidence-resume": "continues evidence bundles that are being built",
+    "witnesses-push": "sends signed heads to the witnesses",
+    "ledger-check": "compares the ledger with its witnesses",
+    "authority-lapse": "ends proposals that nobody confirmed in time",
+    "sign-in-mail-send": "sends invitations and links for a new password",
+    "intake-minutes-count": "counts decisions by the minute, for the overview",
+    "reviews-expire": "ends reviews whose deadline has passed",
+    "reviews-remind": "reminds people of reviews that wait",
+    "notifications-send": "sends messages to people that are due",
+    "cards-refresh": "updates cards in chats",
+    "chat-tidy": "forgets chat links that were not used in time",
+    "leases-expire": "ends leases of executors that went silent",
+    "retries-due": "re-queues attempts whose retry is due",
+    "queue-hand-out": "gives free slots to queued attempts",
+    "quarantine-escalate": "escalates quarantine cases that nobody looked at",
+    "steps-time-out": "ends workflow steps that got no answer in time",
+    "step-retries-due": "repeats workflow requests whose retry is due",
+    "deadlines-pass": "halts workflow runs whose deadline has passed",
+    "instances-hand-out": "gives free slots to workflow runs",
+    "nudges-due": "passes on signals that workflow runs have not received",
+    "outbox-relay": "publishes events to the streams",
+    "streams-tidy": "removes old messages from the streams",
+    "erasures-resume": "continues erasures",
+    "exports-resume": "continues exports",
+    "exports-expire": "removes archives of exports after their time",
+    "bulks-resume": "continues bulk interventions",
+    "webhooks-gather": "prepares webhook deliveries",
+    "webhooks-deliver": "sends webhook deliveries that are due",
+    "webhooks-trim": "removes old webhook deliveries",
 }
 
 

@@ -3,6 +3,7 @@ never ids or submitted values."""
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 
 import structlog
@@ -12,9 +13,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
+from governance.people.selectors import key_ends
+from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
+from governance.secrets.selectors import secrets_standing
 from reasoncodes.base.tenancy import every_tenant
 from workflows.events.adapters.streams import group_standings
 from workflows.events.selectors import ways
@@ -40,21 +44,38 @@ def _record_gauges() -> bytes:
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
     denied = Gauge("holdpoint_ledger_denied", "1 while the record does not fit its witnesses.", registry=registry)
+    stopped = Gauge("holdpoint_sealing_stopped", "1 while the sealing key or its signer fails.", registry=registry)
     heads = Gauge("holdpoint_witness_behind_heads", "Heads a witness has not stored.", ["witness"], registry=registry)
     late = Gauge("holdpoint_witness_behind_seconds", "Age of the oldest such head.", ["witness"], registry=registry)
+    sealed = Gauge("holdpoint_secrets_sealed", "Sealed texts, by the key that sealed them.", ["key"], registry=registry)
     now = timezone.now()
     try:
         lag.set(sealer_lag(at=now))
         denied.set(ledger_denial() is not None)
+        stopped.set(sealing_trouble(at=now) is not None)
         for witness in witnesses_configured():
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+        _key_gauges(registry, now)
+        texts = secrets_standing()
+        for name, count in (("current", texts.current), ("former", texts.former), ("unknown", texts.unknown)):
+            sealed.labels(name).set(count)
     # Figures are left out while the database is away; the others are needed most at that time.
     except Error as error:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
     return generate_latest(registry)
+
+
+def _key_gauges(registry: CollectorRegistry, now: datetime) -> None:
+    ending = Gauge("holdpoint_api_keys_ending", "Live API keys that end within days.", ["days"], registry=registry)
+    endless = Gauge("holdpoint_api_keys_endless", "Live API keys that never end.", registry=registry)
+    with every_tenant():
+        found = key_ends(at=now)
+    for days, count in found.within.items():
+        ending.labels(str(days)).set(count)
+    endless.set(found.endless)
 
 
 def _way_gauges() -> bytes:

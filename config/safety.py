@@ -76,6 +76,11 @@ def names(settings: Any) -> Findings:
             "HOLDPOINT_WEBHOOK_ALLOW_PRIVATE lets an organization's webhooks call this machine",
             "name the receiver by a host of your network, or take it out",
         )
+    if any(_this_machine(entry.lower()) for entry in settings.IDENTITY_ALLOW_PRIVATE):
+        yield (
+            "HOLDPOINT_IDENTITY_ALLOW_PRIVATE lets an organization's identity provider point to this machine",
+            "name the provider by a host of your network, or take it out",
+        )
     if not settings.DEPLOYMENT_REGION:
         yield (
             "HOLDPOINT_REGION is missing, and every attempt would be denied",
@@ -104,11 +109,22 @@ def transport(settings: Any) -> Findings:
         yield "EMAIL_HOST_PASSWORD would be sent in clear", "EMAIL_USE_TLS=true"
 
 
+def people(settings: Any) -> Findings:
+    known = {"administrator", "operator", "reviewer", "owner", "auditor"}
+    chosen = set(settings.SECOND_FACTOR_ROLES)
+    if not chosen or (chosen != {"none"} and chosen - known):
+        yield (
+            "HOLDPOINT_SECOND_FACTOR_ROLES is empty or names a role that does not exist",
+            "leave it out, name some of " + ", ".join(sorted(known)) + ", or write none",
+        )
+
+
 def record(settings: Any) -> Findings:
     if settings.LEDGER_KEY_CREATE:
         yield "LEDGER_KEY_CREATE would make a new key where one is lost", "remove it from your settings"
-    problem = _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE))
-    if problem:
+    if settings.LEDGER_SIGNER:
+        yield from _signer(settings)
+    elif problem := _key_problem(str(settings.LEDGER_KEY), str(settings.LEDGER_KEY_FILE)):
         yield f"HOLDPOINT_LEDGER_KEY_FILE {problem}", f"{RANDOM_KEY} > ledger.key; chmod 600 ledger.key"
     if settings.LEDGER_NAME == LEDGER_NAME_LOCALLY:
         yield (
@@ -119,6 +135,16 @@ def record(settings: Any) -> Findings:
         yield (
             "HOLDPOINT_WITNESSES is missing, and nobody would notice a shortened record",
             "HOLDPOINT_WITNESSES=file:///<another machine's disk>/heads.jsonl (docs/ledger.md)",
+        )
+
+
+def _signer(settings: Any) -> Findings:
+    if not settings.LEDGER_SIGNER.startswith(("unix:/", "pkcs11:")):
+        yield "HOLDPOINT_LEDGER_SIGNER is neither unix:/path nor pkcs11:…", "docs/operations.md has both forms"
+    if settings.LEDGER_KEY or settings.LEDGER_KEY_FILE:
+        yield (
+            "HOLDPOINT_LEDGER_KEY or HOLDPOINT_LEDGER_KEY_FILE is set beside HOLDPOINT_LEDGER_SIGNER",
+            "take the key away from this process: the signer holds it",
         )
 
 
@@ -167,4 +193,4 @@ def _default_password(password: str | None, *, user: str | None) -> bool:
     return password == user or password.lower() in PASSWORDS or bool(PLACEHOLDER.search(password))
 
 
-RULES: tuple[Callable[[Any], Findings], ...] = (secrets, _a_demo, names, transport, record, servers)
+RULES: tuple[Callable[[Any], Findings], ...] = (secrets, _a_demo, names, transport, people, record, servers)

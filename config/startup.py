@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connection
+from django.db import connection, connections
 
 from config.database_role import refuse_powerful_roles
 from governance.sealing.tasks import ledger_guard
@@ -39,6 +39,13 @@ def ledger_checked() -> None:
     finally:
         # The process may fork after this; two processes cannot use one connection.
         connection.close()
+
+
+def web_statements_limited() -> None:
+    """In this process, new connections end a statement after the time limit. Workers, migrations and commands have no
+    limit: a long verification or migration must be able to finish."""
+    connections.settings["default"]["STATEMENT_SECONDS"] = settings.WEB_STATEMENT_SECONDS
+    connection.close()
 
 
 def web_prepared(*, workers: int) -> None:

@@ -5,7 +5,9 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from attempts.notify.web.slack import SlackCallbackView
+from config.console.closed import autocomplete_closed, view_on_site_closed
 from config.console.overview import overview_figures
+from config.console.schedule import schedule, schedule_propose
 from config.console.search import search
 from config.console.start import start, start_step
 from config.web.errors import bad_request, not_found, server_error
@@ -22,12 +24,18 @@ handler500 = server_error
 urlpatterns = [
     path("", landing, name="landing"),
     path("admin/login/", ConsoleSignIn.as_view()),  # before the admin's own page, which keeps the name admin:login
+    path("admin/autocomplete/", admin.site.admin_view(autocomplete_closed)),
+    path("admin/r/<path:content_type_id>/<path:object_id>/", admin.site.admin_view(view_on_site_closed)),
     path("admin/search/", admin.site.admin_view(search), name="console_search"),
+    path("admin/schedule/", admin.site.admin_view(schedule), name="console_schedule"),
+    path("admin/schedule/propose/", admin.site.admin_view(schedule_propose), name="console_schedule_propose"),
     path("admin/figures/", admin.site.admin_view(overview_figures), name="console_figures"),
     path("admin/start/", admin.site.admin_view(start), name="console_start"),
     path("admin/start/<slug:step>/", admin.site.admin_view(start_step), name="console_start_step"),
     path("admin/", admin.site.urls),
+    path("accounts/", include("governance.identity.web.urls")),  # before the people's: it has a page of theirs
     path("accounts/", include("governance.people.web.urls")),
+    path("scim/v2/", include("governance.identity.api.scim_urls")),
     path("review/", include("attempts.web_urls")),
     path("integrations/slack/<uuid:workspace_id>", SlackCallbackView.as_view(), name="slack_callback"),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -1,9 +1,11 @@
 """Django looks for the console pages of an app here. Each is defined in its room."""
 
+from governance.authority import admin as authority
 from governance.console.admin import reason_codes as console_reason_codes
 from governance.contracts.admin import contracts as contracts_contracts
 from governance.enforcement import admin as enforcement
 from governance.evidence import admin as evidence
+from governance.identity import admin as identity
 from governance.ledger import admin as ledger
 from governance.people.admin import people as people_people
 from governance.people.admin import service_accounts as people_service_accounts
@@ -17,10 +19,12 @@ from governance.tenancy import admin as tenancy
 from governance.violations import admin as violations
 
 __all__ = [
+    "authority",
     "console_reason_codes",
     "contracts_contracts",
     "enforcement",
     "evidence",
+    "identity",
     "ledger",
     "people_people",
     "people_service_accounts",

@@ -1,8 +1,10 @@
 """Celery looks for the tasks of an app here. Each is defined in its room, under a name that never changes."""
 
+from governance.authority import tasks as authority
 from governance.console import tasks as console
 from governance.evidence import tasks as evidence
+from governance.people import tasks as people
 from governance.retention import tasks as retention
 from governance.sealing import tasks as sealing
 
-__all__ = ["console", "evidence", "retention", "sealing"]
+__all__ = ["authority", "console", "evidence", "people", "retention", "sealing"]

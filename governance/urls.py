@@ -2,9 +2,11 @@
 
 from django.urls import path
 
+from governance.authority import api as authority
 from governance.contracts.api import contracts, readiness
 from governance.enforcement.api import DecisionApi, DecisionListApi
 from governance.evidence import api as evidence
+from governance.identity.api import providers as identity_providers
 from governance.ledger import api as ledger
 from governance.policies import api as policies
 from governance.regions.api import RegionListApi
@@ -19,6 +21,8 @@ from governance.violations.api import ViolationListApi
 
 app_name = "governance"
 urlpatterns = [
+    *authority.urlpatterns,
+    *identity_providers.urlpatterns,
     path("contracts", contracts.ContractListApi.as_view(), name="contract_list"),
     path("contracts/<uuid:contract_id>", contracts.ContractApi.as_view(), name="contract"),
     path("contracts/<uuid:contract_id>/open", contracts.ContractOpenApi.as_view(), name="contract_open"),
@@ -44,6 +48,11 @@ urlpatterns = [
     path("shutdowns", shutdowns.ShutdownListApi.as_view(), name="shutdown_list"),
     path("shutdowns/preview", shutdowns.ShutdownPreviewApi.as_view(), name="shutdown_preview"),
     path("shutdowns/<uuid:shutdown_id>", shutdowns.ShutdownApi.as_view(), name="shutdown"),
+    path(
+        "shutdowns/<uuid:shutdown_id>/break-glass",
+        shutdowns.ShutdownBreakGlassApi.as_view(),
+        name="shutdown_break_glass",
+    ),
     path("shutdowns/<uuid:shutdown_id>/release", shutdowns.ShutdownReleaseApi.as_view(), name="shutdown_release"),
     path("decisions", DecisionListApi.as_view(), name="decision_list"),
     path("decisions/<uuid:decision_id>", DecisionApi.as_view(), name="decision"),

@@ -12,6 +12,7 @@ class Scope(StrEnum):
     DENIAL = "denial"
     QUARANTINE = "quarantine"
     INTERVENTION = "intervention"
+    DELEGATION = "delegation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,14 @@ _HALT += [row for row in _DENIAL if row[0] not in {code for code, *_ in _HALT}]
 _CLOCK = [
     SystemCode(Scope.INTERVENTION, "export_expired", "Export expired", "An export archive passed its expiry date.")
 ]
+_ACCOUNTS = [
+    SystemCode(
+        Scope.INTERVENTION,
+        "responsible_missing",
+        "No responsible person",
+        "The service account has no responsible person. Name one, which a second person confirms, then reinstate it.",
+    )
+]
 _WEBHOOKS = [
     SystemCode(Scope.INTERVENTION, "webhook_gone", "Webhook endpoint gone", "The endpoint answered 410 Gone."),
     SystemCode(
@@ -211,6 +220,18 @@ _INTERVENTION = [
         False,
     ),
     ("superseded", "Superseded", "A newer instance or version replaced it.", False),
+    (
+        "provider_deactivated",
+        "Deactivated by the identity provider",
+        "The organization's identity provider deactivated the person or removed them from their groups.",
+        False,
+    ),
+    (
+        "responsible_left",
+        "Responsible person left",
+        "The person responsible for the service account has no access any more. Name another one, then reinstate it.",
+        False,
+    ),
 ]
 _STARTERS = [
     SystemCode(
@@ -313,12 +334,16 @@ _STARTERS = [
     ),
     SystemCode(Scope.INTERVENTION, "person_left", "Person left", "The person no longer works here.", emitted=False),
     SystemCode(Scope.INTERVENTION, "rehearsal", "Rehearsal", "This is a drill, not an emergency.", emitted=False),
+    SystemCode(Scope.DELEGATION, "reviewer_away", "Away", "The reviewer is away for some time.", emitted=False),
+    SystemCode(Scope.DELEGATION, "workload_shared", "Too much work", "Somebody else takes part of it.", emitted=False),
+    SystemCode(Scope.DELEGATION, "handover", "Handover", "The work passes to somebody else.", emitted=False),
 ]
 
 SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
     *_ERASURE_REFUSALS,
     *_CLOCK,
+    *_ACCOUNTS,
     *_WEBHOOKS,
     *(SystemCode(Scope.QUARANTINE, *row) for row in _QUARANTINE),
     *(SystemCode(Scope.STEP_FAILURE, *row) for row in _STEP_FAILURE),

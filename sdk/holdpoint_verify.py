@@ -297,18 +297,137 @@ def key_read(text: str) -> PublicKey:
 
 def signed_by(head: Head, key: PublicKey) -> bool:
     """False: this key did not sign it. A signature in its name that does not fit is Malformed."""
+    mine = [raw[4:] for name, raw in head.signatures if name == key.name and raw[:4] == key.id]
+    for signature in mine:
+        if not _fits(key, signature, head.body.encode()):
+            raise Malformed("the signature does not fit the head")
+    return bool(mine)
+
+
+def _fits(key: PublicKey, signature: bytes, data: bytes) -> bool:
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as error:
         raise Unusable("the Python package `cryptography` is needed: pip install cryptography") from error
-    mine = [raw[4:] for name, raw in head.signatures if name == key.name and raw[:4] == key.id]
-    for signature in mine:
-        try:
-            Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, head.body.encode())
-        except InvalidSignature as error:
-            raise Malformed("the signature does not fit the head") from error
-    return bool(mine)
+    try:
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class KeyHandover:
+    """A key names the next one: `handover OLD NEW SIZE SIGNATURE`, in one line of `ledger/public-key.txt`."""
+
+    old: PublicKey
+    new: PublicKey
+
+
+def key_handover_read(line: str) -> KeyHandover:
+    """Malformed unless the old key signed it, and both are of one ledger."""
+    parts = line.split(" ")
+    if len(parts) != 5 or parts[0] != "handover" or not re.fullmatch(r"0|[1-9][0-9]{0,18}", parts[3]):
+        raise Malformed("a line is not a handover of keys")
+    found = KeyHandover(key_read(parts[1]), key_read(parts[2]))
+    if found.old.name != found.new.name:
+        raise Malformed("a handover is of two ledgers")
+    text = f"holdpoint-key-handover-v1\n{parts[1]}\n{parts[2]}\n{parts[3]}\n"
+    if not _fits(found.old, _base64(parts[4]), text.encode()):
+        raise Malformed("a handover is not signed by the key that it replaces")
+    return found
+
+
+def keys_followed(keys: Iterable[PublicKey], handovers: Iterable[KeyHandover]) -> list[PublicKey]:
+    """These keys, and every one that they handed over to, from key to key."""
+    found, waiting = list(keys), list(handovers)
+    for _ in range(len(waiting)):
+        found += [one.new for one in waiting if one.old in found and one.new not in found]
+    return found
+
+
+# -- votes signed with a passkey (WebAuthn) --------------------------------------------------------------------------
+REGISTERED, REMOVED = "passkey.registered", "passkey.removed"
+_ORIGIN = re.compile(r"(https?)://([a-z0-9-]+(?:\.[a-z0-9-]+)*)(?::[0-9]{1,5})?")
+
+
+def vote_challenge(review: str, action_digest: str, verdict: str, nonce: str) -> bytes:
+    """What a person signs: the SHA-256 of exactly these four, as canonical JSON."""
+    return sha256(canonical({"action_digest": action_digest, "nonce": nonce, "review": review, "verdict": verdict}))
+
+
+def assertion_fault(signed: Mapping[str, Any], key: Mapping[str, Any], challenge: bytes) -> str:
+    """What is wrong with an assertion; empty if the authenticator that was registered as `key` signed this challenge
+    and had verified its owner. `key` is the payload of the ledger entry of the registration."""
+    credential, authenticator, client, signature = (
+        _base64(signed[name]) for name in ("credential_id", "authenticator_data", "client_data_json", "signature")
+    )
+    if hashlib.sha256(credential).hexdigest() != key["credential_sha256"]:
+        return "credential"
+    wrong = _client_fault(client, challenge, key["rp_id"]) or _authenticator_fault(authenticator, key["rp_id"])
+    if wrong:
+        return wrong
+    data = authenticator + sha256(client)
+    return "" if _signature_fits(key["algorithm"], _base64(key["public_key"]), signature, data) else "signature"
+
+
+def _client_fault(data: bytes, challenge: bytes, rp_id: str) -> str:
+    """Of clientDataJSON: what the browser says that it asked for, and on which page."""
+    try:
+        said = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return "client_data"
+    if not isinstance(said, dict) or said.get("type") != "webauthn.get":
+        return "client_data"
+    if said.get("challenge") != base64.urlsafe_b64encode(challenge).decode().rstrip("="):
+        return "challenge"
+    same_page = said.get("crossOrigin") in (None, False)
+    return "" if same_page and _origin_fits(said.get("origin"), rp_id) else "origin"
+
+
+def _origin_fits(origin: Any, rp_id: str) -> bool:
+    found = _ORIGIN.fullmatch(origin) if isinstance(origin, str) else None
+    if found is None:
+        return False
+    host = found.group(2)
+    local = host == "localhost" or host.endswith(".localhost")
+    return (found.group(1) == "https" or local) and (host == rp_id or host.endswith("." + rp_id))
+
+
+def _authenticator_fault(data: bytes, rp_id: str) -> str:
+    """Of authenticatorData: 32 bytes hash of the RP id, flags, counter, and extensions if the flags say so."""
+    if len(data) < 37 or data[32] & 0x40 or bool(data[32] & 0x80) != (len(data) > 37):
+        return "authenticator_data"
+    if data[:32] != sha256(rp_id.encode()):
+        return "rp_id"
+    if not data[32] & 0x01:
+        return "presence"
+    return "" if data[32] & 0x04 else "verification"
+
+
+def _signature_fits(algorithm: Any, spki: bytes, signature: bytes, data: bytes) -> bool:
+    """ES256 (-7), EdDSA (-8) or RS256 (-257); the key must be of the kind that its algorithm says."""
+    try:
+        from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.serialization import load_der_public_key
+    except ImportError as error:
+        raise Unusable("the Python package `cryptography` is needed: pip install cryptography") from error
+    try:
+        public = load_der_public_key(spki)
+        if algorithm == -7 and isinstance(public, ec.EllipticCurvePublicKey) and public.curve.name == "secp256r1":
+            public.verify(signature, data, ec.ECDSA(SHA256()))
+        elif algorithm == -8 and isinstance(public, ed25519.Ed25519PublicKey):
+            public.verify(signature, data)
+        elif algorithm == -257 and isinstance(public, rsa.RSAPublicKey) and public.key_size >= 2048:
+            public.verify(signature, data, padding.PKCS1v15(), SHA256())
+        else:
+            return False
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
+        return False
+    return True
 
 
 # -- what is derived from the rest, the same when writing and when checking ------------------------------------------
@@ -408,6 +527,10 @@ class Report:
     signer: str = ""
     fingerprint: str = ""
     key_was_given: bool = False
+    votes: list[dict[str, Any]] = field(default_factory=list)
+    """For each vote: who, whether it is signed by them and has to be, and since when their passkey is registered."""
+    not_signed: list[str] = field(default_factory=list)
+    """Of the faults: those that say that a vote is not signed by its person."""
 
     @property
     def valid(self) -> bool:
@@ -420,8 +543,8 @@ class Report:
 
 def verify(data: bytes, *, public_key: str = "") -> Report:
     """Everything that can be found out about these bytes. Raises only Unusable."""
-    report = Report(key_was_given=bool(public_key))
     keys = _given_keys(public_key)
+    report = Report(key_was_given=bool(keys))
     files, wrong = zip_read(data)
     report.faults += wrong
     missing, extra = [name for name in NAMES if name not in files], [name for name in files if name not in NAMES]
@@ -456,9 +579,10 @@ _SUBJECT_OF = {
 
 
 def _given_keys(public_key: str) -> list[PublicKey]:
-    lines = [line for line in public_key.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line.strip() for line in public_key.splitlines() if line.strip() and not line.startswith("#")]
     try:
-        return [key_read(line) for line in lines]
+        keys = [key_read(line) for line in lines if not line.startswith("handover ")]
+        return keys_followed(keys, [key_handover_read(line) for line in lines if line.startswith("handover ")])
     except Malformed as error:
         raise Unusable(f"the public key that was given: {error}") from error
 
@@ -479,11 +603,15 @@ def _check_manifest(files: Mapping[str, bytes], report: Report, keys: list[Publi
 
 
 def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
-    head, own = head_read(files[CHECKPOINT].decode()), key_read(files[KEY].decode())
+    head, (own, handovers) = head_read(files[CHECKPOINT].decode()), _own_key(files[KEY].decode())
     if files[KEY] != files[KEY].strip() + b"\n":
         report.fault(f"{KEY}: it is not written in its one form")
     if keys and own not in keys:
-        report.fault(f"{KEY}: it is not a key that was given to compare")
+        keys = keys_followed(keys, handovers)
+        if own not in keys:
+            report.fault(f"{KEY}: it is not a key that was given to compare, nor one that such a key handed over to")
+        else:
+            report.checked.append("the handovers from a key that was given to the key of the head")
     if own.name != head.origin:
         report.fault(f"{CHECKPOINT}: it is of another log than the key")
     signers = [key for key in (keys or [own]) if signed_by(head, key)]
@@ -491,6 +619,16 @@ def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey
         raise Malformed("it is not signed by the key")
     report.signer, report.fingerprint = signers[0].name, signers[0].fingerprint
     report.checked.append(f"the signature of the head of {head.size} entries")
+
+
+def _own_key(text: str) -> tuple[PublicKey, list[KeyHandover]]:
+    """The key of the head, and how the keys before it handed over, the newest first and without a gap."""
+    first, *lines = text.strip().split("\n")
+    own, handovers = key_read(first), [key_handover_read(line) for line in lines]
+    for one, wanted in zip(handovers, [own, *(before.old for before in handovers)]):
+        if one.new != wanted:
+            raise Malformed("the handovers of keys do not lead to the key of the head")
+    return own, handovers
 
 
 def _check_entries(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
@@ -506,10 +644,16 @@ def _check_entries(files: Mapping[str, bytes], report: Report, keys: list[Public
     for name in ("id", "position"):
         if len({entry[name] for entry in entries}) != len(entries):
             report.fault(f"{ENTRIES}: two entries have the same {name}")
-    if len({entry["organization"] for entry in entries}) != 1 or entries[0]["organization"] is None:
+    # A person's passkeys belong to no organization.
+    owned = [entry for entry in entries if entry["organization"] is not None or not _is_passkey(entry)]
+    if len({entry["organization"] for entry in owned}) != 1 or owned[0]["organization"] is None:
         report.fault(f"{ENTRIES}: they are not all of one organization")
     told = f" ({erased} with an erased payload)" if erased else ""
     report.checked.append(f"{len(entries)} ledger entries{told}: their hashes, and their inclusion in the signed head")
+
+
+def _is_passkey(entry: Mapping[str, Any]) -> bool:
+    return entry["subject_type"] == "passkey" and entry["action"] in (REGISTERED, REMOVED)
 
 
 def _check_entry(entry: Mapping[str, Any], head: Head) -> None:
@@ -552,7 +696,8 @@ def _check_rows(files: Mapping[str, bytes], report: Report, keys: list[PublicKey
     rows = {name[: -len(".json")]: read_canonical_json(files[name]) for name in ROWS}
     book = Book(read_canonical_json(files[ENTRIES]), report)
     organization = book.entries[-1]["organization"]
-    for check in (_decisions, _attempts, _transitions, _votes, _executions, _interventions, _events, _people):
+    checks = (_decisions, _attempts, _transitions, _votes, _signatures, _executions, _interventions, _events, _people)
+    for check in checks:
         try:
             check(rows, book, organization)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -678,6 +823,80 @@ def _votes(rows: Mapping[str, Any], book: Book, organization: str) -> None:
     book.all_there("vote", "vote", rows["votes"])
 
 
+def _signatures(rows: Mapping[str, Any], book: Book, organization: str) -> None:
+    """Whether each vote is signed by its person. Bundles from before signatures have none and ask for none."""
+    asked = _asked_for(rows)
+    for row in rows["votes"]:
+        signed, needed = row.get("signature"), row["review_id"] in asked
+        why, key = ("it has no signature", None) if signed is None else _signed_by_person(row, signed, book)
+        report = {"vote": row["id"], "person": row["voter_ref"], "verdict": row["verdict"], "required": needed}
+        report["signed"] = not why
+        report["passkey_registered_at"] = key["at"] if key else None
+        report["passkey_registered_by"] = key["id"] if key else None
+        book.report.votes.append(report)
+        if why and (needed or signed is not None):
+            fault = f"vote {row['id']}: it is not signed by its person ({row['voter_ref']}): {why}"
+            book.report.fault(fault)
+            book.report.not_signed.append(fault)
+    count = sum(1 for vote in book.report.votes if vote["signed"])
+    book.report.checked.append(
+        f"the signatures under the votes: {count} of {len(rows['votes'])} signed by their person"
+    )
+
+
+def _asked_for(rows: Mapping[str, Any]) -> set[str]:
+    """The reviews whose contract asks for signatures, by the snapshot that the decision names."""
+    snapshots = {row["sha256"]: row["document"] for row in rows["snapshots"]}
+    contracts = {row["id"]: snapshots.get(row["environment"].get("contract_sha256")) for row in rows["decisions"]}
+    asking = set()
+    for row in rows["envelope"]:
+        contract = contracts.get(row["decision_id"])
+        if isinstance(contract, dict) and contract.get("signature") == "passkey":
+            asking.add(row["id"])
+    return {row["id"] for row in rows["reviews"] if row["attempt_id"] in asking}
+
+
+def _signed_by_person(
+    row: Mapping[str, Any], signed: Mapping[str, Any], book: Book
+) -> tuple[str, Mapping[str, Any] | None]:
+    """What is wrong with the signature (empty: nothing), and the ledger entry of the key's registration."""
+    voted = book.naming("vote", row["id"])
+    key = next((e for e in book.entries if e["id"] == signed["registered_entry"] and e["action"] == REGISTERED), None)
+    if key is None or key["subject_id"] != signed["passkey"] or not _is_passkey(key):
+        return "no ledger entry registers its passkey", None
+    if key["payload"] is None:
+        return "the registration of its passkey is erased", key
+    wrong = _out_of_time(signed, voted, key, book) if voted is not None else ""
+    return wrong or _not_by_key(row, signed, key), key
+
+
+def _not_by_key(row: Mapping[str, Any], signed: Mapping[str, Any], key: Mapping[str, Any]) -> str:
+    """Whether the registered key is the voter's and made this signature."""
+    told = key["payload"]
+    if told["person"] != row["voter_ref"] or (key["actor_kind"], key["actor_ref"]) != ("person", row["voter_ref"]):
+        return "its passkey is registered to somebody else"
+    if any(signed[name] != told[name] for name in ("algorithm", "public_key", "rp_id")):
+        return "its public key is not the registered one"
+    try:
+        challenge = vote_challenge(row["review_id"], row["action_digest"], row["verdict"], signed["nonce"])
+        wrong = assertion_fault(signed, told, challenge)
+    except (Malformed, KeyError, TypeError, ValueError, AttributeError):
+        return "it cannot be read"
+    return f"the assertion's {wrong.replace('_', ' ')} does not fit" if wrong else ""
+
+
+def _out_of_time(signed: Mapping[str, Any], voted: Mapping[str, Any], key: Mapping[str, Any], book: Book) -> str:
+    """By the order of the sealed entries: the key was there when the vote was cast, and the vote had this signature."""
+    removed = [e for e in book.entries if e["action"] == REMOVED and e["subject_id"] == signed["passkey"]]
+    if key["position"] > voted["position"]:
+        return "its passkey was registered after the vote"
+    if any(entry["position"] < voted["position"] for entry in removed):
+        return "its passkey was removed before the vote"
+    if voted["payload"].get("signature_sha256") != sha256(canonical(signed)).hex():
+        return "it is not the signature that the ledger names"
+    return ""
+
+
 def _executions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
     for row in rows["intents"]:
         same = {name: row[name] for name in ("number", "fence", "adapter", "effect_key")}
@@ -741,6 +960,12 @@ def _say(report: Report) -> None:
     print(f"valid: {report.subject} of {report.organization}")
     for line in report.checked:
         print(f"  checked {line}")
+    for vote in report.votes:
+        if vote["signed"]:
+            since = f"registered {vote['passkey_registered_at']} by ledger entry {vote['passkey_registered_by']}"
+            print(f"  vote {vote['vote']} ({vote['verdict']}): signed by its person, passkey {since}")
+        else:
+            print(f"  vote {vote['vote']} ({vote['verdict']}): unsigned; its contract does not ask for a signature")
     known = "the key that was given" if report.key_was_given else "compare this fingerprint with one you trust"
     print(f"  signed by {report.signer}, SHA-256 of the key {report.fingerprint} ({known})")
 
@@ -748,7 +973,7 @@ def _say(report: Report) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Checks a Holdpoint evidence bundle.")
     parser.add_argument("bundle", help="the zip file")
-    parser.add_argument("--public-key", default="", help="the log's key: a file, or the text name+id+base64")
+    parser.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     try:

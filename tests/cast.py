@@ -3,13 +3,16 @@
 Every entry point is tried by its owner, by a stranger from the other organization, and by somebody with the wrong role.
 """
 
+import time
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from governance.contracts.rules.documents import AREAS
 from governance.people.models import User
 from governance.people.rules.roles import ApiScope
 from governance.people.services.accounts import api_key_issue
@@ -48,6 +51,11 @@ class Cast:
         return self.person("alice", "operator")
 
     @cached_property
+    def second_operator(self) -> User:
+        """Amir can confirm what Alice proposes. With him the founding of the clinic has ended."""
+        return self.person("amir", "operator")
+
+    @cached_property
     def other_operator(self) -> User:
         return self.person("oscar", "operator", organization=self.other)
 
@@ -69,6 +77,11 @@ class Cast:
         return user
 
     @cached_property
+    def second_owner(self) -> User:
+        """Owen owns one area beside Olga: the ten approvals of a contract come from two people."""
+        return self.person("owen", f"owner:{AREAS[-1].owner_group}")
+
+    @cached_property
     def nobody(self) -> User:
         return self.person("norman")
 
@@ -80,8 +93,12 @@ class Cast:
         return user
 
     def key(self, *scopes: str, organization: Organization | None = None) -> str:
-        """The clear text of a new key with these scopes (all scopes if none is named)."""
-        account = ServiceAccountFactory(organization=organization or self.organization)
+        """The clear text of a new key with these scopes (all scopes if none is named). Its organization's operator is
+        responsible for the service."""
+        account = ServiceAccountFactory(
+            organization=organization or self.organization,
+            responsible=self.operator if organization in {None, self.organization} else self.other_operator,
+        )
         with every_tenant():
             return api_key_issue(
                 actor=SYSTEM, at=timezone.now(), service_account=account, scopes=scopes or tuple(ApiScope)
@@ -102,6 +119,15 @@ class Cast:
         """A client that calls the API as a signed-in person."""
         client = APIClient(raise_request_exception=False)
         client.force_login(user)
+        return client
+
+    @staticmethod
+    def fresh(client: Any, *, at: float | None = None) -> Any:
+        """The same client, as if its person had just proved who they are (or at that moment)."""
+        session = client.session
+        session["account_authentication_methods"] = [{"method": "password", "at": at or time.time()}]
+        session["account_authentication_methods_user"] = session["_auth_user_id"]
+        session.save()
         return client
 
     @staticmethod

@@ -10,7 +10,7 @@ from django.utils import timezone
 from governance.people.models import ServiceAccount, User
 from governance.people.services.accounts import service_account_create
 from governance.people.services.people import person_create
-from governance.tenancy.models import Organization, Product
+from governance.tenancy.models import Organization, Product, RoleGroup
 from governance.tenancy.services import organization_create, product_create
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
@@ -61,10 +61,29 @@ class PersonFactory(ServiceFactory):
     class Meta:
         model = User
 
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> Any:
+        """With a password, as if the person had accepted an invitation: no service sets one for somebody else."""
+        password = kwargs.pop("password")
+        user = super()._create(model_class, *args, **kwargs)
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        return user
+
+
+def answerable(organization: Organization) -> User:
+    """Ansel, who answers for the tests' service accounts and does nothing else. Made without the services, because
+    tests count what is on the ledger. An auditor: the responsible person needs a role, and his decides nothing."""
+    ansel, _ = User.objects.get_or_create(username="ansel", defaults={"password": "!", "is_active": True})
+    with every_tenant():
+        ansel.groups.add(RoleGroup.objects.get(organization=organization, role="auditor").group_id)
+    return ansel
+
 
 class ServiceAccountFactory(ServiceFactory):
     organization = factory.SubFactory(OrganizationFactory)
     slug = factory.Sequence(lambda n: f"service-{n}")
+    responsible = factory.LazyAttribute(lambda o: answerable(o.organization))
 
     class Meta:
         model = ServiceAccount

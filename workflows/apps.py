@@ -1,5 +1,5 @@
-"""Registers this app's handlers with the apps below it: attempts and reviews of steps, erasure, the review page; and
-finds step kinds of other apps."""
+"""Registers this app's handlers with the apps below it: attempts and reviews of steps, publishing by two people,
+erasure, the review page; and finds step kinds of other apps."""
 
 from datetime import datetime
 from importlib import import_module
@@ -20,11 +20,13 @@ class WorkflowsConfig(AppConfig):
     def ready(self) -> None:
         from attempts.lifecycle.hooks import on_attempt_moved, on_review_ended, on_step_ready
         from attempts.reviews.web.panels import register_panel
+        from governance.authority.hooks import register_act
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.services.erasure import on_erased
+        from workflows.definitions.services.proposal import DefinitionPublish
         from workflows.events.services.outbox import on_published
         from workflows.kinds.registry import discover
         from workflows.runs.rules import ACTIONS
@@ -38,6 +40,7 @@ class WorkflowsConfig(AppConfig):
         def ready_now(attempt_id: UUID, at: datetime) -> None:
             step_resume(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
+        register_act("definition.publish", DefinitionPublish())
         register_actions(ACTIONS)
         register_collector(EvidenceKind.INSTANCE, InstanceCollector())
         register_kind(RUN)

@@ -39,7 +39,7 @@ def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
     if review is None or review.status != ReviewStatus.REQUESTED:
         return []
     standing = standing_of(review=review, attempt=attempt, person=None, now=at)
-    by_tier = progress_of(review=review, facts=standing.facts, now=at)
+    by_tier = progress_of(review=review, facts=standing.facts)
     facts = {
         "review_id": str(review.id),
         "tier": review.tier,

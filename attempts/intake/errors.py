@@ -17,7 +17,9 @@ class KeyMissing(DomainError):
 class KeyInvalid(DomainError):
     """The `Idempotency-Key` does not have the format that the contract requires.
 
-    The contract's idempotency_key_policy document gives the length and the allowed characters. A UUID always fits.
+    The contract's idempotency_key_policy document gives the length and the allowed characters. A key is kept for ever,
+    so one that looks like a person's name, personal data or a secret is refused too; `errors` names the rule. A UUID
+    always fits.
     """
 
     code = "idempotency-key-invalid"

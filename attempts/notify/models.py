@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from attempts.notify.states import MailMode, NotificationState, NotifyChannel, NotifyKind, RouteState
 from attempts.reviews.models import Review
+from governance.people.models import ApiKey
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -205,3 +206,24 @@ class MailChoice(models.Model):
 
     def __str__(self) -> str:
         return self.mode
+
+
+class KeyEndNotice(models.Model):
+    """That an API key ends within so many days: written once, then sent to its people."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
+    days = models.PositiveSmallIntegerField()
+    created_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["api_key", "days"], name="key_end_told_once")]
+        indexes = [models.Index(fields=["id"], condition=Q(sent_at=None), name="key_end_unsent")]
+
+    def __str__(self) -> str:
+        return f"{self.days} days"

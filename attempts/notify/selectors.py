@@ -12,7 +12,7 @@ from attempts.notify.rules.facts import ReviewFacts
 from attempts.notify.states import MailMode, NotificationState, RouteState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.reviews import database_now
-from attempts.reviews.selectors.standing import facts_of, signers
+from attempts.reviews.selectors.standing import facts_of, signers, told
 from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus
 from governance.people.models import User
 from governance.people.rules.roles import VIEW
@@ -73,9 +73,10 @@ def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationR
 
 
 def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> list[User]:
-    """People whose approval would help now, of one tier or of all."""
-    facts = facts_of(review=review, attempt=attempt, person=None, now=database_now())
-    by_tier = signers(review=review, facts=facts)
+    """People whose approval would help now, of one tier or of all. For a person who is away, who stands in for them."""
+    now = database_now()
+    facts = facts_of(review=review, attempt=attempt, person=None, now=now)
+    by_tier = told(review=review, by_tier=signers(review=review, facts=facts), now=now)
     chosen = by_tier.get(tier, ()) if tier else (person for people in by_tier.values() for person in people)
     return list({person.id: person for person in chosen}.values())
 

@@ -7,6 +7,7 @@ from attempts.notify.configured import public_url
 from attempts.notify.services import announce as notify_announce
 from attempts.notify.services import cards as notify_refresh
 from attempts.notify.services import chat_accounts as chat_identity
+from attempts.notify.services import key_ends
 from attempts.notify.services import send as notify_send
 from attempts.notify.services.announce import REFRESH
 from attempts.notify.services.routes import SEND
@@ -27,6 +28,12 @@ def cards_refresh_task() -> None:
     """Refreshes cards whose review has changed."""
     wake_up_received(REFRESH)
     notify_refresh.cards_refresh(now=timezone.now, base_url=public_url())
+
+
+@shared_task(name="attempts.tasks.notify.key_ends_tell")
+def key_ends_tell_task() -> None:
+    """Tells people which API keys end within 30, 7 and 1 days."""
+    key_ends.key_ends_tell(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.chat_tidy")

@@ -6,10 +6,10 @@ from reasoncodes.base.errors import DomainError
 
 
 class NotAReviewer(RuleBroken):
-    """Only a reviewer of this tier, or somebody with a delegation from one, can decide here.
+    """Only a reviewer of this tier can decide here or delegate it.
 
-    The review names its tier. Ask an operator for the role, or a reviewer of the tier for a delegation. Holdpoint has
-    recorded that you tried to decide.
+    The review names its tier. Ask an operator for the role. A delegation does not replace it: a tier can be delegated
+    only to somebody who has it. Holdpoint has recorded that you tried.
     """
 
     code = "not-a-reviewer"
@@ -19,7 +19,7 @@ class NotAReviewer(RuleBroken):
 
 
 class AlreadyVoted(RuleBroken):
-    """Each person has one vote in a review, in their own name or through a delegate.
+    """Each person has one vote in a review, also if they stand in for somebody.
 
     If two approvals are needed, two different people have to give them. Ask another reviewer of the tier.
     """
@@ -111,6 +111,32 @@ class BulkTooWide(DomainError):
     title = "Too wide for one answer"
 
 
+class SignatureNeeded(DomainError):
+    """The contract asks for a signature with a passkey under every vote, and this vote has none that counts.
+
+    Decide on the review's card: it asks for your passkey and casts the vote at once. If you have no passkey yet, add
+    one under "Second factor and passkeys"; one that you added before signatures existed has to be removed and added
+    again. A program gets a challenge with `POST /reviews/{id}/signature-challenge`, valid once and for five minutes.
+    """
+
+    code = "signature-needed"
+    status = 403
+    title = "A signature is needed"
+
+
+class SignatureInvalid(RuleBroken):
+    """The signature under this vote is not yours, or it is for something else. Nothing was decided.
+
+    A signature counts for one review, one action, one verdict and one person, once. Read the review again and sign it
+    on its card. If you did not send this vote, end your sessions and tell an operator. Holdpoint has recorded it.
+    """
+
+    code = "signature-invalid"
+    status = 403
+    title = "The signature is not valid"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
 class StepUpNeeded(DomainError):
     """To decide on a high-risk action, you have to confirm first that it is you.
 
@@ -120,3 +146,50 @@ class StepUpNeeded(DomainError):
     code = "step-up-needed"
     status = 403
     title = "Prove that it is you"
+
+
+class DelegateWithoutTier(RuleBroken):
+    """A tier can be delegated only to somebody who has it too.
+
+    Otherwise a delegation would give a person a vote that nobody gave them. Choose one of the people that
+    `GET /api/v1/delegations/candidates` lists, or ask an operator for the role. Holdpoint has recorded that you tried.
+    """
+
+    code = "delegate-without-tier"
+    status = 403
+    title = "They do not have this tier"
+    violation = ViolationKind.UNAUTHORIZED_DECISION
+
+
+class DelegateAway(DomainError):
+    """This person has delegated the tier themselves, so they would not be there.
+
+    Delegations are not passed on. Choose somebody else, or wait until theirs has ended.
+    """
+
+    code = "delegate-away"
+    status = 409
+    title = "They are away themselves"
+
+
+class DelegationExists(DomainError):
+    """You have delegated this tier already, now or for a later time.
+
+    One person stands in for you at a time. End that delegation first, then make a new one.
+    """
+
+    code = "delegation-exists"
+    status = 409
+    title = "Delegated already"
+
+
+class NotYourDelegation(RuleBroken):
+    """Only the two people of a delegation and the operators of the organization can end it.
+
+    Ask one of them. Holdpoint has recorded that you tried.
+    """
+
+    code = "not-your-delegation"
+    status = 403
+    title = "Not your delegation"
+    violation = ViolationKind.UNAUTHORIZED_DECISION

@@ -1,6 +1,8 @@
-"""Reviews of held attempts and of human-review steps, the votes in them, and delegations of a tier."""
+"""Reviews of held attempts and of human-review steps, the votes in them with their signatures, delegations of a
+tier."""
 
-from datetime import datetime
+from base64 import b64encode
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -8,7 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from attempts.lifecycle.models import Attempt
-from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from attempts.reviews.states import DelegationEnd, DelegationState, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
@@ -135,16 +137,102 @@ class ReviewVote(AppendOnlyModel):
         return self.verdict
 
 
-class Delegation(models.Model):
-    """One person votes in the name of another for some time. It does not count for what either of them asked for."""
+class VoteChallenge(models.Model):
+    """A nonce that one person may sign once, for one verdict in one review. It is used up with the vote, also with one
+    that is refused; rows that are used or expired are deleted when the person asks for the next one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+")
+    review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    verdict = models.CharField(max_length=8)
+    action_digest = models.CharField(max_length=64)
+    nonce = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    objects = TenantManager(path="review__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(verdict__in=list(VoteVerdict)), name="vote_challenge_known_verdict"),
+        ]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+class VoteSignature(AppendOnlyModel):
+    """A person's signature under their vote, as their authenticator gave it. It is checked with the public key of the
+    ledger entry `registered_entry`; `public_key` here is a copy for readers."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    vote = models.OneToOneField(ReviewVote, on_delete=models.PROTECT, related_name="signature")
+    passkey = models.UUIDField(help_text="The passkey; the subject of the ledger entry of its registration.")
+    registered_entry = models.UUIDField(help_text="The ledger entry of the registration.")
+    registered_at = models.DateTimeField()
+    algorithm = models.IntegerField(help_text="COSE: -7 ES256, -8 EdDSA, -257 RS256.")
+    public_key = models.TextField(help_text="SubjectPublicKeyInfo, base64.")
+    rp_id = models.CharField(max_length=253)
+    nonce = models.CharField(max_length=64)
+    credential_id = models.BinaryField(max_length=1023)
+    authenticator_data = models.BinaryField(max_length=2048)
+    client_data_json = models.BinaryField(max_length=2048)
+    signature = models.BinaryField(max_length=1024)
+
+    objects = TenantManager(path="vote__review__organization_id")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["nonce"], name="vote_signature_nonce_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"signature of {self.passkey}"
+
+    def as_document(self) -> dict[str, Any]:
+        """As the evidence bundle shows it. Its hash stands in the ledger entry of the vote."""
+        parts = ("credential_id", "authenticator_data", "client_data_json", "signature")
+        return {
+            "passkey": str(self.passkey),
+            "registered_entry": str(self.registered_entry),
+            "algorithm": self.algorithm,
+            "public_key": self.public_key,
+            "rp_id": self.rp_id,
+            "nonce": self.nonce,
+            **{part: b64encode(bytes(getattr(self, part))).decode() for part in parts},
+        }
+
+
+LONGEST = timedelta(days=14)  # a delegation that somebody forgot must end by itself
+
+
+class Delegation(models.Model):
+    """One person stands in for another in a tier that both have, for some time and for a reason. It gives no vote.
+
+    Only its end is ever written to the row; the database refuses other changes.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
     tier = models.CharField(max_length=63)
-    from_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    to_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    from_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    to_user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    reason_code = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
     starts_at = models.DateTimeField()
-    ends_at = models.DateTimeField()
+    ends_at = models.DateTimeField(help_text="It ends then by itself.")
+    ended_at = models.DateTimeField(null=True, help_text="When it really ended.")
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="Empty if no person ended it.",
+    )
+    end_cause = models.CharField(max_length=12, blank=True)
 
     objects = TenantManager()
 
@@ -152,8 +240,33 @@ class Delegation(models.Model):
         ordering = ["-id"]
         constraints = [
             models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="delegation_has_length"),
+            models.CheckConstraint(condition=Q(ends_at__lte=F("starts_at") + LONGEST), name="delegation_is_bounded"),
             models.CheckConstraint(condition=~Q(from_user=F("to_user")), name="delegation_to_somebody_else"),
+            models.CheckConstraint(condition=~Q(reason_code=""), name="delegation_has_a_reason"),
+            models.CheckConstraint(
+                condition=Q(ended_at=None, ended_by=None, end_cause="")
+                | Q(ended_at__isnull=False, end_cause__in=list(DelegationEnd)),
+                name="delegation_end_has_a_cause",
+            ),
+            # Planned ones count too: two that overlap would leave open who stands in.
+            models.UniqueConstraint(
+                fields=["organization", "from_user", "tier"],
+                condition=Q(ended_at=None),
+                name="delegation_one_at_a_time",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["organization", "-id"], name="delegation_newest"),
+            models.Index(fields=["ends_at"], condition=Q(ended_at=None), name="delegation_due"),
+            models.Index(
+                fields=["organization", "tier", "to_user"], condition=Q(ended_at=None), name="delegation_open"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.tier} until {self.ends_at:%Y-%m-%d}"
+
+    def state_at(self, now: datetime) -> DelegationState:
+        if self.ended_at is not None or self.ends_at <= now:
+            return DelegationState.ENDED
+        return DelegationState.ACTIVE if self.starts_at <= now else DelegationState.PLANNED

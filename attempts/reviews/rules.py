@@ -1,7 +1,7 @@
 """Who may vote in a review, who is excluded and why, and when the quorum is met. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
@@ -16,10 +16,10 @@ class QuorumBucket:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """A vote: who gave it, and whose role counts (their own, or that of the person who delegated to them).
+    """A vote: who gave it, and whose role counts.
 
-    None: the person's commitment was erased. The vote stays, but counts no more. `tier` is the delegated tier; a
-    person's own role counts in every tier that they have.
+    People vote in their own name. Only votes of earlier versions name another `authority`, who had delegated `tier`.
+    None: the person's commitment was erased. The vote stays, but counts no more.
     """
 
     voter: UUID | None
@@ -73,17 +73,16 @@ def quorum_of(
     buckets: Sequence[QuorumBucket],
     holders: Mapping[str, Collection[UUID]],
     barred: Iterable[UUID] = (),
-    acting: Collection[UUID] = (),
 ) -> Quorum:
     """Counts approvals of different people who are not barred, each by a role that they still have, used once. A person
-    who voted for somebody else must still be able to act."""
+    who voted for somebody else must have the role too."""
     # A maximum matching of voters and seats. Counting per tier would let one person with two roles fill two seats;
     # first come, first served would make the result depend on the order of the votes.
     places = [index for index, bucket in enumerate(buckets) for _ in range(bucket.required)]
     seating = _Seating(places)
     seen = set(barred)
     for voice in voices:
-        fitting = _fitting(voice, buckets, holders, acting)
+        fitting = _fitting(voice, buckets, holders)
         people = {voice.voter, voice.authority}
         if not fitting or people & seen:
             continue
@@ -97,18 +96,15 @@ def quorum_of(
     )
 
 
-def _fitting(
-    voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]], acting: Collection[UUID]
-) -> set[int]:
+def _fitting(voice: Voice, buckets: Sequence[QuorumBucket], holders: Mapping[str, Collection[UUID]]) -> set[int]:
     """The buckets in which the vote may count."""
     if not voice.approves or voice.voter is None or voice.authority is None:
         return set()
-    if voice.voter != voice.authority and voice.voter not in acting:
-        return set()
+    people = {voice.voter, voice.authority}
     return {
         index
         for index, bucket in enumerate(buckets)
-        if voice.tier in ("", bucket.tier) and voice.authority in holders.get(bucket.tier, ())
+        if voice.tier in ("", bucket.tier) and people <= set(holders.get(bucket.tier, ()))
     }
 
 
@@ -152,25 +148,25 @@ class Exclusion(StrEnum):
     AUTHORIZED_IT = "authorized_it"
     ALREADY_VOTED = "already_voted"
     REPRESENTED = "represented"
-    DELEGATOR_VOTED = "delegator_voted"
 
 
 WORDS: dict[Exclusion, str] = {
-    Exclusion.NOT_A_REVIEWER: "has neither the role of this tier nor a delegation from somebody who has it",
-    Exclusion.OWN_REQUEST: "is behind the service account that asked, or would decide for the person who is",
-    Exclusion.AUTHORIZED_IT: "authorized this attempt out of quarantine, or would decide for the person who did",
+    Exclusion.NOT_A_REVIEWER: "does not have the role of this tier",
+    Exclusion.OWN_REQUEST: "is behind the service account that asked, or stands in for the person who is",
+    Exclusion.AUTHORIZED_IT: "authorized this attempt out of quarantine, or stands in for the person who did",
     Exclusion.ALREADY_VOTED: "has voted on this review",
     Exclusion.REPRESENTED: "has voted on this review through a delegate",
-    Exclusion.DELEGATOR_VOTED: "would decide for somebody who has a vote on this review already",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """A tier that was delegated to the person, and by whom."""
+    """A delegation of one of the review's tiers that is in force: `to` stands in for `by`."""
 
     tier: str
     by: UUID
+    to: UUID
+    id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +178,10 @@ class Facts:
     holders: Mapping[str, frozenset[UUID]]
     """Who has the role of which tier now, among the people concerned."""
     delegations: tuple[Delegated, ...] = ()
-    """To the person, valid now, the oldest first."""
+    """In force now: those to the person, and those from people who are barred."""
     voices: tuple[Voice, ...] = ()
     authorizers: frozenset[UUID] = frozenset()
     """Who authorized the attempt out of quarantine."""
-    acting: frozenset[UUID] = field(default_factory=frozenset)
-    """Who may still act in the organization, among those who vote for others."""
 
     @property
     def barred(self) -> frozenset[UUID]:
@@ -202,10 +196,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Mandate:
-    """Whose role counts for a person's vote; for a delegation also the tier."""
+    """Whose role counts for a person's vote: their own. A delegation gives no vote."""
 
     authority: UUID
-    tier: str = ""
 
 
 def quorum_for(facts: Facts, *more: Voice) -> Quorum:
@@ -214,32 +207,23 @@ def quorum_for(facts: Facts, *more: Voice) -> Quorum:
         buckets=facts.buckets,
         holders=facts.holders,
         barred=facts.barred,
-        acting=facts.acting,
     )
 
 
 def helps(person: UUID, mandate: Mandate, facts: Facts) -> bool:
     """Whether an approval would count: it fills a seat that is free, or that can be freed by moving others."""
     quorum = quorum_for(facts)
-    voice = Voice(person, mandate.authority, True, mandate.tier)
+    voice = Voice(person, mandate.authority, True)
     return quorum.met or quorum_for(facts, voice).approvals > quorum.approvals
 
 
 def mandate_for(person: UUID, facts: Facts) -> Mandate | Exclusion:
-    """Whose role counts for the person: their own first, then the oldest delegation; one that helps before others."""
+    """Whether the person's own role counts. Standing in for others adds nothing to it, and takes away what concerns
+    them: nobody sends a delegate to decide on what they asked for themselves."""
     excluded = exclusion_of(person, facts)
     if excluded is not None:
         return excluded
-    lent = [row for row in facts.delegations if row.by in facts.holders.get(row.tier, ())]
-    reasons = [exclusion_of(row.by, facts) for row in lent]
-    own = [Mandate(person)] if person in facts.any_holder else []
-    usable = own + [Mandate(row.by, row.tier) for row, reason in zip(lent, reasons, strict=True) if reason is None]
-    if usable:
-        return next((mandate for mandate in usable if helps(person, mandate, facts)), usable[0])
-    for barred in (Exclusion.OWN_REQUEST, Exclusion.AUTHORIZED_IT):
-        if barred in reasons:
-            return barred
-    return Exclusion.DELEGATOR_VOTED if reasons else Exclusion.NOT_A_REVIEWER
+    return Mandate(person) if person in facts.any_holder else Exclusion.NOT_A_REVIEWER
 
 
 def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
@@ -252,11 +236,16 @@ def exclusion_of(person: UUID, facts: Facts) -> Exclusion | None:
         return Exclusion.ALREADY_VOTED
     if any(person == voice.authority for voice in facts.voices):
         return Exclusion.REPRESENTED
-    return None
+    represented = {row.by for row in facts.delegations if row.to == person}
+    if represented & facts.requesters:
+        return Exclusion.OWN_REQUEST
+    return Exclusion.AUTHORIZED_IT if represented & facts.authorizers else None
 
 
 def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:
-    """Everybody who is excluded from this review: who asked for or authorized it, and who has voted."""
+    """Everybody who is excluded from this review: who asked for or authorized it, who stands in for one of them, and
+    who has voted."""
     signed = {person for voice in facts.voices for person in (voice.voter, voice.authority) if person is not None}
-    reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed)}
+    delegates = {row.to for row in facts.delegations if row.by in facts.barred}
+    reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed | delegates)}
     return {person: reason for person, reason in reasons.items() if reason is not None}

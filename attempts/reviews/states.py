@@ -1,4 +1,4 @@
-"""Kinds and statuses of a review, and the verdicts of a vote."""
+"""Kinds and statuses of a review, the verdicts of a vote, and states and ends of a delegation."""
 
 from enum import StrEnum
 
@@ -34,3 +34,24 @@ VERDICTS_OF: dict[ReviewKind, tuple[VoteVerdict, ...]] = {
 }
 # Verdicts that give what was asked for. The others refuse it, and need a reason code.
 FULFILLING: frozenset[str] = frozenset({VoteVerdict.APPROVE, VoteVerdict.CONFIRM, VoteVerdict.OVERRIDE})
+
+
+class DelegationState(StrEnum):
+    """Derived from the times of a delegation; not a column."""
+
+    PLANNED = "planned"
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+class DelegationEnd(StrEnum):
+    """Why a delegation ended."""
+
+    BY_DELEGATOR = "by_delegator"
+    BY_DELEGATE = "by_delegate"
+    BY_OPERATOR = "by_operator"
+    ROLE_TAKEN = "role_taken"
+    DEACTIVATED = "deactivated"
+    RAN_OUT = "ran_out"
+    UPGRADE = "upgrade"
+    """It was given before delegations had reasons, perhaps to somebody without the tier. The migration ended it."""

@@ -1,4 +1,5 @@
-"""Tasks of reviews: the scheduled tasks for expiry and reminders, and the wake-up after a reminder."""
+"""Tasks of reviews: the scheduled tasks for expiry and reminders, the wake-up after a reminder, and the end of
+delegations."""
 
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from django.utils import timezone
 from attempts.notify.configured import public_url
 from attempts.notify.services.send import notifications_send
 from attempts.reviews.services import clock as review_tick
+from attempts.reviews.services.delegate import delegations_expire
 
 
 @shared_task(name="attempts.tasks.review.reviews_expire")
@@ -20,6 +22,12 @@ def reviews_expire_task() -> None:
 def reviews_remind_task() -> None:
     """Reminds people of every review that is due for it."""
     review_tick.reviews_remind(at=timezone.now())
+
+
+@shared_task(name="attempts.tasks.review.delegations_expire")
+def delegations_expire_task() -> None:
+    """Puts the end of delegations that ran out on record."""
+    delegations_expire(at=timezone.now())
 
 
 @shared_task(name="attempts.tasks.review.review_reminder_send")

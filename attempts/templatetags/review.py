@@ -64,3 +64,33 @@ def places(bucket: dict[str, Any]) -> list[bool]:
 @register.filter
 def claim_lives(review: Any, now: Any) -> bool:
     return bool(review.claimed_by_id and review.claimed_until and review.claimed_until > now)
+
+
+@register.filter
+def of_row(covered: dict[Any, list[Any]], row: Any) -> list[Any]:
+    """For whom the reader stands in, for one row of the queue."""
+    return covered.get(row.id, [])
+
+
+@register.filter
+def may_delegate(tiers: list[Any]) -> bool:
+    """Whether one of the tiers can be delegated to somebody now."""
+    return any(one.people and not one.taken for one in tiers)
+
+
+@register.filter
+def to_whom(one: Any, username: str) -> str:
+    """The value of one choice: organization, tier and person."""
+    return f"{one.organization.id}|{one.tier}|{username}"
+
+
+@register.filter
+def end_words(row: Any) -> str:
+    """How a delegation ended, in words."""
+    who = f"ended by {row.ended_by.username}" if row.ended_by else ""
+    words = {
+        "role_taken": "ended because one of you lost the tier",
+        "deactivated": "ended because one of you lost access",
+        "upgrade": "ended when Holdpoint was upgraded",
+    }
+    return words.get(row.end_cause, who or "ended by itself")

@@ -26,6 +26,7 @@ from reasoncodes.base.errors import (
     NotFound,
     RecordUnavailable,
     ScopeMissing,
+    TookTooLong,
     UnsupportedMediaType,
     problem_document,
 )
@@ -33,6 +34,7 @@ from reasoncodes.base.trace import current_trace
 
 log = structlog.get_logger("holdpoint.api")
 CONTENT_TYPE = "application/problem+json"
+CANCELED = "57014"  # PostgreSQL's code for a statement that was ended, here by its time limit
 
 
 def problem_response(request: HttpRequest | Request, error: DomainError) -> HttpResponse:
@@ -71,12 +73,7 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, DomainError):
         return error
     if isinstance(error, OperationalError | InterfaceError):
-        from config.middleware.database import note_outage
-
-        # Other threads' connections are probably dead too: each replaces its own before its next request.
-        note_outage()
-        log.error("database_unavailable", exc_info=error)
-        return RecordUnavailable()
+        return _from_database(error)
     if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
         return _from_framework(error)
     if isinstance(error, RequestDataTooBig):
@@ -85,6 +82,19 @@ def as_domain_error(error: Exception) -> DomainError:
         return InvalidInput("The request could not be understood.")
     log.error("unhandled_error", exc_info=error)
     return InternalError()
+
+
+def _from_database(error: Exception) -> DomainError:
+    if getattr(error.__cause__, "sqlstate", "") == CANCELED:
+        # The connection is sound, so there is no outage to note.
+        log.warning("statement_timed_out", exc_info=error)
+        return TookTooLong()
+    from config.middleware.database import note_outage
+
+    # Other threads' connections are probably dead too: each replaces its own before its next request.
+    note_outage()
+    log.error("database_unavailable", exc_info=error)
+    return RecordUnavailable()
 
 
 def _from_framework(error: Exception) -> DomainError:

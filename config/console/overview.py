@@ -30,7 +30,7 @@ from governance.console.selectors.pages import (
 )
 from governance.enforcement.selectors import intake_by_verdict
 from governance.people.rules.roles import AUDIT, VIEW
-from governance.people.selectors import organizations_where
+from governance.people.selectors import accounts_orphaned, key_ends, organizations_where
 from governance.sealing.selectors.tree import sealer_lag
 from governance.violations.selectors import violation_list
 from workflows.runs.selectors.console import events_unmatched, halts_by_reason, outbox_waiting, runs_by_status
@@ -56,6 +56,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
         "limit": COUNT_LIMIT,
         "operates": bool(console_actor(request).organization_ids) or request.user.is_superuser,
         "shutdowns": list(shutdowns_covering()[:10]),
+        "orphaned_accounts": list(accounts_orphaned()[:10]),
         "runs": [
             (status, count, _listing_url("workflows_workflowinstance", status=status)) for status, count in runs.items()
         ],
@@ -112,7 +113,7 @@ def _trouble() -> dict[str, Any]:
 
 
 def _lags(at: datetime) -> dict[str, Any]:
-    outbox, sealer = outbox_waiting(at=at), sealer_lag(at=at)
+    outbox, sealer, ends = outbox_waiting(at=at), sealer_lag(at=at), key_ends(at=at)
     return {
         "outbox": outbox,
         "outbox_lag": _lag_words(outbox.lag_seconds),
@@ -120,6 +121,8 @@ def _lags(at: datetime) -> dict[str, Any]:
         "sealer_lag": _lag_words(sealer),
         "sealer_late": sealer > settings.SEALER_LAG_LIMIT_SECONDS,
         "webhooks_in_trouble": endpoints_in_trouble(),
+        "keys_ending": ends.within[max(ends.within)],
+        "keys_endless": ends.endless,
     }
 
 

@@ -3,7 +3,6 @@ rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
@@ -21,13 +20,14 @@ from django.views.decorators.http import require_safe
 from attempts.lifecycle.selectors.overview import Asked, asked
 from config.console.start_forms import ROLE_SETS, AccountForm, CallForm, FirstPersonForm, StarterForm
 from config.console.start_steps import REVIEW_PAGES, set_up_steps
+from governance.authority.admin import shown_once, waits_for_second
+from governance.authority.services.changes import Outcome, authority_act
+from governance.authority.services.starting import contract_from_starter
 from governance.console.admin.base import console_actor
 from governance.console.selectors.lists import uuid_or_none
 from governance.contracts.rules.starters import attempt_example, curl_line, starter
 from governance.contracts.selectors import SetUp, organizations_newest, set_up
-from governance.contracts.services.starter import contract_from_starter, person_with_roles
 from governance.people.rules.roles import ApiScope
-from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, WrongState
@@ -90,31 +90,48 @@ def start_step(request: HttpRequest, step: str) -> HttpResponse:
 
 def add_person(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     roles = [role for name in data["roles"] for role in ROLE_SETS[name][1]]
-    made = person_with_roles(
-        actor=asking.actor,
-        at=timezone.now(),
-        organization=asking.organization,
-        username=data["username"],
-        password=data["password"],
-        roles=roles,
+    outcome = _act(
+        asking,
+        "person.create",
+        subject=data["username"],
+        details={"roles": roles, "email": data["email"]},
     )
-    return _done(asking, f"{made.username} can sign in now.")
+    if outcome.applied is not None and outcome.once:
+        return shown_once(asking.request, outcome, back=_here(asking.organization))
+    return _said(asking, outcome, f"{data['username']} gets an invitation by mail.")
+
+
+def _act(asking: Asking, kind: str, **more: Any) -> Outcome:
+    return authority_act(actor=asking.actor, at=timezone.now(), organization=asking.organization, kind=kind, **more)
+
+
+def _said(asking: Asking, outcome: Outcome, done: str) -> HttpResponse:
+    """What happened, or that it waits for a second person."""
+    return waits_for_second(asking.request, outcome) if outcome.applied is None else _done(asking, done)
 
 
 def _add_account(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    made = service_account_create(actor=asking.actor, at=timezone.now(), organization=asking.organization, **data)
-    return _done(asking, f"The service account {made.slug} is ready. It gets its key with the first request.")
+    details = {"description": data["description"]}
+    outcome = _act(asking, "service_account.create", subject=data["slug"], details=details)
+    return _said(
+        asking, outcome, f"The service account {data['slug']} is ready. It gets its key with the first request."
+    )
 
 
 def _add_contract(asking: Asking, data: dict[str, Any]) -> HttpResponse:
-    contract = contract_from_starter(
+    made = contract_from_starter(
         actor=asking.actor,
         at=timezone.now(),
         organization=asking.organization,
         starter=starter(data["starter"]),
         slug=data["slug"],
     )
-    return _done(asking, f"{contract} is drafted with all ten documents. Now its owners have to approve them.")
+    said = f"{made.contract} is drafted with all ten documents. Now its owners have to approve them."
+    if made.waiting is None:
+        return _done(asking, said)
+    # Until then every request under the contract is denied: its policy has no active version.
+    messages.success(asking.request, f"{said} Its policy waits for a second person.")
+    return waits_for_second(asking.request, Outcome(made.waiting))
 
 
 def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
@@ -122,24 +139,18 @@ def _first_call(asking: Asking, data: dict[str, Any]) -> HttpResponse:
     contract, account = asking.found.contract, asking.found.account
     if contract is None or account is None or not asking.found.is_open:
         raise WrongState("You need an open contract and a service account first.")
-    now = timezone.now()
-    issued = api_key_issue(
-        actor=asking.actor,
-        at=now,
-        service_account=account,
-        scopes=[ApiScope.ATTEMPTS_CREATE],
-        expires_at=now + timedelta(days=KEY_DAYS),
-    )
+    details = {"scopes": [ApiScope.ATTEMPTS_CREATE.value], "days": KEY_DAYS}
+    outcome = _act(asking, "api_key.issue", subject=str(account.id), details=details)
     line = curl_line(
         base_url=asking.request.build_absolute_uri("/").rstrip("/"),
         slug=contract.slug,
         version=contract.version,
-        secret=issued.secret,
+        secret=outcome.once,
         key=f"first-{token_hex(6)}",
         body=attempt_example(),
     )
     context = {"title": "The first request", "line": line, "contract": contract, "back": _here(asking.organization)}
-    context["review"] = REVIEW_PAGES
+    context |= {"review": REVIEW_PAGES, "waits": outcome.applied is None, "change": outcome.change}
     response = _page(asking.request, "admin/console/start_line.html", context)
     # The page has a key in clear text: no browser or proxy cache may keep it.
     response["Cache-Control"] = "no-store"
@@ -151,14 +162,16 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "people": (
         "Add a person",
         "Nobody can approve a contract that they drafted, and nobody can release their own request. So you need at "
-        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person.",
+        "least one more person to own the ten areas, and a reviewer. In a trial this can be the same person. They get "
+        "a link that works once, with which they choose their own password.",
         "Add the person",
         FirstPersonForm,
         add_person,
     ),
     "account": (
         "Add a service account",
-        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides.",
+        "Each service has its own account and calls Holdpoint with its own key. A service asks; it never decides. You "
+        "are responsible for it: what it does counts as yours, so somebody else has to release what it asks for.",
         "Add the account",
         AccountForm,
         _add_account,
@@ -166,7 +179,8 @@ FORMS: dict[str, tuple[str, str, str, type[forms.Form], Perform]] = {
     "contract": (
         "A contract from a starter",
         "A contract says what services can ask for and what happens then. It starts with ten complete documents and "
-        "a published policy. It accepts no attempts until the owners of all ten areas have approved it.",
+        "a policy, which a second person has to confirm once the organization has two. It accepts no attempts until "
+        "the owners of all ten areas have approved it.",
         "Draft it",
         StarterForm,
         _add_contract,

@@ -3,17 +3,15 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth.password_validation import validate_password
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminPasswordWidget,
+    UnfoldAdminEmailInputWidget,
     UnfoldAdminRadioSelectWidget,
     UnfoldAdminTextInputWidget,
 )
 
 from governance.contracts.rules.documents import OWNER_GROUPS
 from governance.contracts.rules.starters import REVIEWER, STARTERS
-from governance.people.models import User
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 ROLE_SETS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -28,21 +26,17 @@ class FirstPersonForm(forms.Form):
     username = forms.RegexField(
         r"^[\w.@+-]{1,150}$", widget=UnfoldAdminTextInputWidget, help_text="Letters, digits and @ . + - _ only."
     )
-    password = forms.CharField(
-        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="At least twelve characters. Give it to the person yourself: nobody can read it here later.",
+    email = forms.EmailField(
+        label="Mail address",
+        required=False,
+        widget=UnfoldAdminEmailInputWidget,
+        help_text="Their invitation goes there. Without it the next page shows you the link, once.",
     )
     roles = forms.MultipleChoiceField(
         choices=[(name, words) for name, (words, _) in ROLE_SETS.items()],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="In a larger organization the nine owning groups are different people. You can change roles later.",
     )
-
-    def clean_password(self) -> str:
-        """Checked here too, so that a weak password is an error beside the field. The service checks it again."""
-        password: str = self.cleaned_data["password"]
-        validate_password(password, User(username=self.cleaned_data.get("username", "")))
-        return password
 
 
 class AccountForm(forms.Form):

@@ -106,7 +106,7 @@ def contract_make(organization: Organization, *, slug: str, wanted: DemoContract
         slug=slug,
         title=wanted.title,
         effect=wanted.effect,
-        risk_tier="high",
+        risk_tier="low",
         adapter=wanted.adapter,
         review_owner="customer_clinician",
         policy_slug=wanted.policy,

@@ -10,7 +10,8 @@ from typing import Any
 
 from config.embedded.errors import EmbeddedServerError
 
-UNPRIVILEGED_ACCOUNTS = ("nobody", "daemon")
+# Other programs run as `nobody` too and could read the files of the server, so its own account comes first.
+UNPRIVILEGED_ACCOUNTS = ("postgres", "nobody", "daemon")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@ postgres.py."""
 
 import importlib.util
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,12 @@ OWNER_ROLE = "holdpoint_owner"  # owns the tables, migrates, and may create test
 APPLICATION_ROLE = "holdpoint_app"  # web and worker sign in with it; it owns nothing
 
 SETTINGS_FILE = "holdpoint.conf"
+# Who may connect as which role. The operating system says who a caller is; only the account that runs Holdpoint may be
+# any role. The account that the server itself runs as is not that one if Holdpoint runs as root: other programs run as
+# `nobody` too, and each of them would be a superuser of the database.
+HBA_FILE = "holdpoint_hba.conf"
+IDENT_FILE = "holdpoint_ident.conf"
+ONLY_LOCAL = "local all all peer map=holdpoint\n"
 SECONDS_TO_MAKE = 120
 
 # The server's own log must not contain row values (metadata only): no DETAIL, no statements.
@@ -78,7 +85,7 @@ def cluster_create(*, data: Path, account: Account | None, log: Path, durable: b
     building.mkdir(mode=0o700)
     if account:
         account.own(building)
-    command = ["initdb", "-D", str(building), f"--username={SUPERUSER}", "--auth=trust", "--encoding=UTF8"]
+    command = ["initdb", "-D", str(building), f"--username={SUPERUSER}", "--auth=peer", "--encoding=UTF8"]
     # The builtin locale sorts the same on every machine: an operating system's locale changes with its version, and
     # indexes on text would become wrong.
     command += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
@@ -103,15 +110,23 @@ def cluster_check(*, data: Path) -> None:
 def settings_write(*, data: Path, settings: Mapping[str, str], sockets: Path, account: Account | None) -> None:
     """Writes our settings to a file that a plain `pg_ctl start -D` reads too."""
     folder = str(sockets).replace('"', '""')
-    values = {**settings, "unix_socket_directories": f'"{folder}"'}
+    files = {"hba_file": str(data / HBA_FILE), "ident_file": str(data / IDENT_FILE)}
+    values = {**settings, **files, "unix_socket_directories": f'"{folder}"'}
     text = "".join(f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in values.items())
-    draft = data / f"{SETTINGS_FILE}.new"
+    ours = pwd.getpwuid(os.geteuid()).pw_name
+    _file_write(data / HBA_FILE, text=ONLY_LOCAL, account=account)
+    _file_write(data / IDENT_FILE, text=f'holdpoint "{ours}" all\n', account=account)
+    _file_write(data / SETTINGS_FILE, text=text, account=account)
+
+
+def _file_write(path: Path, *, text: str, account: Account | None) -> None:
+    draft = path.with_name(f"{path.name}.new")
     draft.write_text(text)
     draft.chmod(0o600)
     if account:
         account.own(draft)
     # A rename is atomic: a start that is killed here must not leave half a settings file.
-    draft.replace(data / SETTINGS_FILE)
+    draft.replace(path)
 
 
 def _run(command: Sequence[str], *, folder: Path, account: Account | None, log: Path, text: str | None = None) -> None:

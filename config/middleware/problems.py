@@ -1,10 +1,12 @@
-"""Refusals that plain Django views raise become problem+json too. DRF views have their own handler."""
+"""Refusals that plain Django views raise become problem+json too, or a page for a browser. DRF views have their own
+handler."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
 from config.api.problems import CONTENT_TYPE, as_domain_error, problem_response
+from config.web.errors import problem_answer
 from reasoncodes.base.errors import DomainError, MethodNotAllowed, NotFound, RecordUnavailable
 
 
@@ -28,5 +30,5 @@ class ProblemMiddleware:
         problem = as_domain_error(error)
         ours = isinstance(error, DomainError) or isinstance(problem, RecordUnavailable)
         if ours or request.path.startswith("/api/"):
-            return problem_response(request, problem)
+            return problem_answer(request, problem)
         return None

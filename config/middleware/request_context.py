@@ -7,7 +7,7 @@ import structlog
 from django.http import HttpRequest, HttpResponse
 
 from config.metrics import HTTP_REQUESTS, HTTP_SECONDS
-from governance.boundary.rules import inspect_reference
+from governance.boundary.rules import inspect_handle
 from reasoncodes.base.trace import TraceContext, bind_trace, clear_trace, read_trace, span_finished, spans_collected
 
 log = structlog.get_logger("holdpoint.http")
@@ -16,8 +16,9 @@ QUIET_ROUTES = {"health", "health/ready", "metrics"}
 
 
 def harmless(request_id: str) -> str:
-    """A caller's request id goes into logs and the record, so one that looks like a person or a secret is dropped."""
-    return "" if request_id and inspect_reference(request_id, pointer="") else request_id
+    """A caller's request id goes into logs and into headers of the record, which cannot be erased. So one that looks
+    like a person or a secret is replaced by an id of ours. It is not refused: a header must not lock a caller out."""
+    return "" if request_id and inspect_handle(request_id, pointer="") else request_id
 
 
 def labels(request: HttpRequest) -> tuple[str, str]:

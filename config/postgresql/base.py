@@ -1,8 +1,9 @@
 """A connection that notices a server which has stopped answering. A frozen server keeps its sockets open and sends
 nothing; without a limit, a request would wait for ever.
 
-A timeout for every statement would also cancel those that are slow or wait for a lock. So after a second of silence we
-open a second connection as a probe. While the server accepts it, the statement is left alone.
+A short timeout for every statement would also cancel those that are slow or wait for a lock. So after a second of
+silence we open a second connection as a probe. While the server accepts it, the statement is left alone. In a web
+process a long time limit ends it then, so that one request cannot keep the database busy.
 """
 
 import time
@@ -65,4 +66,12 @@ class WatchedConnection(psycopg.Connection[Any]):
 
 class DatabaseWrapper(base.DatabaseWrapper):
     # Django takes both the error classes and `connect` from this module.
-    Database = SimpleNamespace(**vars(psycopg) | {"connect": WatchedConnection.connect})  # type: ignore[assignment]
+    Database: Any = SimpleNamespace(**vars(psycopg) | {"connect": WatchedConnection.connect})
+
+    def init_connection_state(self) -> None:
+        super().init_connection_state()
+        # Not as an option of the connection: PgBouncer refuses those. config.startup sets it in web processes only.
+        seconds: float = self.settings_dict.get("STATEMENT_SECONDS", 0)
+        if seconds:
+            with self.cursor() as cursor:
+                cursor.execute(f"SET statement_timeout = {round(seconds * 1000)}")

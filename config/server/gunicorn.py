@@ -43,10 +43,11 @@ def on_starting(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Runs before the first request: a database that was restored from an older backup must not accept one."""
-    from config.startup import serving
+    from config.startup import serving, web_statements_limited
 
     try:
         serving()
+        web_statements_limited()
     except SystemExit as refusal:
         sys.stderr.write(f"{refusal}\n")
         sys.exit(Arbiter.WORKER_BOOT_ERROR)  # with any other code gunicorn would start it again and again

@@ -1,4 +1,5 @@
-"""gunicorn's thread worker, with the wait after a closed connection moved out of its main loop.
+"""gunicorn's thread worker, with the wait after a closed connection moved out of its main loop, and with refusals of
+our own.
 
 After its last answer gunicorn half-closes a connection and waits up to two seconds for the client to do the same, so
 that a reset does not destroy the answer. It waits in the worker's main loop: one client with a stalled upload would
@@ -17,6 +18,9 @@ from typing import Any
 from gunicorn import util
 from gunicorn.http.body import LengthReader
 from gunicorn.workers.gthread import ThreadWorker
+
+from config.server.refusals import refusal_bytes, refusal_of
+from reasoncodes.base.errors import InternalError
 
 # Limits per connection and in total: without them a client could keep sockets and a thread busy without ever asking for
 # anything.
@@ -105,6 +109,16 @@ class LingeringWorker(ThreadWorker):  # type: ignore[misc]
         if keep is False and _all_received(conn):
             util.close(conn.sock)
         return keep
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answers what the application never saw. gunicorn's version repeats the request, in its answer and its log."""
+        problem = refusal_of(exc)
+        if problem.status == InternalError.status:
+            self.log.exception("request_failed")
+        else:
+            self.log.warning("request_refused_unread: not a request that the application could answer")
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, refusal_bytes(problem))
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Called in the main loop when a request is done. A graceful close is done by the other thread."""

@@ -48,10 +48,12 @@ INSTALLED_APPS = [
     "workflows",
 ]
 
-# The order matters. The request context is outermost, so that every answer has its ids and its log line. DoorMiddleware
-# comes next, so that intake skips all others. The database check runs before sessions read the database, the tenant
-# scope after the person is known, and problems innermost, so that a view's refusal becomes an answer inside them.
+# The order matters. No-store is outermost, because every answer needs it. The request context is next, so that every
+# answer has its ids and its log line. DoorMiddleware follows, so that intake skips all others. The database check runs
+# before sessions read the database, the tenant scope after the person is known and proven, and problems innermost, so
+# that a view's refusal becomes an answer inside them.
 MIDDLEWARE = [
+    "config.middleware.caching.NoStoreMiddleware",
     "config.middleware.request_context.RequestContextMiddleware",
     "config.middleware.door.DoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -65,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "config.middleware.people.PeopleMiddleware",
+    "governance.people.web.second_factor.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "governance.tenancy.web.TenantScopeMiddleware",
     "config.middleware.problems.ProblemMiddleware",
@@ -89,6 +92,8 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": database_settings(server_url(variable="DATABASE_URL", key="database_url"))}
+# Seconds after which PostgreSQL ends a statement of a web process (config.startup). 0: no limit.
+WEB_STATEMENT_SECONDS = env.float("HOLDPOINT_WEB_STATEMENT_SECONDS", default=15.0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = server_url(variable="REDIS_URL", key="redis_url")
@@ -224,6 +229,8 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
 }
 
 # Days after which archives of exports are removed.
+# How many different people the approvals of a contract's ten areas must come from.
+READINESS_PEOPLE = env.int("HOLDPOINT_READINESS_PEOPLE", default=2)
 EXPORT_DAYS = env.int("HOLDPOINT_EXPORT_DAYS", default=14)
 
 # The key that seals the ledger: 32 random bytes in base64, from the environment or a file. Never in the database: who
@@ -232,6 +239,7 @@ LEDGER_NAME = env.str("HOLDPOINT_LEDGER_NAME", default="holdpoint.local/ledger")
 LEDGER_KEY = env.str("HOLDPOINT_LEDGER_KEY", default="")
 LEDGER_KEY_FILE = env.str("HOLDPOINT_LEDGER_KEY_FILE", default="")
 LEDGER_KEY_CREATE = False
+LEDGER_SIGNER = env.str("HOLDPOINT_LEDGER_SIGNER", default="")
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
 # Where witnesses keep the signed heads; see governance/sealing/configured.py.
 LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
@@ -262,6 +270,8 @@ HOLDPOINT_SLACK_CHANNELS = env.dict("HOLDPOINT_SLACK_CHANNELS", default={})
 HOLDPOINT_SLACK_BASE_URL = env.str("HOLDPOINT_SLACK_BASE_URL", default="")
 EMAIL_TIMEOUT = 20
 EMAIL_HOST = env.str("EMAIL_HOST", default="localhost")
+# Whether one-time links can be mailed. Without it they are shown once to whoever confirms, and the record says to whom.
+MAIL_REACHES_PEOPLE = bool(env.str("EMAIL_HOST", default=""))
 EMAIL_PORT = env.int("EMAIL_PORT", default=25)
 EMAIL_HOST_USER = env.str("EMAIL_HOST_USER", default="")
 EMAIL_HOST_PASSWORD = env.str("EMAIL_HOST_PASSWORD", default="")

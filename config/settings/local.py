@@ -19,4 +19,8 @@ HOLDPOINT_DEMO_TARGET = env.str("HOLDPOINT_DEMO_TARGET", default="")
 HOLDPOINT_DEMO_WEBHOOK = env.str("HOLDPOINT_DEMO_WEBHOOK", default="")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# Mails are printed, so they reach nobody; or they are files in a folder, for whoever wants to try them.
+MAIL_FOLDER = env.str("HOLDPOINT_MAIL_FOLDER", default="")
+EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if MAIL_FOLDER else 'console'}.EmailBackend"
+EMAIL_FILE_PATH = MAIL_FOLDER or None
+MAIL_REACHES_PEOPLE = bool(MAIL_FOLDER)

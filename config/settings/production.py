@@ -9,6 +9,12 @@ DEMO_BASE_URL = ""
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
 
+# Everybody who decides or operates. `none` switches it off, where people's own provider asks for the second factor.
+SECOND_FACTOR_ROLES = env.list(
+    "HOLDPOINT_SECOND_FACTOR_ROLES", default=["administrator", "operator", "reviewer", "owner"]
+)
+SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=True)
+
 SECURE_SSL_REDIRECT = True
 # The proxy must set this header itself (docs/deploy.md): if it passed on a client's, a client could fake HTTPS.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

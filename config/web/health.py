@@ -16,6 +16,8 @@ from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
+from governance.schedule.selectors import foreign_tasks, schedule_standing
+from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.selectors.tree import oldest_writer, sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
@@ -23,6 +25,7 @@ from reasoncodes.base.tenancy import every_tenant
 from workflows.events.selectors import inbound_trouble
 
 log = structlog.get_logger("holdpoint.health")
+MOST_NAMED = 10
 
 
 class NotReady(Exception):
@@ -58,10 +61,26 @@ def _check_beat() -> None:
         raise NotReady(f"the last heartbeat through beat and a worker is {age:.0f} s old")
 
 
-def _check_sealer() -> None:
-    lag = sealer_lag(at=timezone.now())
+def _check_clock() -> str | None:
+    """Fails if a built-in scheduled task is overdue, disabled or changed. A task that somebody added is a note."""
+    standing = schedule_standing(at=timezone.now(), grace=settings.BEAT_HEARTBEAT_LIMIT_SECONDS)
+    troubles = [one.trouble for one in standing if one.trouble]
+    if troubles:
+        more = f" and {len(troubles) - MOST_NAMED} more" if len(troubles) > MOST_NAMED else ""
+        raise NotReady(f"scheduled tasks: {'; '.join(troubles[:MOST_NAMED])}{more}")
+    # Their names are not ours, so they are not shown to everybody.
+    foreign = len(foreign_tasks())
+    return f"scheduled tasks that are not built in: {foreign}" if foreign else None
+
+
+def _check_sealer() -> str | None:
+    """Fails when entries wait too long. Before that it is a note: they wait, and none is lost."""
+    now = timezone.now()
+    lag, trouble = sealer_lag(at=now), sealing_trouble(at=now)
     if lag > settings.SEALER_LAG_LIMIT_SECONDS:
-        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{oldest_writer()}")
+        why = f"; {trouble}" if trouble else oldest_writer()
+        raise NotReady(f"the oldest entry of the record has waited {lag:.0f} s to be sealed{why}")
+    return trouble
 
 
 def _check_ledger() -> None:
@@ -87,11 +106,18 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "broker": _check_broker,
     "streams": _check_streams,
     "beat": _check_beat,
+    "clock": _check_clock,
     "sealer": _check_sealer,
     "ledger": _check_ledger,
     "witnesses": _check_witnesses,
 }
-ASK_THE_DATABASE = {"sealer", "ledger", "witnesses"}  # skipped if the database fails: each would wait for it again
+# Skipped if the database fails: each would wait for it again.
+ASK_THE_DATABASE = {
+    "clock",
+    "sealer",
+    "ledger",
+    "witnesses",
+}
 
 
 def _run_check(name: str) -> dict[str, Any]:

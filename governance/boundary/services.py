@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Any
+from urllib.parse import unquote_plus
 from uuid import UUID
 
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.models import Note
-from governance.boundary.rules import BoundaryFinding, inspect_note, inspect_reference
+from governance.boundary.rules import BoundaryFinding, inspect_handle, inspect_note, inspect_reference
 from reasoncodes.base.errors import FieldError
 
 
@@ -23,6 +24,17 @@ def text_check(*, text: str, pointer: str) -> None:
 def reference_check(*, reference: str, pointer: str) -> None:
     """Refuses what does not look like a reference. Stricter than `text_check`: an identifier is one or two words."""
     _refuse(list(inspect_reference(reference, pointer=pointer)) if reference else [])
+
+
+def handle_check(*, handle: str, pointer: str) -> None:
+    """Refuses an identifier with a person's name in it, also without spaces, or with what no reference may contain."""
+    _refuse(list(inspect_handle(handle, pointer=pointer)) if handle else [])
+
+
+def path_check(*, path: str, pointer: str) -> None:
+    """Checks each part of an address after the host, decoded as its receiver decodes it."""
+    parts = [unquote_plus(part) for part in re.split(r"[/?&=;]", path) if part]
+    _refuse([finding for part in parts for finding in inspect_handle(part, pointer=pointer)])
 
 
 def content_check(*, content: Any, pointer: str) -> None:

@@ -29,6 +29,19 @@ class ReadinessIncomplete(DomainError):
     title = "Readiness is incomplete"
 
 
+class ReadinessTooFewPeople(DomainError):
+    """This contract cannot be opened: its ten approvals come from too few different people.
+
+    `errors` lists for each area who approved it and who else could. Let one of the approvals be revoked, and another
+    member of the same group approve the area. If a group has no other member, ask an operator to give somebody the
+    role. The installation's setting `HOLDPOINT_READINESS_PEOPLE` says how many people are needed.
+    """
+
+    code = "readiness-too-few-people"
+    status = 409
+    title = "Approved by too few people"
+
+
 class DocumentInvalid(DomainError):
     """A policy document of the contract does not match its schema, or contradicts another document.
 

@@ -1,5 +1,5 @@
-"""Contract states and their legal moves, effects, risk tiers, adapters and readiness verdicts. Models, database
-triggers and tests read these tables."""
+"""Contract states and their legal moves, effects, risk tiers, signatures, adapters and readiness verdicts. Models,
+database triggers and tests read these tables."""
 
 from enum import StrEnum
 
@@ -33,6 +33,13 @@ class RiskTier(StrEnum):
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
+
+
+class SignatureKind(StrEnum):
+    """How people sign their votes on held attempts of a contract."""
+
+    NONE = "none"
+    PASSKEY = "passkey"
 
 
 class AdapterName(StrEnum):

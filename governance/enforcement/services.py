@@ -67,10 +67,11 @@ def _sha256_of(marshalled: bytes) -> str:
     return canonical_sha256(marshal.loads(marshalled))  # noqa: S302  # our own, from one line above
 
 
-def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
+def contract_snapshot(*, contract: Contract, signature: str) -> dict[str, Any]:
     """Everything of a contract that a decision may depend on. Its hash is stored: a changed key or value changes what
-    every later decision names."""
-    documents = ContractDocument.objects.filter(contract=contract).order_by("area")
+    every later decision names. `signature`: how votes are signed where the envelope document does not say."""
+    rows = ContractDocument.objects.filter(contract=contract).order_by("area")
+    documents = {row.area: row.document for row in rows}
     return {
         "format": "holdpoint-contract-v1",
         "id": str(contract.id),
@@ -79,10 +80,14 @@ def contract_snapshot(*, contract: Contract) -> dict[str, Any]:
         "version": contract.version,
         "effect": contract.effect,
         "risk_tier": contract.risk_tier,
+        # Older snapshots do not have it: there the tier was the highest that a caller could declare.
+        "risk_tier_is": "least",
+        # Resolved here: a later change of the installation's default must not change what open contracts ask for.
+        "signature": documents.get("attempt_identity_envelope", {}).get("signature", signature),
         "adapter": contract.adapter,
         "review_owner": contract.review_owner,
         "policy_slug": contract.policy_slug,
-        "documents": {row.area: row.document for row in documents},
+        "documents": documents,
     }
 
 

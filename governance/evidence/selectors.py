@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from governance.enforcement.models import EnforcementDecision, snapshot_load
@@ -19,11 +18,13 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
-from governance.sealing.rules.merkle import inclusion_proof, verifier_key
+from governance.sealing.rules.merkle import inclusion_proof
 from governance.sealing.rules.merkle.tree import Node, inclusion_nodes
+from governance.sealing.selectors.keys import handovers_to, key_verifier
 from governance.sealing.selectors.tree import nodes_read
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
+from reasoncodes.base.tenancy import every_tenant
 
 COMMITMENT = re.compile(r"[0-9a-f]{64}")
 PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref")
@@ -95,10 +96,22 @@ def built_sha256(*, bundle: EvidenceBundle) -> str:
 
 
 # -- what goes in ------------------------------------------------------------------------------------------------------
-def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+def entries_about(*, organization_id: UUID, subjects: Iterable[UUID]) -> list[LedgerEntry]:
     """Ledger entries about these subjects, oldest first."""
-    # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs.
-    return LedgerEntry.objects.filter(organization_id=organization_id, subject_id__in=list(subjects)).order_by("id")
+    with every_tenant():
+        return list(_entries(organization_id, subjects))
+
+
+def entries_count(*, organization_id: UUID, subjects: Iterable[UUID]) -> int:
+    with every_tenant():
+        return _entries(organization_id, subjects).count()
+
+
+def _entries(organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[LedgerEntry]:
+    # Of this organization only: when another one tries to reach our subject and is refused, the entry is theirs. The
+    # passkeys that people signed with belong to no organization.
+    of = Q(organization_id=organization_id) | Q(organization_id=None, subject_type="passkey")
+    return LedgerEntry.objects.filter(of, subject_id__in=list(subjects)).order_by("id")
 
 
 def entry_collected(entry: LedgerEntry) -> CollectedEntry:
@@ -174,7 +187,8 @@ class Sealed:
     """Position and proof of each entry in one signed head: the oldest that covers them all."""
 
     checkpoint: LedgerCheckpoint
-    verifier_key: str
+    keys: str
+    """The verifier key of the head, and below it the handovers that lead to it."""
     places: dict[str, tuple[int, list[str]]]
 
 
@@ -189,8 +203,9 @@ def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
     if head is None:
         return None
     proofs = _proofs(list(positions.values()), head.size)
-    key = verifier_key(head.key.name, Ed25519PublicKey.from_public_bytes(bytes(head.key.public_key)))
-    return Sealed(head, key, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
+    handovers = handovers_to(key_id=head.key_id, size=head.size)
+    keys = "\n".join([key_verifier(head.key), *(one.line for one in handovers)])
+    return Sealed(head, keys, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
 
 
 def _proofs(positions: Sequence[int], size: int) -> dict[int, list[str]]:

@@ -32,3 +32,9 @@ def reason_code_usage_count(*, organization_id: UUID | None, codes: list[str], l
         rows = rows.filter(organization_id=organization_id)
     # With a limit: counting all entries of a frequent code would read a large part of the ledger for one page.
     return {code: rows.filter(reason_code=code).order_by()[:limit].count() for code in codes}
+
+
+def was_deactivated_in(*, user_id: UUID, organization_id: UUID) -> bool:
+    """Whether this organization's record says that the person's access ended here."""
+    rows = LedgerEntry.objects.filter(organization_id=organization_id, subject_id=user_id, action="person.deactivated")
+    return rows.exists()

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.http import http_date
 from rest_framework.authentication import (
     BaseAuthentication,
 )
@@ -15,8 +16,10 @@ from rest_framework.authentication import (
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from governance.people.errors import SecondFactorNeeded
+from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import PERMISSION_FOR_SCOPE
-from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor
+from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor, unproven
 from governance.people.services.accounts import api_key_touch
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import CredentialMissing, FieldError, InvalidInput, MethodNotAllowed, ScopeMissing
@@ -57,6 +60,9 @@ class ApiKeyAuthentication(BaseAuthentication):
             # person whose cookie it carries.
             raise CredentialMissing
         api_key_touch(key=credential.key, at=now)
+        ends = credential.key.expires_at
+        if ends is not None and tell_now(ends=ends, at=now) is not None:
+            request.key_sunset = http_date(ends.timestamp())  # type: ignore[attr-defined]
         return ServicePrincipal(credential), credential
 
     def authenticate_header(self, request: Request) -> str:
@@ -64,7 +70,14 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 class SessionAuthentication(DrfSessionAuthentication):
-    """Django's session, with CSRF enforced as DRF does."""
+    """Django's session, with CSRF enforced as DRF does. Whoever still has to set up a second factor can do nothing
+    else."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        found: tuple[Any, Any] | None = super().authenticate(request)
+        if found is not None and unproven(user=found[0], session=request.session):
+            raise SecondFactorNeeded
+        return found
 
 
 class ScopeRequired(BasePermission):

@@ -13,6 +13,8 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.authority.api import WaitingOut, waiting
+from governance.authority.services.changes import authority_act
 from governance.people.rules.roles import ApiScope
 from governance.people.selectors import organization_of
 from governance.policies.models import Policy
@@ -24,7 +26,6 @@ from governance.policies.services import (
     policy_change,
     policy_create,
     policy_problems,
-    policy_publish,
     policy_simulate,
 )
 from governance.policies.states import PolicyState
@@ -86,6 +87,7 @@ class SimulationOut(serializers.Serializer[Any]):
     decided = serializers.IntegerField()
     changed = serializers.IntegerField()
     unreadable = serializers.IntegerField(help_text="Decisions whose snapshots are gone or altered.")
+    loosened = serializers.IntegerField(help_text="Decisions that would pass, or pass more easily.")
     by_move = serializers.DictField(child=serializers.IntegerField())
     by_rule = serializers.DictField(child=serializers.IntegerField())
     changes = serializers.ListField(child=serializers.DictField(), help_text="The first 200; all of them as NDJSON.")
@@ -155,11 +157,17 @@ class PolicyValidateApi(ApiView):
 class PolicyPublishApi(ApiView):
     required_scopes = {"POST": WRITE}
 
-    @extend_schema(operation_id="policies_publish", request=None, responses=PolicyOut)
+    @extend_schema(operation_id="policies_publish", request=None, responses={200: PolicyOut, 202: WaitingOut})
     def post(self, request: Request, policy_id: UUID) -> Response:
-        return Response(
-            PolicyOut(policy_publish(actor=self.actor(request), at=timezone.now(), policy_id=policy_id)).data
+        """200: published, by the founder alone. 202: proposed; a second person has to confirm it."""
+        outcome = authority_act(
+            actor=self.actor(request),
+            at=timezone.now(),
+            organization=policy_get(policy_id=policy_id).organization,
+            kind="policy.publish",
+            subject=str(policy_id),
         )
+        return waiting(outcome) if outcome.applied is None else Response(PolicyOut(outcome.applied.made).data)
 
 
 class PolicyArchiveApi(ApiView):

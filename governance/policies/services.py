@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import author_require, authorship_add, authorship_copy
+from governance.authorship.states import WorkKind
 from governance.boundary.services import content_check, reference_check, text_check
 from governance.enforcement.models import EnforcementDecision, SnapshotBroken
 from governance.enforcement.rules import approval_document
@@ -19,11 +22,11 @@ from governance.enforcement.selectors import decisions_newest_first
 from governance.enforcement.services import policy_snapshot, redecide, snapshot_store
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append
-from governance.people.selectors import author_of
 from governance.policies.errors import PolicyInvalid
 from governance.policies.models import Policy
-from governance.policies.rules import PolicyProblem, rules_problems
-from governance.policies.selectors import policy_get, policy_lock, reviewer_tiers
+from governance.policies.rules.loosening import rules_loosening, weaker
+from governance.policies.rules.problems import PolicyProblem, rules_problems
+from governance.policies.selectors import policy_get, policy_list, policy_lock, reviewer_tiers
 from governance.policies.states import PolicyState
 from governance.tenancy.models import Organization
 from governance.violations.errors import RecordImmutable
@@ -51,6 +54,7 @@ def policy_create(
     if not actor.may_act_in(organization.id):
         raise NotFound
     _check_words({"slug": slug, "title": title, "rules": rules})
+    author = author_require(actor=actor)
     try:
         with transaction.atomic():
             # Two drafts of one slug must not compute the same next version. FOR NO KEY UPDATE: FOR UPDATE would block
@@ -64,9 +68,11 @@ def policy_create(
                 version=latest + 1,
                 title=title,
                 rules=rules,
-                written_by_id=author_of(actor=actor),
+                written_by_id=author,
             )
             policy.save(force_insert=True)
+            _add_author(policy, actor=actor, at=at)
+            _keep_authors(policy, at=at)
             _record(policy, "policy.created", actor=actor, at=at)
     except IntegrityError as error:
         raise AlreadyExists from error
@@ -85,10 +91,12 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
                 organization_id=policy.organization_id,
             )
         _check_words(changes)
+        author = author_require(actor=actor)
         for name, value in changes.items():
             setattr(policy, name, value)
-        policy.written_by_id = author_of(actor=actor)
+        policy.written_by_id = author
         policy.save(update_fields=[*changes, "written_by"])
+        _add_author(policy, actor=actor, at=at)
         _record(policy, "policy.changed", actor=actor, at=at, fields=sorted(changes))
     return policy
 
@@ -102,9 +110,7 @@ def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
         organization_id = policy_get(policy_id=policy_id).organization_id
         Organization.objects.select_for_update(no_key=True).get(id=organization_id)
         policy = policy_lock(actor=actor, policy_id=policy_id)
-        problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
-        if problems:
-            raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+        _require_valid(policy)
         previous = (
             Policy.objects.select_for_update(no_key=True)
             .filter(organization_id=policy.organization_id, slug=policy.slug, state=PolicyState.ACTIVE)
@@ -144,6 +150,26 @@ def _check_words(written: Mapping[str, Any]) -> None:
         content_check(content=rule, pointer=f"/rules/{index}")
 
 
+def _add_author(policy: Policy, *, actor: Actor, at: datetime) -> None:
+    authorship_add(
+        actor=actor,
+        at=at,
+        organization_id=policy.organization_id,
+        kind=WorkKind.POLICY,
+        subject_ids=[policy.id],
+    )
+
+
+def _keep_authors(policy: Policy, *, at: datetime) -> None:
+    """Who wrote the same rules in an earlier version that was never published is an author of this one too. Otherwise
+    a second person's "new version" would be a way to lose the first."""
+    same = Policy.objects.filter(
+        organization_id=policy.organization_id, slug=policy.slug, published_at=None, rules=policy.rules
+    ).exclude(id=policy.id)
+    for old in same.order_by("-version").values_list("id", flat=True)[:50]:
+        authorship_copy(at=at, organization_id=policy.organization_id, kind=WorkKind.POLICY, copies={policy.id: old})
+
+
 def _archive(policy: Policy, *, actor: Actor, at: datetime) -> None:
     policy.archive()
     policy.save(update_fields=["state"])
@@ -165,6 +191,9 @@ def _record(policy: Policy, action: str, *, actor: Actor, at: datetime, **facts:
 # A simulation of many decisions takes minutes. Without a tally now and then, a reader of the stream sees nothing when
 # nothing changes.
 PROGRESS_EVERY = 500
+# A proposal carries the tally of so many decisions, and waits so long for it at most.
+PROPOSED_WITH = 500
+PROPOSED_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +206,8 @@ class DecisionChange:
     rule_before: str
     rule_after: str
     reason_code: str
+    loosens: bool = False
+    """It would pass, or pass more easily."""
 
 
 @dataclass(slots=True)
@@ -187,6 +218,7 @@ class DecisionTally:
     decided: int = 0
     changed: int = 0
     unreadable: int = 0
+    loosened: int = 0
     by_move: Counter[str] = field(default_factory=Counter)
     by_rule: Counter[str] = field(default_factory=Counter)
 
@@ -195,6 +227,7 @@ class DecisionTally:
             "decided": self.decided,
             "changed": self.changed,
             "unreadable": self.unreadable,
+            "loosened": self.loosened,
             "by_move": dict(sorted(self.by_move.items())),
             "by_rule": dict(sorted(self.by_rule.items())),
         }
@@ -204,17 +237,49 @@ def policy_simulate(*, policy: Policy, limit: int) -> Iterator[DecisionChange | 
     """Decides stored requests again with this policy. Yields each change, the tally so far now and then, and the final
     tally last."""
     # Not part of the generator: a problem must be raised now, while the caller can still answer with an error status.
-    problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
-    if problems:
-        raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+    _require_valid(policy)
     return _simulate(policy, limit)
 
 
-def _simulate(policy: Policy, limit: int) -> Iterator[DecisionChange | DecisionTally]:
+@dataclass(frozen=True, slots=True)
+class PublishEffect:
+    """What publishing a draft would change. `active`: the version that decides now. `loosening`: why a rule may let
+    more pass, by its id."""
+
+    active: Policy | None
+    tally: DecisionTally
+    loosening: dict[str, str]
+
+    @property
+    def loosens(self) -> bool:
+        return bool(self.loosening) or self.tally.loosened > 0
+
+
+def policy_effect(*, policy: Policy) -> PublishEffect:
+    """Compares a draft with the active version, by its rules and by the newest stored decisions."""
+    _require_valid(policy)
+    active = policy_list(slug=policy.slug, state=PolicyState.ACTIVE).filter(organization_id=policy.organization_id)
+    now = active.first()
+    tally = DecisionTally()
+    for item in _simulate(policy, PROPOSED_WITH, until=monotonic() + PROPOSED_SECONDS):
+        tally = item if isinstance(item, DecisionTally) else tally
+    before = policy_snapshot(policy=now)["rules"] if now else []
+    return PublishEffect(now, tally, rules_loosening(before, policy_snapshot(policy=policy)["rules"]))
+
+
+def _require_valid(policy: Policy) -> None:
+    problems = policy_problems(organization_id=policy.organization_id, rules=policy.rules)
+    if problems:
+        raise PolicyInvalid(errors=[FieldError(p.pointer, p.message, rule=p.rule) for p in problems])
+
+
+def _simulate(policy: Policy, limit: int, *, until: float | None = None) -> Iterator[DecisionChange | DecisionTally]:
     draft, tally = policy_snapshot(policy=policy), DecisionTally()
     digest = canonical_sha256(draft)
     rows = decisions_newest_first(limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id)
     for row in rows:
+        if until is not None and monotonic() > until:
+            break
         try:
             change = _redecide(row, draft, digest)
         except SnapshotBroken:
@@ -223,6 +288,7 @@ def _simulate(policy: Policy, limit: int) -> Iterator[DecisionChange | DecisionT
         tally.decided += 1
         if change is not None:
             tally.changed += 1
+            tally.loosened += change.loosens
             tally.by_move[f"{change.before} -> {change.after}"] += 1
             tally.by_rule[change.rule_after or change.reason_code] += 1
             yield change
@@ -238,4 +304,7 @@ def _redecide(row: EnforcementDecision, draft: dict[str, Any], digest: str) -> D
     reason, approval = again.reason_code or "", approval_document(again.approval)
     if (again.verdict.value, reason, approval) == (row.verdict, row.reason_code, row.approval):
         return None
-    return DecisionChange(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason)
+    loosens = weaker(
+        {"verdict": row.verdict, **(row.approval or {})}, {"verdict": again.verdict.value, **(approval or {})}
+    )
+    return DecisionChange(row.id, row.verdict, again.verdict.value, row.rule_id, again.rule_id or "", reason, loosens)

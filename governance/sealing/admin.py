@@ -20,7 +20,8 @@ from governance.people.rules.roles import AUDIT
 from governance.people.selectors import people_behind
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.models import LedgerVerification, ReadAccess, WitnessReceipt
-from governance.sealing.selectors.tree import checkpoint_latest, ledger_keys, sealer_lag
+from governance.sealing.selectors.keys import ledger_key_history
+from governance.sealing.selectors.tree import checkpoint_latest, sealer_lag
 from governance.sealing.selectors.witnesses import epoch_current, epoch_list, ledger_denial, witness_standing
 from governance.sealing.services.verification import PATIENCE, verification_ask
 
@@ -119,7 +120,7 @@ class WitnessReceiptAdmin(InstallationAdmin):
             "witnesses": [(one, round(one.lag(at=now)), one.alarming(at=now, **limits)) for one in standings],
             "head": checkpoint_latest(),
             "lag": sealer_lag(at=now),
-            "keys": ledger_keys(),
+            "keys": ledger_key_history(),
             "epoch": epoch_current(),
             "epochs": epoch_list(),
         }

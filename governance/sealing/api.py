@@ -4,7 +4,6 @@ which other views record that they show something."""
 from typing import Any
 from uuid import UUID
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -16,15 +15,9 @@ from governance.ledger.api import HexField, LedgerEntryOut
 from governance.people.rules.roles import ApiScope
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.models import LedgerCheckpoint, ReadAccess
-from governance.sealing.rules.merkle import verifier_key
+from governance.sealing.selectors.keys import ledger_key_history
 from governance.sealing.selectors.read_audit import read_access_list
-from governance.sealing.selectors.tree import (
-    checkpoint_get,
-    checkpoint_list,
-    consistency,
-    entry_proof,
-    ledger_key_ranges,
-)
+from governance.sealing.selectors.tree import checkpoint_get, checkpoint_list, consistency, entry_proof
 from governance.sealing.selectors.witnesses import (
     WitnessStanding,
     epoch_current,
@@ -76,9 +69,17 @@ class ConsistencyOut(serializers.Serializer[Any]):
 class LedgerKeyOut(serializers.Serializer[Any]):
     key_id = serializers.CharField()
     verifier_key = serializers.CharField(help_text="name+id+base64, as C2SP writes it.")
-    first_used_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(
+        choices=["former", "current", "next"], help_text="`next`: named, and it has signed nothing yet."
+    )
+    first_used_at = serializers.DateTimeField(allow_null=True)
     first_tree_size = serializers.IntegerField(allow_null=True, help_text="Of the first head that it signed.")
     last_tree_size = serializers.IntegerField(allow_null=True, help_text="Of the newest head that it signed.")
+    replaces = serializers.CharField(help_text="The key that named it; empty for the first one.")
+    handover = serializers.CharField(
+        help_text="The line in which that key names this one, with its signature, for `--public-key` of the verifier. "
+        "Empty for the first key, and where the old key was lost."
+    )
 
 
 class LedgerKeysOut(serializers.Serializer[Any]):
@@ -130,15 +131,16 @@ class PublicKeyApi(ApiView):
         self.query(request)
         rows = [
             {
-                "key_id": one.key.id,
-                "verifier_key": verifier_key(
-                    one.key.name, Ed25519PublicKey.from_public_bytes(bytes(one.key.public_key))
-                ),
-                "first_used_at": one.key.first_used_at,
+                "key_id": one.id,
+                "verifier_key": one.verifier,
+                "state": one.state,
+                "first_used_at": one.since.first_used_at if one.since else None,
                 "first_tree_size": one.first_size,
                 "last_tree_size": one.last_size,
+                "replaces": one.handover.old_key_id if one.handover else "",
+                "handover": one.line,
             }
-            for one in ledger_key_ranges()
+            for one in ledger_key_history()
         ]
         return Response({"keys": LedgerKeyOut(rows, many=True).data})
 

@@ -1,6 +1,8 @@
 """The sealing key and the witnesses, as the settings name them, for every entry point; see docs/operations.md."""
 
 import json
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,12 +14,16 @@ from django.core.exceptions import ImproperlyConfigured
 from governance.sealing.adapters.base import Witness
 from governance.sealing.adapters.file import FileWitness
 from governance.sealing.adapters.http import HttpWitness
+from governance.sealing.adapters.signer_socket import SocketSigner
+from governance.sealing.adapters.signer_token import TokenSigner, pin_read
 from governance.sealing.adapters.storage import StorageWitness
-from governance.sealing.rules.signing import KeyUnreadable, SealingKey, sealing_key_read
+from governance.sealing.rules.signing import HeadSigner, SealingKey, SealingStopped, Signer, sealing_key_read
 
 
 def sealing_key() -> SealingKey:
-    """The key that signs heads, from the environment or a file."""
+    """The key that signs heads: in a signer outside, or from the environment or a file."""
+    if settings.LEDGER_SIGNER:
+        return SealingKey(settings.LEDGER_NAME, signer_from(settings.LEDGER_SIGNER, name=settings.LEDGER_NAME))
     return sealing_key_read(
         name=settings.LEDGER_NAME,
         text=settings.LEDGER_KEY,
@@ -30,10 +36,28 @@ def known_keys() -> list[tuple[str, Ed25519PublicKey]]:
     """Public keys in addition to those in the database: a restored database may not know today's key yet."""
     try:
         key = sealing_key()
-    # A process that only reads may have no key. Then only the database's keys count.
-    except KeyUnreadable:
+        return [(key.name, key.public)]
+    # A process that only reads may have no key, and a signer may be away. Then only the database's keys count.
+    except SealingStopped:
         return []
-    return [(key.name, key.private.public_key())]
+
+
+@cache
+def signer_from(address: str, *, name: str) -> Signer | HeadSigner:
+    """`unix:/path` of a signer's socket, or `pkcs11:token=…;object=…?module-path=…&pin-source=…` (RFC 7512)."""
+    # Kept, because it remembers the public key: the check of every 30 seconds need not open the token.
+    kind, _, rest = address.partition(":")
+    if kind == "unix" and rest.startswith("/"):
+        return SocketSigner(path=rest, name=name)
+    path, _, query = rest.partition("?")
+    facts = {key: unquote(value) for key, _, value in (part.partition("=") for part in path.split(";"))}
+    more = {key: unquote(value) for key, _, value in (part.partition("=") for part in query.split("&"))}
+    if kind != "pkcs11" or not all((facts.get("token"), facts.get("object"), more.get("module-path"))):
+        raise ImproperlyConfigured(
+            "HOLDPOINT_LEDGER_SIGNER is unix:/path, or pkcs11:token=…;object=…?module-path=…&pin-source=…"
+        )
+    pin = pin_read(value=more.get("pin-value", ""), source=more.get("pin-source", ""))
+    return TokenSigner(module=more["module-path"], token=facts["token"], label=facts["object"], pin=pin)
 
 
 def witnesses_configured() -> list[Witness]:
@@ -42,6 +66,13 @@ def witnesses_configured() -> list[Witness]:
     if len({one.name for one in found}) != len(found):
         raise ImproperlyConfigured("HOLDPOINT_WITNESSES: two witnesses have the same name.")
     return found
+
+
+def witness_digests() -> dict[str, str]:
+    """Name and SHA-256 of the address of each configured witness: enough to notice a change, without the address."""
+    entries = witness_entries(settings.LEDGER_WITNESSES)
+    found = zip(witnesses_configured(), entries, strict=True)
+    return {witness.name: sha256(entry["url"].encode()).hexdigest() for witness, entry in found}
 
 
 def witness_entries(text: str) -> list[dict[str, Any]]:

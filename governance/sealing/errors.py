@@ -17,3 +17,14 @@ class NotSealedYet(DomainError):
     status = 409
     title = "Not sealed yet"
     default_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "2"}
+
+
+class KeyChangeRefused(DomainError):
+    """The sealing key cannot be changed in this way.
+
+    The detail says why. `GET /api/v1/ledger/public-key` shows which key signs now and which one is named to be next.
+    """
+
+    code = "key-change-refused"
+    status = 409
+    title = "Key change refused"

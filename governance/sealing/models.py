@@ -1,5 +1,5 @@
-"""Tables of sealing: the tree (leaves, complete nodes), signed heads, public keys, receipts of witnesses, epochs,
-checks of the record, and the read audit. Private keys are not in the database."""
+"""Tables of sealing: the tree (leaves, complete nodes), signed heads, public keys and their handovers, receipts of
+witnesses, epochs, checks of the record, and the read audit. Private keys are not in the database."""
 
 from django.db import models
 from django.db.models import Q
@@ -52,6 +52,28 @@ class LedgerKey(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"{self.name} {self.id}"
+
+
+class LedgerKeyHandover(AppendOnlyModel):
+    """The key that may seal after `old_key`, named by a person. `signature` is the old key's over that statement; empty
+    if the old key was lost. Counted, not timed: a wrong clock must not change which one is the newest."""
+
+    number = models.PositiveIntegerField(primary_key=True)
+    old_key = models.ForeignKey(LedgerKey, on_delete=models.PROTECT, related_name="+")
+    new_key = models.CharField(max_length=8, db_index=True)
+    new_verifier = models.TextField(help_text="name+id+base64, as C2SP writes it.")
+    size = models.BigIntegerField(help_text="Entries under the newest head when it was made.")
+    signature = models.BinaryField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(new_key=models.F("old_key")), name="ledger_key_hands_over_to_another")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.old_key_id} to {self.new_key}"
 
 
 class LedgerCheckpoint(AppendOnlyModel):

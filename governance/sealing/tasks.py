@@ -3,14 +3,19 @@ every process makes before it works."""
 
 from uuid import UUID
 
+import structlog
 from celery import shared_task
 from django.utils import timezone
 
+from governance.sealing.adapters.trouble import sealing_trouble_end, sealing_trouble_note
 from governance.sealing.configured import known_keys, sealing_key, witnesses_configured
+from governance.sealing.rules.signing import SealingStopped
 from governance.sealing.selectors.witnesses import heads_due, ledger_denial
 from governance.sealing.services import seal, verification
 from governance.sealing.services.witnesses import divergence_guard, witness_push
 from reasoncodes.base.tenancy import every_tenant
+
+log = structlog.get_logger("holdpoint.ledger")
 
 
 def ledger_guard() -> bool:
@@ -30,7 +35,14 @@ def ledger_seal_task() -> None:
     """Seals what is due. Not in deny mode: that would sign a second history."""
     with every_tenant():
         if ledger_denial() is None:
-            seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
+            try:
+                seal.ledger_seal_all(at=timezone.now(), key=sealing_key())
+            # Nothing is lost: the entries wait, readiness says for how long and why, and the next tick tries again.
+            except SealingStopped as stopped:
+                log.error("sealing_stopped", code=stopped.code)
+                sealing_trouble_note(code=stopped.code, at=timezone.now())
+            else:
+                sealing_trouble_end()
 
 
 @shared_task(name="governance.tasks.witnesses_push")

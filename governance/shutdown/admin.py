@@ -18,6 +18,7 @@ from governance.console.admin.forms import NOTE_LENGTH, ConsoleForm, ReasonForm,
 from governance.console.selectors.pages import organization_choices
 from governance.contracts.selectors import contract_list
 from governance.contracts.states import AdapterName
+from governance.people.rules.roles import DECIDE_READINESS, OPERATE
 from governance.people.selectors import people_behind
 from governance.regions.rules import load_profiles
 from governance.sealing.configured import known_keys, witnesses_configured
@@ -25,8 +26,8 @@ from governance.sealing.services.epoch import epoch_begin
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
-from governance.shutdown.services import INSTALLATION_WIDE, shutdown_engage, shutdown_release
-from governance.shutdown.states import ShutdownScope
+from governance.shutdown.services import INSTALLATION_WIDE, shutdown_break_glass, shutdown_engage, shutdown_release
+from governance.shutdown.states import ShutdownScope, ShutdownState
 from reasoncodes.base.errors import DomainError
 
 SCOPE_WORDS = {
@@ -146,6 +147,14 @@ def _shutdown_release_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: 
     return "Released. Attempts are accepted again from the next request on."
 
 
+def _break_glass_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Shutdown, data: dict[str, Any]) -> str:
+    actor = console_actor(request, permission=DECIDE_READINESS)
+    ended = shutdown_break_glass(actor=actor, at=timezone.now(), shutdown_id=obj.id, note=data["note"])
+    if ended.state == ShutdownState.RELEASED:
+        return "Released by two owners. Attempts are accepted again from the next request on."
+    return "Recorded. An owner of another group has to do the same within a day; then the shutdown ends."
+
+
 def _release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
     engaged_by = people_behind(commitments={obj.engaged_by_ref}).get(obj.engaged_by_ref, "")
     same = not obj.drill and engaged_by == request.user.get_username()
@@ -196,6 +205,16 @@ class ShutdownAdmin(ConsoleAdmin):
             context=_release_context,
         ),
         Act(
+            "break-glass",
+            "Break the glass",
+            "Only for a shutdown that nobody is left to release, because the one administrator or operator engaged it. "
+            "Two owners of different groups do this, each for themselves, within a day. Both stand on the ledger.",
+            _break_glass_act,
+            ReleaseForm,
+            permission=DECIDE_READINESS,
+            available=lambda obj: obj.state == "engaged" and not obj.drill and not _is_denial(obj),
+        ),
+        Act(
             "confirm",
             "Confirm the loss and go on",
             "The record does not match what its witnesses hold: it was restored from a backup, truncated, or "
@@ -213,6 +232,11 @@ class ShutdownAdmin(ConsoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shutdown]:
         return super().get_queryset(request).select_related("organization", "note", "release_note")
+
+    def _operates(self, request: HttpRequest, obj: Any = None, *, permission: str = OPERATE) -> bool:
+        # A global shutdown has no organization. The service looks for what an owner needs.
+        wide = obj is not None and obj.organization_id is None and permission == DECIDE_READINESS
+        return super()._operates(request, None if wide else obj, permission=permission)
 
     @admin.display(description="What")
     def what(self, obj: Shutdown) -> str:

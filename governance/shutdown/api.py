@@ -9,11 +9,17 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.roles import DECIDE_READINESS, ApiScope
 from governance.people.selectors import organization_of
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_get, shutdown_list
-from governance.shutdown.services import INSTALLATION_WIDE, shutdown_engage, shutdown_rehearse, shutdown_release
+from governance.shutdown.services import (
+    INSTALLATION_WIDE,
+    shutdown_break_glass,
+    shutdown_engage,
+    shutdown_rehearse,
+    shutdown_release,
+)
 from governance.shutdown.states import ShutdownScope, ShutdownState
 from reasoncodes.base.api import ApiView, StrictSerializer
 
@@ -161,5 +167,26 @@ class ShutdownReleaseApi(ApiView):
             shutdown_id=shutdown_id,
             installation=administers(request),
             **self.body(request, ReleaseIn),
+        )
+        return Response(ShutdownOut(shutdown).data)
+
+
+class ShutdownBreakGlassApi(ApiView):
+    """For owners: two of different groups end a shutdown that nobody else can release."""
+
+    required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
+    people_permissions = {"POST": DECIDE_READINESS}
+    services_allowed = False
+
+    @extend_schema(
+        operation_id="shutdowns_break_glass",
+        request=ReleaseIn,
+        responses=ShutdownOut,
+        examples=[OpenApiExample("Nobody is left", value={"note": "Incident 17 is over"}, request_only=True)],
+    )
+    def post(self, request: Request, shutdown_id: UUID) -> Response:
+        """`state` is still `engaged` after the first owner, and `released` after the second."""
+        shutdown = shutdown_break_glass(
+            actor=self.actor(request), at=timezone.now(), shutdown_id=shutdown_id, **self.body(request, ReleaseIn)
         )
         return Response(ShutdownOut(shutdown).data)

@@ -1,13 +1,14 @@
 """The table of shutdowns. Who may engage or release one is in `services.py`, what it covers in
 `governance/enforcement/sql.py`."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 from django_fsm import FSMField, transition
 
 from governance.boundary.models import Note
 from governance.shutdown.states import ShutdownScope, ShutdownState
-from governance.sql.guards import StateMachineModel
+from governance.sql.guards import AppendOnlyModel, StateMachineModel
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -69,3 +70,21 @@ class Shutdown(StateMachineModel):
     @transition(field=state, source=ShutdownState.ENGAGED.value, target=ShutdownState.RELEASED.value)
     def release(self) -> None:
         """Called by `shutdown_release`, which checks that it is a second person."""
+
+
+class BreakGlass(AppendOnlyModel):
+    """An owner's word that a shutdown may end, although nobody who could release it is left. It takes two."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    shutdown = models.ForeignKey(Shutdown, on_delete=models.PROTECT, related_name="broken", db_index=False)
+    person_ref = models.CharField(max_length=64)
+    groups = ArrayField(models.CharField(max_length=64), help_text="The owning groups of this person at that moment.")
+    note = models.ForeignKey(Note, null=True, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["shutdown", "-id"], name="break_glass_newest")]
+
+    def __str__(self) -> str:
+        return ", ".join(self.groups)

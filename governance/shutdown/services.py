@@ -1,32 +1,40 @@
 """Shutdowns: engage with a reason, rehearse, release by a second person. A shutdown takes effect with the next request.
 Deny mode is also a shutdown; it is engaged and ended by `governance/sealing`."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import authorship_add, second_person_require
+from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
 from governance.contracts.states import AdapterName
 from governance.enforcement.sql import contracts_covered
 from governance.ledger.services import actor_reference, ledger_append
+from governance.people.rules.roles import OPERATE
+from governance.people.selectors import others_may, owner_groups_of
 from governance.regions.rules import load_profiles
 from governance.sealing.states import LEDGER_INCONSISTENT
-from governance.shutdown.models import Shutdown
+from governance.shutdown.errors import GlassUnbroken
+from governance.shutdown.models import BreakGlass, Shutdown
 from governance.shutdown.selectors import shutdown_preview
-from governance.shutdown.states import ShutdownScope
+from governance.shutdown.states import ShutdownScope, ShutdownState
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
-from governance.violations.errors import SecondPersonNeeded
 from governance.violations.services import violations_recorded
-from reasoncodes.base.actors import Actor
-from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, WrongState
+from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, ScopeMissing, WrongState
+from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
+# After that the first owner's word no longer counts: the reason for it may be gone.
+BREAK_GLASS_LASTS = timedelta(days=1)
 INSTALLATION_WIDE = frozenset({ShutdownScope.GLOBAL, ShutdownScope.REGION})
 
 
@@ -64,6 +72,10 @@ def shutdown_engage(
             engaged_at=at,
         )
         shutdown.save(force_insert=True)
+        # With the person behind a service's key: they must not release it in their own session.
+        authorship_add(
+            actor=actor, at=at, organization_id=organization_id, kind=WorkKind.SHUTDOWN, subject_ids=[shutdown.id]
+        )
         _record(shutdown, "shutdown.rehearsed" if drill else "shutdown.engaged", actor=actor, at=at)
     return shutdown
 
@@ -79,11 +91,15 @@ def shutdown_release(
         shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
         if not (installation or actor.may_act_in(shutdown.organization_id)):
             raise NotFound
-        if shutdown.target == LEDGER_INCONSISTENT and shutdown.scope == ShutdownScope.GLOBAL:
+        if _is_denial(shutdown):
             raise WrongState("The record differs from its witnesses: this ends when the loss is confirmed.")
-        if not shutdown.drill and shutdown.engaged_by_ref == actor_reference(actor):
-            raise SecondPersonNeeded(
-                subject_type="shutdown", subject_id=shutdown.id, organization_id=shutdown.organization_id
+        if not shutdown.drill:
+            second_person_require(
+                actor=actor,
+                kind=WorkKind.SHUTDOWN,
+                subject_id=shutdown.id,
+                started_ref=shutdown.engaged_by_ref,
+                organization_id=shutdown.organization_id,
             )
         try:
             shutdown.release()
@@ -97,6 +113,68 @@ def shutdown_release(
         shutdown.save(update_fields=["state", "released_by_ref", "released_at", "release_note"])
         _record(shutdown, "shutdown.released", actor=actor, at=at)
     return shutdown
+
+
+@violations_recorded
+def shutdown_break_glass(*, actor: Actor, at: datetime, shutdown_id: UUID, note: str = "") -> Shutdown:
+    """One owner's word that a shutdown ends although nobody is left who could release it. The second owner's, of
+    another group and within a day, releases it."""
+    with transaction.atomic():
+        shutdown = tenant_get(Shutdown, shutdown_id, lock=True)
+        reference, groups = actor_reference(actor), _owner_groups(actor, shutdown)
+        _break_glass_check(shutdown, actor=actor, groups=groups)
+        earlier = shutdown.broken.filter(at__gt=at - BREAK_GLASS_LASTS).exclude(person_ref=reference)
+        # Two owners of one group share one interest; two groups do not.
+        second = next((one for one in earlier if len({*one.groups, *groups}) > 1), None)
+        word = BreakGlass(
+            shutdown=shutdown,
+            person_ref=reference,
+            groups=groups,
+            note=note_create(organization_id=shutdown.organization_id, text=note),
+            at=at,
+        )
+        word.save()
+        said = {"groups": groups, "first": str(second.id) if second else None}
+        if second is None:
+            _record(shutdown, "shutdown.break_glass_asked", actor=actor, at=at, said=said)
+            return shutdown
+        shutdown.release()
+        shutdown.released_by_ref, shutdown.released_at, shutdown.release_note = reference, at, word.note
+        shutdown.save(update_fields=["state", "released_by_ref", "released_at", "release_note"])
+        _record(shutdown, "shutdown.break_glass_released", actor=actor, at=at, said=said)
+    return shutdown
+
+
+def _owner_groups(actor: Actor, shutdown: Shutdown) -> list[str]:
+    if actor.kind is not ActorKind.PERSON or actor.id is None:
+        return []
+    with every_tenant():  # a global shutdown has no organization: the owners of any may end it
+        return owner_groups_of(user_id=actor.id, organization_id=shutdown.organization_id)
+
+
+def _break_glass_check(shutdown: Shutdown, *, actor: Actor, groups: list[str]) -> None:
+    if not groups:
+        raise ScopeMissing("Only an owner of a readiness area can break the glass.")
+    second_person_require(
+        actor=actor,
+        kind=WorkKind.SHUTDOWN,
+        subject_id=shutdown.id,
+        started_ref=shutdown.engaged_by_ref,
+        organization_id=shutdown.organization_id,
+    )
+    if shutdown.drill or _is_denial(shutdown):
+        raise WrongState("Break-glass is not for a drill, nor for a record that differs from its witnesses.")
+    if shutdown.state != ShutdownState.ENGAGED:
+        raise WrongState("This shutdown is released already.")
+    others = others_may(
+        organization_id=shutdown.organization_id, permission=OPERATE, commitment=shutdown.engaged_by_ref
+    )
+    if others:
+        raise GlassUnbroken(organization_id=shutdown.organization_id, subject_type="shutdown", subject_id=shutdown.id)
+
+
+def _is_denial(shutdown: Shutdown) -> bool:
+    return bool(shutdown.target == LEDGER_INCONSISTENT and shutdown.scope == ShutdownScope.GLOBAL)
 
 
 def shutdown_rehearse(
@@ -140,7 +218,9 @@ def _has_contract(organization_id: UUID, target: str) -> bool:
     return organization is not None and organization.contracts.filter(covered).exists()
 
 
-def _record(shutdown: Shutdown, action: str, *, actor: Actor, at: datetime) -> None:
+def _record(
+    shutdown: Shutdown, action: str, *, actor: Actor, at: datetime, said: Mapping[str, Any] | None = None
+) -> None:
     note = shutdown.release_note or shutdown.note
     ledger_append(
         action=action,
@@ -155,6 +235,7 @@ def _record(shutdown: Shutdown, action: str, *, actor: Actor, at: datetime) -> N
             "drill": shutdown.drill,
             "contracts": shutdown.preview.get("contracts", 0),
             "note_sha256": note.sha256 if note else None,
+            **(said or {}),
         },
         reason_code=shutdown.reason_code,
     )

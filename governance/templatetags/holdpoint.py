@@ -5,6 +5,8 @@ from typing import Any
 from django import template
 
 from governance.console.selectors.pages import shutdowns_covering
+from governance.people.rules.roles import OPERATE
+from governance.people.selectors import founding_open, organizations_where
 
 register = template.Library()
 SHOWN = 5
@@ -49,6 +51,16 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
     user = getattr(context.get("request"), "user", None)
     # One query for each page; it uses a partial index that is empty while no shutdown is engaged.
     return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
+
+
+@register.simple_tag(takes_context=True)
+def organizations_founding(context: dict[str, Any]) -> list[Any]:
+    """For the banner on every page: the organizations in which one person still acts alone."""
+    user = getattr(context.get("request"), "user", None)
+    if user is None or not user.is_authenticated:
+        return []
+    operates = None if user.is_superuser else organizations_where(user=user, permission=OPERATE)
+    return list(founding_open(organization_ids=operates)[:SHOWN])
 
 
 @register.filter

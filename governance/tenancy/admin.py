@@ -4,15 +4,21 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from governance.console.admin.base import ConsoleAdmin, adopt, console_actor
+from governance.authority.admin import waits_for_second
+from governance.authority.services.acts_content import organization_settle
+from governance.authority.services.changes import authority_act
+from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
+from governance.people.configured import second_factor_roles
+from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION, ROLE_KINDS
+from governance.people.selectors import sign_in_rules_of
 from governance.regions.rules import load_profiles
 from governance.tenancy.models import Organization, Product
-from governance.tenancy.services import organization_change, organization_create, product_create
+from governance.tenancy.services import organization_create, product_create
 
 REGIONS = [
     (profile.code, f"{profile.code} — {profile.name}") for profile in load_profiles().profiles if profile.seed_region
@@ -41,11 +47,54 @@ class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
         ]
 
 
+class SignInRulesForm(forms.Form):
+    second_factor_roles = forms.MultipleChoiceField(
+        label="Who needs a second factor",
+        choices=[(kind, ROLE_KINDS[kind]) for kind in KINDS_OF_AN_ORGANIZATION],
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="A passkey or an authenticator app. Until somebody has one, they can only set it up.",
+    )
+
+
+def _sign_in_rules_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: Organization, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=console_actor(request),
+        at=timezone.now(),
+        organization=obj,
+        kind="sign_in_rules.change",
+        details={"second_factor_roles": data["second_factor_roles"]},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return "Changed. It takes effect with the next request of each person."
+
+
+def _everywhere(request: HttpRequest, obj: Organization) -> dict[str, Any]:
+    required = ", ".join(ROLE_KINDS[kind] for kind in ROLE_KINDS if kind in second_factor_roles())
+    return {"warning": f"The installation already requires it of: {required}."} if required else {}
+
+
 @admin.register(Organization)
 class OrganizationAdmin(ConsoleAdmin):
     form = OrganizationForm
     addable = True
     editable = True
+    acts = [
+        Act(
+            "sign-in-rules",
+            "Sign-in rules",
+            "Choose which roles of this organization need a second factor. It adds to what the installation requires. "
+            "Another person confirms it.",
+            _sign_in_rules_act,
+            SignInRulesForm,
+            button="Change the rules",
+            initial=lambda obj: {"second_factor_roles": sign_in_rules_of(organization_id=obj.id)},
+            context=_everywhere,
+        )
+    ]
     list_display = ["name", "slug", "regions_shown", "status", "capacity_units", "created_at"]
     list_filter = ["status"]
     search_fields = ["slug", "name", "=id"]
@@ -69,7 +118,9 @@ class OrganizationAdmin(ConsoleAdmin):
         values = {name: form.cleaned_data[name] for name in form.changed_data if name not in {"slug"}}
         if change:
             if values:
-                organization_change(actor=actor, at=at, organization_id=obj.id, changes=values)
+                outcome = organization_settle(actor=actor, at=at, organization_id=obj.id, changes=values)
+                if outcome is not None and outcome.applied is None:
+                    request.__dict__["proposed"] = (outcome, len(outcome.change.details) < len(values))
             return
         for name in ("name", "regions"):
             values.pop(name, None)
@@ -77,6 +128,15 @@ class OrganizationAdmin(ConsoleAdmin):
             actor=actor, at=at, slug=obj.slug, name=obj.name, regions=obj.regions, settings=values
         )
         adopt(obj, made)
+
+    def response_change(self, request: HttpRequest, obj: Organization) -> HttpResponse:
+        """Says which part waits. The page's own message would say that everything was changed."""
+        if "proposed" not in request.__dict__:
+            return super().response_change(request, obj)
+        outcome, partly = request.__dict__["proposed"]
+        if partly:
+            messages.success(request, "What takes something away is in force. What widens is not yet.")
+        return waits_for_second(request, outcome)
 
 
 @admin.register(Product)

@@ -34,6 +34,9 @@ class Organization(models.Model):
     max_runs_per_min = models.PositiveIntegerField(default=600)
     max_writes_per_run = models.PositiveIntegerField(default=100)
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
+    home = models.BooleanField(
+        default=False, help_text="Runs the installation: its operators change schedule and witnesses, two at a time."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TenantManager(path="id")
@@ -50,6 +53,7 @@ class Organization(models.Model):
             models.CheckConstraint(condition=Q(slug__regex=SLUG), name="organization_slug_format"),
             models.CheckConstraint(condition=Q(capacity_units__gte=1), name="organization_capacity_positive"),
             models.CheckConstraint(condition=Q(status__in=["active", "suspended"]), name="organization_known_status"),
+            models.UniqueConstraint(fields=["home"], condition=Q(home=True), name="organization_one_home"),
         ]
 
     def __str__(self) -> str:

@@ -1,11 +1,12 @@
 """Reads one row of the current tenant scope, or raises 404. Somebody else's row is a violation; the caller sees the
-same 404."""
+same 404. Also which organization runs the installation, and whether there is any."""
 
 from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import Model
 
+from governance.tenancy.models import Organization
 from governance.violations.errors import CrossTenant
 from reasoncodes.base.errors import NotFound
 from reasoncodes.base.tenancy import every_tenant
@@ -26,3 +27,14 @@ def tenant_get(model: type[M], row_id: UUID, *, lock: bool = False) -> M:
         if model._default_manager.filter(pk=row_id).exists():
             raise CrossTenant(subject_type=str(model._meta.model_name), subject_id=row_id)
     raise NotFound
+
+
+def organization_exists() -> bool:
+    """Whether the installation has any organization yet."""
+    with every_tenant():
+        return Organization.objects.exists()
+
+
+def organization_at_home() -> Organization | None:
+    """The organization that runs the installation, if the current scope has it."""
+    return Organization.objects.filter(home=True).first()

@@ -7,10 +7,12 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from governance.boundary.services import handle_check, text_check
 from governance.ledger.services import ledger_append
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
 from governance.people.services.people import role_groups_create
 from governance.tenancy.models import Organization, Product
+from governance.tenancy.selectors import organization_exists
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, NotFound
 from reasoncodes.base.tenancy import tenant_scope
@@ -42,6 +44,9 @@ def organization_create(
     try:
         # The actor's scope cannot contain an organization that did not exist when the request began.
         with tenant_scope([organization.id]), transaction.atomic():
+            # The first organization of an installation is the one that runs it. Two first ones at once: the unique
+            # index lets one of them in.
+            organization.home = not organization_exists()
             organization.save(force_insert=True)
             role_groups_create(organization=organization, roles=list(PERMISSIONS_OF_ROLE))
             ledger_append(
@@ -91,6 +96,8 @@ def organization_change(
 def product_create(*, actor: Actor, at: datetime, organization: Organization, slug: str, name: str) -> Product:
     if not actor.may_act_in(organization.id):
         raise NotFound
+    text_check(text=name, pointer="/name")
+    handle_check(handle=slug, pointer="/slug")
     product = Product(organization=organization, slug=slug, name=name)
     try:
         with transaction.atomic():

@@ -10,3 +10,4 @@ class ViolationKind(StrEnum):
     OWN_WORK_APPROVED = "own_work_approved"
     STALE_LEASE = "stale_lease"
     SECOND_PERSON_MISSING = "second_person_missing"
+    ROLES_FORBIDDEN = "roles_forbidden"

@@ -91,6 +91,13 @@ class ApiView(APIView):
         and cannot be given where files are.)"""
         return HttpResponse(status=204)
 
+    def finalize_response(self, request: Request, response: HttpResponse, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """A key that ends soon is told so in every answer (RFC 8594), by what its authentication noted."""
+        sunset = getattr(request, "key_sunset", None)
+        if sunset:
+            response["Sunset"] = sunset
+        return super().finalize_response(request, response, *args, **kwargs)  # type: ignore[arg-type]
+
     @staticmethod
     def actor(request: Request) -> Actor:
         return request.actor  # type: ignore[attr-defined, no-any-return]

@@ -191,6 +191,62 @@ class UnsupportedMediaType(DomainError):
     title = "Unsupported media type"
 
 
+class RequestMalformed(DomainError):
+    """This is not a well-formed HTTP request, so nothing of it was read further.
+
+    A library that speaks HTTP/1.1 makes well-formed requests. Check the request line, the names and values of the
+    headers, and the sizes in a chunked body.
+    """
+
+    code = "request-malformed"
+    status = 400
+    title = "Not a well-formed request"
+
+
+class AddressTooLong(DomainError):
+    """The address of the request is longer than 4,096 characters.
+
+    Every list has few and short parameters. Send identifiers in the body, not in the address.
+    """
+
+    code = "address-too-long"
+    status = 414
+    title = "Address too long"
+
+
+class HeadersTooLarge(DomainError):
+    """The request has more than 64 headers, or one that is longer than 8,190 characters.
+
+    Remove headers that Holdpoint does not use. In a browser, delete the cookies of this site.
+    """
+
+    code = "headers-too-large"
+    status = 431
+    title = "Headers too large"
+
+
+class TransferCodingUnknown(DomainError):
+    """The body is sent in a transfer coding that Holdpoint does not know.
+
+    Send the body with a `Content-Length` header and without `Transfer-Encoding`.
+    """
+
+    code = "transfer-coding-unknown"
+    status = 501
+    title = "Unknown transfer coding"
+
+
+class ExpectationUnknown(DomainError):
+    """The header `Expect` asks for something that Holdpoint cannot do.
+
+    Only `Expect: 100-continue` is known. Leave the header out.
+    """
+
+    code = "expectation-unknown"
+    status = 417
+    title = "Unknown expectation"
+
+
 class MethodNotAllowed(DomainError):
     """This address does not support that method.
 
@@ -258,6 +314,19 @@ class RecordUnavailable(DomainError):
     title = "The record is unavailable"
     default_reason_code = "record_unavailable"
     default_headers = {"Retry-After": "5"}
+
+
+class TookTooLong(RecordUnavailable):
+    """The database took longer than this installation allows for one step of a request, so nothing was done.
+
+    The whole request was rolled back. Try again after the time in `Retry-After`; with the same Idempotency-Key nothing
+    happens twice. In the console, choose a narrower filter or a shorter time range. If it happens again, tell an
+    operator: another transaction may hold a lock for a long time, or the database may be overloaded. The limit is the
+    setting `HOLDPOINT_WEB_STATEMENT_SECONDS`.
+    """
+
+    code = "took-too-long"
+    title = "The database took too long"
 
 
 class InternalError(DomainError):

@@ -4,11 +4,13 @@ import { startFocus } from "./focus.js";
 import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
 import { startPicks } from "./picks.js";
+import { startProve } from "./prove.js";
 import { startReasons } from "./reasons.js";
 
 startCountdowns();
 startFocus();
 startLive();
 startPicks();
+startProve();
 startReasons();
 startKeys();

@@ -282,3 +282,38 @@ def test_the_servers_log_is_json_and_repeats_no_address(server: Server) -> None:
     assert [json.loads(line)["event"] for line in lines if "attempt_refused_unread" in line]
     assert all(isinstance(json.loads(line), dict) for line in lines)
     assert "zx81marker" not in "\n".join(lines)
+
+
+MARK = "zx81marker"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        (f"GET /{MARK} {MARK}\r\nHost: a\r\n\r\n", 400, "request-malformed"),
+        (f"{MARK}\r\n\r\n", 400, "request-malformed"),
+        (f"{MARK}\x01 / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "request-malformed"),
+        (f"GET / HTTP/1.1\r\nHost: a\r\n{MARK} name: b\r\n\r\n", 400, "request-malformed"),
+        (f"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n {MARK}\r\n\r\n", 400, "request-malformed"),
+        (f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {MARK}\r\n\r\n", 400, "request-malformed"),
+        (f"GET /{MARK}{'a' * 5000} HTTP/1.1\r\nHost: a\r\n\r\n", 414, "address-too-long"),
+        (f"GET / HTTP/1.1\r\nHost: a\r\nX: {MARK}{'a' * 9000}\r\n\r\n", 431, "headers-too-large"),
+        ("GET / HTTP/1.1\r\n" + f"X: {MARK}\r\n" * 70 + "\r\n", 431, "headers-too-large"),
+        (f"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {MARK}\r\n\r\n", 501, "transfer-coding-unknown"),
+    ],
+)
+def test_what_the_server_itself_refuses_is_a_problem_without_a_word_of_the_request(
+    server: Server, sent: str, status: int, code: str
+) -> None:
+    with closing(server.connect()) as sock:
+        began = time.monotonic()
+        sock.sendall(sent.encode("latin1"))
+        reply = receive(sock, began=began)
+    assert (reply.status, reply.closed) == (status, True), reply
+    problem = json.loads(reply.body)
+    assert (problem["status"], problem["type"]) == (status, f"/problems/{code}")
+    for name in ("content-type: application/problem+json", "cache-control: no-store", "x-request-id: "):
+        assert name in reply.head.lower()
+    assert MARK not in (reply.head + reply.body.decode()).lower()
+    assert MARK not in (server.folder / "web.log").read_text().lower()
+    assert get(f"http://127.0.0.1:{server.port}/problems/{code}").status == 200

@@ -39,13 +39,21 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(browser: Browser, seasoned_home: Path) -> Iterator[Site]:
-    """`make run` as a user has it, with the demo, in a folder of its own. Started once; BROWSER_HOME and BROWSER_PORT
-    name one that runs already, for whoever works on the pages."""
+def site(browser: Browser, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`make run` as a user has it, with the demo, in a folder of its own, and its mails as files. Started once;
+    BROWSER_HOME, BROWSER_PORT and BROWSER_MAIL name one that runs already, for whoever works on the pages."""
     if "BROWSER_HOME" in os.environ:
-        yield Site(RunningStack(home=Path(os.environ["BROWSER_HOME"]), port=int(os.environ["BROWSER_PORT"])))
+        mails = {"HOLDPOINT_MAIL_FOLDER": os.environ.get("BROWSER_MAIL", "")}
+        home, port = Path(os.environ["BROWSER_HOME"]), int(os.environ["BROWSER_PORT"])
+        yield Site(RunningStack(home=home, port=port, variables=mails))
         return
-    with seasoned_stack(seasoned_home) as stack:
+    seasoned: Path = request.getfixturevalue("seasoned_home")  # only now: making it takes a while
+    variables = {
+        "HOLDPOINT_MAIL_FOLDER": str(tmp_path_factory.mktemp("mail")),
+        # The identity providers of the tests are on loopback.
+        "HOLDPOINT_IDENTITY_ALLOW_PRIVATE": "127.0.0.1",
+    }
+    with seasoned_stack(seasoned, **variables) as stack:
         yield Site(stack)
 
 

@@ -56,7 +56,7 @@ def behind(site: Site, username: str, service: str) -> Iterator[None]:
     try:
         yield
     finally:
-        site.sql("UPDATE governance_serviceaccount SET responsible_id = NULL WHERE slug = %s", service)
+        site.sql(f"{put} WHERE slug = %s", "admin", service)
 
 
 def deadline_in(site: Site, held: Any, seconds: int) -> None:

@@ -172,7 +172,9 @@ def test_a_kept_filter_and_an_export(people: People) -> None:
     expect(page.get_by_role("link", name=name)).to_have_count(0)
 
 
-@pytest.mark.parametrize("path", ["/admin/", "/admin/start/", "/admin/search/?q=demo-hold-none", "/"])
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/start/", "/admin/search/?q=demo-hold-none", "/admin/schedule/", "/"]
+)
 def test_the_pages_pass_axe_in_what_is_ours(people: People, path: str) -> None:
     for scheme in ("light", "dark"):
         page = people.page("operator", color_scheme=scheme)

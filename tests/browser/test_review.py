@@ -1,6 +1,7 @@
 """The review pages as reviewers use them. What no page may ever do is checked by the guard of every page."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -185,10 +186,15 @@ def test_an_item_is_claimed_given_back_and_delegated_on_its_card(site: Site, peo
     card = card_of(page, held)
     card.get_by_role("button", name="Give it back").click()
     expect(card.locator(".notice")).to_have_text("Given back to the queue.")
-    card.locator("summary", has_text="Delegate").click()
-    card.get_by_label("Username").fill("nobody-known")
-    card.get_by_role("button", name="Delegate", exact=True).click()
-    expect(card.get_by_role("alert")).to_contain_text("is nobody who may act in this organization")
+    card.get_by_role("link", name="Delegate").click()
+    page.get_by_label("Tier and person").select_option(label=site.demo["users"]["reviewer2"]["username"])
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    page.get_by_label("Until").fill(f"{tomorrow:%Y-%m-%dT%H:%M}")
+    page.get_by_role("button", name="Delegate", exact=True).click()
+    expect(page.get_by_text("stands in for you").first).to_be_visible()
+    expect(card_of(other, held)).to_contain_text("You stand in for")
+    page.get_by_role("button", name="End the delegation to").click()
+    expect(page.get_by_text("Nobody stands in for you, and you stand in for nobody.")).to_be_visible()
 
 
 def test_a_high_risk_decision_asks_again_who_it_is(site: Site, people: People) -> None:

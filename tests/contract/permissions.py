@@ -44,7 +44,7 @@ NO_PAGES = re.compile(
     r"[\^(]|/login/|/logout/|/password_change/|/jsi18n/|<path:content_type_id>|<path:object_id>/$|/filters/"
 )
 POSTED = re.compile(
-    r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine)/$|/<slug:area>/$|/bulk$|notifications"
+    r"/(add|delete|change|bulk|withdraw|purge|ask|validate|simulate|edit|mine|propose)/$|/<slug:area>/$|/bulk$|notifications"
 )
 
 

@@ -37,7 +37,7 @@ def shape_is_refused(response: Any) -> bool:
 
 
 # One request is not enough for them: the state, or a second person, is in the way, and tests of their own take it away.
-NEVER_WELL: set[str] = set()
+NEVER_WELL: set[str] = {"POST /api/v1/shutdowns/{shutdown_id}/break-glass"}
 
 SPARED = (
     Spared(

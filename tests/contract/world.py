@@ -6,6 +6,7 @@ Committed for real, once; each request against it is rolled back, so that all of
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,13 @@ class World:
         self.values["action_digest"] = self.get(f"/reviews/{asked}")["action_digest"]
         self.special["reviews_reject"] = {"reason_code": "reviewer_wrong_target"}
         self.post(f"/reviews/{claimed}/claim", client=self.people)
+        ends = (timezone.now() + timedelta(days=7)).isoformat()
+        cover = {"tier": "customer_clinician", "reason_code": "handover", "ends_at": ends}
+        away = Cast.session(User.objects.get(username="reviewer"))
+        made = self.post("/delegations", {**cover, "to_username": "reviewer2"}, client=away)
+        self.ids["delegation_id"] = [str(made["id"])]
+        self.special["delegations_create"] = {**cover, "starts_at": timezone.now().isoformat()}
+        self.special["reviews_delegate"] = {"reason_code": "handover"}
         self.special["reviews_release"] = {"review_id": claimed}
 
     def _event(self, **changes: Any) -> dict[str, Any]:

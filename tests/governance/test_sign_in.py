@@ -1,12 +1,14 @@
 """Signing in without a browser: one form, lockout, second factor, sessions; and nothing of it for the API."""
 
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
 from allauth.usersessions.models import UserSession
+from django.conf import LazySettings
 from django.core import mail
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
@@ -17,7 +19,7 @@ from django.utils import timezone
 from config.middleware.people import PeopleMiddleware
 from governance.ledger.models import LedgerEntry
 from governance.people.models import User
-from governance.people.services.people import sign_in_reset
+from governance.people.services.people import lockout_name, sign_in_reset
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 
@@ -64,7 +66,7 @@ def test_next_leads_nowhere_else(rita: User) -> None:
     assert sign_in(Client(), next="/review/?view=mine")["Location"] == "/review/?view=mine"
 
 
-@pytest.mark.parametrize("path", ["signup/", "email/", "password/reset/", "confirm-email/", "login/code/confirm/", ""])
+@pytest.mark.parametrize("path", ["signup/", "email/", "password/set/", "confirm-email/", "login/code/confirm/", ""])
 def test_nobody_signs_up_or_is_mailed(db: None, path: str) -> None:
     assert Client().get(f"/accounts/{path}").status_code == 404
 
@@ -103,8 +105,16 @@ def test_what_was_typed_is_not_kept(rita: User) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(found)::text FROM axes_accessattempt found")
         kept = " ".join(row[0] for row in cursor.fetchall())
-    assert "rita" in kept
+    assert lockout_name(username="rita") in kept
+    assert "rita" not in kept, "people type passwords into the wrong field"
     assert "bank" not in kept
+
+
+def test_the_stored_name_cannot_be_tried_out_without_our_secret(settings: LazySettings) -> None:
+    known = lockout_name(username="rita")
+    assert sha256(b"rita").hexdigest() != known
+    settings.SECRET_KEY = "another secret of this installation"
+    assert lockout_name(username="rita") != known
 
 
 def code(*, later: int = 0) -> str:

@@ -16,7 +16,7 @@ from config.embedded.accounts import account_for, popen_options
 from config.embedded.errors import EmbeddedServerError
 from config.embedded.paths import SOCKET_FOLDER_LIMIT, StackPaths
 from config.embedded.postgres import PostgresServer
-from config.embedded.postgres_cluster import APPLICATION_ROLE, OWNER_ROLE
+from config.embedded.postgres_cluster import APPLICATION_ROLE, OWNER_ROLE, SUPERUSER, binaries
 from config.embedded.valkey import ValkeyServer
 from tests.stack.support import processes_of, wait_for
 
@@ -100,6 +100,29 @@ def test_sockets_and_data_are_closed_to_other_accounts(
     # As root, PostgreSQL's account may pass through these two, but nobody may list them.
     for path in (paths.home, paths.run):
         assert stat.S_IMODE(path.stat().st_mode) & 0o066 == 0, path
+
+
+def test_only_the_account_that_runs_holdpoint_can_connect(postgres: PostgresServer, paths: StackPaths) -> None:
+    """As root the server runs as another account, which owns the socket's folder; that account is no role either."""
+    for role in (SUPERUSER, OWNER_ROLE, APPLICATION_ROLE):
+        assert ask(postgres, "SELECT current_user", role=role) == [(role,)]
+    rules = (paths.postgres_data / "holdpoint_hba.conf").read_text().split()
+    assert rules == ["local", "all", "all", "peer", "map=holdpoint"]
+    assert ask(postgres, "SHOW hba_file", role=SUPERUSER) == [(str(paths.postgres_data / "holdpoint_hba.conf"),)]
+    account = account_for(data=paths.postgres_data)
+    if account is None:
+        return  # not root: the server runs as ourselves, and the socket is closed to everybody else
+    for role in (SUPERUSER, OWNER_ROLE, APPLICATION_ROLE):
+        done = subprocess.run(
+            [str(binaries() / "psql"), "-X", "-At", "-c", "SELECT current_user", postgres.url(role=role)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **popen_options(account),
+        )
+        assert done.returncode == 2, done.stdout
+        assert "Peer authentication failed" in done.stderr
 
 
 def test_the_application_role_can_create_nothing(postgres: PostgresServer) -> None:

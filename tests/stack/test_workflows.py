@@ -41,7 +41,7 @@ class Clinic:
         self.stack = stack
         self.demo = stack.demo
         self.streams: Any = redis.Redis.from_url(stack.runtime()["redis_url"], decode_responses=True)
-        self.person: httpx.Client | None = None
+        self.people: dict[str, httpx.Client] = {}
 
     # The API
 
@@ -68,9 +68,17 @@ class Clinic:
     def publish(self, name: str, document: dict[str, Any]) -> dict[str, Any]:
         """A new version for the template's product; its contract carries the approvals over and is open."""
         draft = self.done("POST", "/workflow-definitions", self.place(name) | {"definition": document})
-        published = self.done("POST", f"/workflow-definitions/{draft['id']}/publish", {"reason": "For a test"})
+        published = self.confirmed(draft["id"], "For a test")
         assert published["contract"]["state"] == "open", published["contract"]
         return published
+
+    def confirmed(self, definition_id: str, reason: str = "") -> dict[str, Any]:
+        """Proposed with the key, whose responsible person is the administrator; confirmed by an operator."""
+        proposed = self.done("POST", f"/workflow-definitions/{definition_id}/publish", {"reason": reason})
+        change = proposed["authority_change"]["id"]
+        answer = self.signed_in("operator").post(f"/api/v1/authority-changes/{change}/confirm", json={})
+        assert answer.status_code == 200, answer.text
+        return self.done("GET", f"/workflow-definitions/{definition_id}")
 
     def begin(self, name: str, **payload: Any) -> dict[str, Any]:
         """A case of the template's product; its run."""
@@ -129,16 +137,19 @@ class Clinic:
         return answer
 
     def reviewer(self) -> httpx.Client:
-        """Signed in through the console's own form."""
-        if self.person is None:
+        return self.signed_in("reviewer")
+
+    def signed_in(self, username: str) -> httpx.Client:
+        """Through the console's own form."""
+        if username not in self.people:
             client = httpx.Client(base_url=self.stack.base_url, follow_redirects=True, timeout=40)
             client.get("/admin/login/")
             client.headers["Referer"] = self.stack.base_url + "/admin/login/"
             token = {"csrfmiddlewaretoken": client.cookies["csrftoken"]}
-            client.post("/admin/login/", data=self.demo["users"]["reviewer"] | token)
+            client.post("/admin/login/", data=self.demo["users"][username] | token)
             client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
-            self.person = client
-        return self.person
+            self.people[username] = client
+        return self.people[username]
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +158,8 @@ def clinic(seasoned_home: Path) -> Iterator[Clinic]:
     with seasoned_stack(seasoned_home, HOLDPOINT_MODULES="human-review") as stack:
         found = Clinic(stack)
         yield found
-        if found.person is not None:
-            found.person.close()
+        for client in found.people.values():
+            client.close()
         found.streams.close()
 
 
@@ -227,7 +238,7 @@ def test_definition_publish_clone_and_activation(clinic: Clinic) -> None:
     assert (said["valid"], said["findings"][0]["suggestion"]) == (False, "image_check")
     change = {"definition": brief("clinician_only", image_check={"params": {"min_count": 1}})}
     clinic.done("PATCH", f"/workflow-definitions/{draft['id']}", change)
-    published = clinic.done("POST", f"/workflow-definitions/{draft['id']}/publish", {"reason": "Fewer images"})
+    published = clinic.confirmed(draft["id"], "Fewer images")
     assert published["status"] == "active"
     assert clinic.done("GET", f"/workflow-definitions/{before['id']}")["status"] == "archived"
     assert clinic.active("clinician_only")["id"] == draft["id"]
@@ -310,7 +321,7 @@ def test_reason_code_registry_per_org_override(clinic: Clinic) -> None:
     assert (refused.status_code, refused.json()["type"].rsplit("/", 1)[1]) == (422, "definition-invalid")
     code = {"scope": "halt", "code": "clinic_says_no", "label": "Not in this clinic"}
     clinic.done("POST", "/reason-codes", code)
-    clinic.done("POST", f"/workflow-definitions/{draft['id']}/publish", {})
+    clinic.confirmed(draft["id"])
     instance = clinic.begin("clinician_only")
     clinic.complete(instance, "consent.check.requested", granted=False, missing_types=["ai_analysis"])
     assert clinic.until(instance, "halted")["halt_reason"] == "clinic_says_no"

@@ -11,6 +11,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.factories import ProductFactory
 from tests.governance.admin.support import browser
+from tests.governance.authority.support import waits
 from tests.governance.decide.support import actions
 from tests.governance.support import row_counts
 from tests.governed import AT, approve, make_contract
@@ -38,7 +39,7 @@ BUTTONS: dict[str, Button] = {
     "publish": (
         lambda w: page(w.draft.id, "act", "publish"),
         lambda w: {"policy_slug": "", "risk_tier": "", "review_owner": "", "reason": ""},
-        lambda w: stored(w.draft).state == "active" and stored(w.active).state == "archived",
+        lambda w: stored(w.draft).state == "draft" and waits("definition.publish", w.draft.id),
     ),
     "archive": (
         lambda w: page(w.active.id, "act", "archive"),
@@ -72,6 +73,7 @@ BUTTONS: dict[str, Button] = {
 @pytest.mark.parametrize("who", OPERATORS)
 @pytest.mark.parametrize("name", BUTTONS)
 def test_an_operator_presses_it_and_it_happens(world: World, name: str, who: str) -> None:
+    _ = world.cast.second_operator  # who would confirm: without one, the founder publishes alone
     address, data, happened = BUTTONS[name]
     answer = browser(world.cast, who).post(address(world), data(world))
     assert answer.status_code == 302, answer.content.decode()

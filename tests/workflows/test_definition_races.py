@@ -13,11 +13,12 @@ import pytest
 from governance.contracts.models import Contract
 from governance.ledger.models import LedgerEntry
 from governance.policies.models import Policy
+from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.support import in_parallel
 from tests.governed import approve
-from tests.workflows.definition_support import URL, document, draft, product, published, stored, template
+from tests.workflows.definition_support import URL, document, draft, product, publish, published, stored, template
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
 from workflows.definitions.selectors import document_at
 
@@ -25,13 +26,26 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 3
 
 
-def answers(*posts: tuple[Any, str, str, Any]) -> list[int]:
+def answers(*posts: tuple[Any, str, str, Any] | Callable[[], int]) -> list[int]:
     """The statuses of these requests, sent at the same time."""
 
     def work(client: Any, method: str, url: str, body: Any) -> Callable[[], int]:
         return lambda: int(getattr(client, method)(url, body).status_code)
 
-    return in_parallel(*[work(*post) for post in posts])
+    return in_parallel(*[post if callable(post) else work(*post) for post in posts])
+
+
+def publishing(cast: Cast, row: WorkflowDefinition) -> Callable[[], int]:
+    """The service that a confirmed proposal calls; its locks are what is tried here."""
+
+    def work() -> int:
+        try:
+            publish(cast, row)
+        except DomainError as refusal:
+            return refusal.status
+        return 200
+
+    return work
 
 
 @pytest.fixture
@@ -57,8 +71,7 @@ def test_of_several_drafts_published_at_once_one_is_active_in_the_end(cast: Cast
         if number % 2:
             published(cast, slug=f"triage-{number}", of=of)
         drafts = [draft(cast, slug=f"triage-{number}", of=of) for _ in people]
-        posts = [(one, "post", f"{URL}/{row.id}/publish", {}) for one, row in zip(people, drafts, strict=True)]
-        assert answers(*posts) == [200] * 4
+        assert answers(*[publishing(cast, row) for row in drafts]) == [200] * 4
         with every_tenant():
             rows = WorkflowDefinition.objects.filter(product=of).select_related("contract")
             assert Counter(row.state for row in rows) == {"active": 1, "archived": len(rows) - 1}
@@ -74,8 +87,7 @@ def test_published_at_once_with_approvals_each_gets_an_open_contract(cast: Cast,
     first = published(cast, approved=True)
     people[0].post(f"/api/v1/contracts/{first.contract_id}/open")
     drafts = [draft(cast) for _ in people]
-    posts = [(one, "post", f"{URL}/{row.id}/publish", {}) for one, row in zip(people, drafts, strict=True)]
-    assert answers(*posts) == [200] * 4
+    assert answers(*[publishing(cast, row) for row in drafts]) == [200] * 4
     with every_tenant():
         assert set(Contract.objects.filter(slug="triage").values_list("state", flat=True)) == {"open"}
         assert Contract.objects.filter(slug="triage").count() == 5
@@ -83,8 +95,7 @@ def test_published_at_once_with_approvals_each_gets_an_open_contract(cast: Cast,
 
 def test_one_draft_is_published_once(cast: Cast, people: list[Any]) -> None:
     row = draft(cast)
-    url = f"{URL}/{row.id}/publish"
-    assert sorted(answers(*[(one, "post", url, {}) for one in people])) == [200, 409, 409, 409]
+    assert sorted(answers(*[publishing(cast, row) for _ in people])) == [200, 409, 409, 409]
     with every_tenant():
         assert LedgerEntry.objects.filter(subject_id=row.id, action="definition.published").count() == 1
         assert Contract.objects.filter(slug="triage").count() == 1
@@ -114,7 +125,7 @@ def test_a_draft_is_never_changed_after_it_was_published(cast: Cast, people: lis
         row = draft(cast, slug=f"triage-{number}", of=product(cast, f"product-{number}"))
         url = f"{URL}/{row.id}"
         published_, *changed = answers(
-            (people[0], "post", f"{url}/publish", {}),
+            publishing(cast, row),
             *[(one, "patch", url, {"definition": altered(index)}) for index, one in enumerate(people[1:])],
         )
         assert published_ == 200
@@ -137,7 +148,7 @@ def test_publishing_and_approving_at_once_do_not_wait_for_each_other_in_a_circle
         second = draft(cast, slug=f"triage-{number}", of=of)
         board = f"/api/v1/contracts/{first.contract_id}/readiness"
         made, *decided = answers(
-            (people[0], "post", f"{URL}/{second.id}/publish", {}),
+            publishing(cast, second),
             (owner, "post", f"{board}/retry_and_replay/approve", {"rationale": "Looked at it"}),
             (owner, "post", f"{board}/metadata_boundary/revoke", {"rationale": "Looked at it"}),
         )

@@ -57,6 +57,14 @@ def definition_home(*, definition_id: UUID) -> UUID | None:
     return definition_get(definition_id=definition_id).organization_id
 
 
+def definition_organization(*, definition_id: UUID) -> Organization:
+    """The organization in which it could be published. A template belongs to none."""
+    found = definition_get(definition_id=definition_id)
+    if found.organization is None:
+        raise WrongState("This is a template. Clone it, and change the clone.")
+    return found.organization
+
+
 def template_get(*, template_id: UUID) -> WorkflowDefinition:
     template = WorkflowDefinition.objects.filter(id=template_id, is_template=True).first()
     if template is None:

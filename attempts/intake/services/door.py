@@ -17,8 +17,7 @@ from attempts.intake.rules import Fingerprint, body_problems
 from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for
 from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from attempts.lifecycle.states import ENGINE, RuntimeMode
-from governance.boundary.rules import inspect_reference
-from governance.boundary.rules.detectors import is_ordinary
+from governance.boundary.rules import inspect_handle
 from governance.contracts.rules.documents import KEY_CHARSETS
 from governance.enforcement.models import snapshot_load
 from governance.enforcement.selectors import (
@@ -51,6 +50,7 @@ from reasoncodes.base.trace import TraceContext
 # Joined to the first query of an intake: the latest record of the key in each of the three scopes that a contract can
 # choose, so that a request needs no second round trip for its key. `key_use` picks the contract's scope. `OFFSET 0`
 # keeps the planner from joining the records before it knows the contract.
+KEY_HEADER = "/headers/Idempotency-Key"
 KEY_RECORDS = Also(
     columns=f"known.state, {', '.join(f'known.{name}' for name in RECORD_COLUMNS)}",
     join=f"""
@@ -90,10 +90,12 @@ def _key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
         return ""
     rule = policy["key"]
     if not rule["min_length"] <= len(key) <= rule["max_length"] or not re.fullmatch(KEY_CHARSETS[rule["charset"]], key):
-        raise KeyInvalid
-    # The key is stored in clear, so a key that looks like personal data or a secret is refused, as in any reference.
-    if not is_ordinary(key, frozenset()) and inspect_reference(key, pointer="/idempotency_key"):
-        raise KeyInvalid
+        words = "does not have the length or the characters of the contract"
+        raise KeyInvalid(errors=[FieldError(KEY_HEADER, words, rule="format")])
+    # The key is stored in clear, so a key that looks like personal data or a secret is refused.
+    if found := inspect_handle(key, pointer=KEY_HEADER):
+        remedy = "Use a UUID, or your own number of the request."
+        raise KeyInvalid(errors=[FieldError(one.pointer, f"{one.message} {remedy}", rule=one.rule) for one in found])
     return key
 
 

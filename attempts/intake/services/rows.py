@@ -16,6 +16,8 @@ from attempts.lifecycle.states import RuntimeMode
 from attempts.reviews.models import Review
 from attempts.reviews.rules import Exclusion
 from governance.boundary.errors import MetadataBoundary
+from governance.contracts.models import Contract
+from governance.contracts.states import RiskTier
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed
 from governance.ledger.models import LedgerEntry
@@ -38,6 +40,7 @@ KEEPS_KEY_FREE = frozenset(
     }
 )
 VERB_OF = {"allow": "approve", "needs_approval": "hold", "deny": "deny"}
+RISK_RANK = {tier.value: rank for rank, tier in enumerate(RiskTier)}
 THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
 
 
@@ -70,9 +73,17 @@ def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
     return {
         "format": "holdpoint-request-v1",
         "envelope": envelope,
-        "action": {"connector": contract.adapter} | body["action"],
+        "action": {"connector": contract.adapter} | body["action"] | {"risk_tier": _risk(contract, body["action"])},
         "metadata": body.get("metadata", {}),
     }
+
+
+def _risk(contract: Contract, action: dict[str, Any]) -> str:
+    """The declared risk tier, at least the contract's: a caller cannot declare an action harmless that its owners
+    judged otherwise."""
+    # Raised, not refused: a policy rule for low risk then does not match, and the action waits for a person.
+    declared: str = action["risk_tier"]
+    return max(declared, contract.risk_tier, key=RISK_RANK.__getitem__)
 
 
 def attempt_build(
@@ -214,6 +225,7 @@ def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
         "workflow_slug": attempt.workflow_slug,
         "contract_version": attempt.contract_version,
         "runtime_mode": attempt.runtime_mode,
+        "risk_tier": attempt.risk_tier,
         "decision_id": str(attempt.decision_id),
         "action_digest": attempt.action_digest,
         "created_at": attempt.created_at.isoformat(),

@@ -10,7 +10,7 @@ from attempts.execution.models import DispatchIntent, Receipt
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.selectors.attempts import attempt_get
 from attempts.quarantine.models import QuarantineCase
-from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.models import Review, ReviewVote, VoteSignature
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 
@@ -152,14 +152,17 @@ def reviews_lock(*, attempt_ids: Sequence[UUID], steps: Sequence[UUID] = ()) -> 
 
 
 def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> frozenset[UUID]:
-    """The ids that ledger entries about these attempts have as subject: attempts, decisions, reviews, cases."""
+    """The ids that ledger entries about these attempts have as subject: attempts, decisions, reviews, cases, and the
+    passkeys that people signed with."""
     cases = QuarantineCase.objects.filter(attempt__in=attempts).values_list("id", flat=True)
+    passkeys = VoteSignature.objects.filter(vote__review__in=reviews).values_list("passkey", flat=True)
     return frozenset(
         {
             *(attempt.id for attempt in attempts),
             *(attempt.decision_id for attempt in attempts),
             *(review.id for review in reviews),
             *cases,
+            *passkeys,
         }
     )
 
@@ -168,16 +171,24 @@ def attempts_rows(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> 
     """The rows by the name of their file in the bundle."""
     # Of notes only the hash: a note can be erased, but a bundle that was given away cannot be taken back.
     ids = [attempt.id for attempt in attempts]
-    votes = ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id")
+    votes = list(ReviewVote.objects.filter(review__in=reviews).select_related("note").order_by("id"))
     return {
         "attempts": rows_shown(attempts, ATTEMPT),
         "transitions": rows_shown(AttemptTransition.objects.filter(attempt_id__in=ids).order_by("id"), TRANSITION),
         "reviews": rows_shown(reviews, REVIEW),
-        "votes": [one(vote, VOTE) | {"note_sha256": vote.note.sha256 if vote.note else ""} for vote in votes],
+        "votes": _votes_shown(votes),
         "intents": rows_shown(DispatchIntent.objects.filter(attempt_id__in=ids).order_by("id"), INTENT),
         "receipts": rows_shown(Receipt.objects.filter(attempt_id__in=ids).order_by("id"), RECEIPT),
         "quarantine": rows_shown(QuarantineCase.objects.filter(attempt_id__in=ids).order_by("id"), CASE),
     }
+
+
+def _votes_shown(votes: Sequence[ReviewVote]) -> list[dict[str, Any]]:
+    signed = {row.vote_id: row.as_document() for row in VoteSignature.objects.filter(vote__in=votes)}
+    return [
+        one(vote, VOTE) | {"note_sha256": vote.note.sha256 if vote.note else "", "signature": signed.get(vote.id)}
+        for vote in votes
+    ]
 
 
 def rows_shown(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:

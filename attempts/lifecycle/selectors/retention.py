@@ -12,7 +12,7 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
 from attempts.quarantine.models import QuarantineCase
-from attempts.reviews.models import Delegation, Review, ReviewVote
+from attempts.reviews.models import Delegation, Review, ReviewVote, VoteSignature
 from governance.enforcement.models import EnforcementDecision
 from governance.retention.hooks import ExportTable, SubjectKind
 from governance.retention.rules import RetentionSubject
@@ -116,6 +116,10 @@ def _votes(organization_id: UUID, reference: str) -> Q:
     return Q(review__in=_reviews_about(organization_id, reference).values("id"))
 
 
+def _signatures(organization_id: UUID, reference: str) -> Q:
+    return Q(vote__review__in=_reviews_about(organization_id, reference).values("id"))
+
+
 def attempt_ledger_about(organization_id: UUID, reference: str) -> Q:
     attempts = _attempts_about(organization_id, reference)
     cases = QuarantineCase.objects.filter(attempt__in=attempts.values("id"))
@@ -138,6 +142,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(QuarantineCase, about=OfAttempt("attempt")),
         ExportTable(Review, about=lambda o, r: Q(id__in=_reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),
+        ExportTable(VoteSignature, "vote__review__organization_id", about=_signatures),
         ExportTable(Delegation),
         ExportTable(Notification, about=_votes),
         ExportTable(NotificationRoute),
@@ -153,5 +158,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 
 LEFT_OUT = {
     "attempts.slot": "slots of attempts that are under way: hashes, no history",
+    "attempts.keyendnotice": "which ends of API keys were told; the keys themselves are exported",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
+    "attempts.votechallenge": "random numbers that are valid for five minutes",
 }

@@ -4,9 +4,11 @@ from uuid import UUID
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from governance.outside.configured import secret_keys
+
 
 def card_value(*, notification_id: UUID, action_digest: str) -> str:
-    return f"{notification_id}:{_mark(notification_id, action_digest)}"
+    return f"{notification_id}:{_mark(notification_id, action_digest, secret_keys()[0])}"
 
 
 def card_read(value: str) -> tuple[UUID, str] | None:
@@ -21,9 +23,11 @@ def card_read(value: str) -> tuple[UUID, str] | None:
 def card_fits(*, notification_id: UUID, action_digest: str, mark: str) -> bool:
     """Whether the card was drawn from this action. If the action has changed, the mark differs."""
     # In constant time: the duration of a plain comparison would tell how much of a guessed mark is right.
-    return constant_time_compare(_mark(notification_id, action_digest), mark)
+    # With former keys too: cards in channels keep their buttons while SECRET_KEY is being changed.
+    return any(constant_time_compare(_mark(notification_id, action_digest, key), mark) for key in secret_keys())
 
 
-def _mark(notification_id: UUID, action_digest: str) -> str:
+def _mark(notification_id: UUID, action_digest: str, secret: str) -> str:
     # Keyed, so that the digest of the action does not leave Holdpoint, and bound to one message.
-    return salted_hmac("holdpoint chat card", f"{notification_id}:{action_digest}", algorithm="sha256").hexdigest()[:40]
+    made = salted_hmac("holdpoint chat card", f"{notification_id}:{action_digest}", secret=secret, algorithm="sha256")
+    return made.hexdigest()[:40]

@@ -34,6 +34,19 @@ def letter(facts: Sequence[ReviewFacts], *, kind: NotifyKind, now: datetime, cho
     return f"Reminder: a review expires at {until}", f"{_deadline(one)}\n{_lines(one, now=now)}{why}{foot}"
 
 
+def key_end_letter(*, key: str, account: str, organization: str, ends: datetime, link: str) -> tuple[str, str]:
+    """Subject and body of the notice that an API key ends."""
+    until = moment_in_words(ends)
+    where = f"\n{link}\n" if link else ""
+    return (
+        f"An API key ends at {until}",
+        f"The API key {key} of the service account {account} ({organization}) ends at {until}.\n"
+        "From then on every request with it is refused.\n\n"
+        "Rotate it in the console: the successor is valid for a year, and both work during the overlap.\n"
+        f"If nobody uses it any more, let it end.\n{where}",
+    )
+
+
 def _one_line(text: str) -> str:
     # A line break in a subject would be a second header.
     return " ".join(text.split())[:150]

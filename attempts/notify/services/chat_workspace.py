@@ -14,7 +14,7 @@ from attempts.notify.services.routes import reason_facts, rows_resume, rows_stop
 from attempts.notify.states import RouteState
 from governance.boundary.services import text_check
 from governance.ledger.services import ledger_append
-from governance.outside.secret_box import SecretUnreadable, seal, unseal
+from governance.outside.secret_box import SecretKeyMissing, SecretUnreadable, seal, unseal
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import Actor
@@ -91,6 +91,10 @@ def connection_of(workspace: ChatWorkspace) -> SlackConnection | Trouble:
     base_url, private_hosts = slack_base()
     try:
         token = unseal(workspace.bot_token_sealed, purpose=TOKEN)
+    except SecretKeyMissing:
+        # Tried again, and not the workspace's fault: while SECRET_KEY is being changed, a process that was not
+        # restarted yet does not have the new key.
+        return Trouble("secret_key_missing")
     except SecretUnreadable:
         return Trouble("secret_unreadable", Blame.WORKSPACE)
     return SlackConnection(base_url, private_hosts, token)

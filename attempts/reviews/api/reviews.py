@@ -10,16 +10,28 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from attempts.reviews.api.shapes import CardOut, DelegationOut, ReviewOut
+from attempts.reviews.api.delegations import DelegationOut
+from attempts.reviews.api.shapes import CardOut, ReviewOut
+from attempts.reviews.api.signing import (
+    CHALLENGE,
+    SIGNED,
+    ChallengeIn,
+    ChallengeOut,
+    SignatureIn,
+    challenge_shown,
+    signed_word,
+)
 from attempts.reviews.errors import StepUpNeeded
 from attempts.reviews.selectors.card import needs_fresh_proof, review_card
 from attempts.reviews.selectors.reviews import ME, UNCLAIMED, database_now, review_list
-from attempts.reviews.services.claim import LONGEST_HOURS, review_claim, review_delegate, review_release
+from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.services.signing import signature_begin
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
-from governance.people.web.accounts import signed_in_recently
+from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.api import PURPOSE, opened
 from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer
 
@@ -43,6 +55,14 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
+class ReleaseIn(ApproveIn):
+    signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
+
+
+class RefuseIn(RejectIn):
+    signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
+
+
 class OverrideIn(ApproveIn):
     result_ref = serializers.CharField(
         max_length=200, required=False, allow_blank=True, default="", help_text="Where your own judgement is kept."
@@ -51,9 +71,10 @@ class OverrideIn(ApproveIn):
 
 
 class DelegateIn(StrictSerializer):
-    to_username = serializers.CharField(max_length=150)
+    to_username = serializers.CharField(max_length=150, help_text="Somebody who has the tier too.")
     tier = serializers.CharField(max_length=63, required=False, default="", help_text="The review's own if left out.")
     hours = serializers.IntegerField(min_value=1, max_value=LONGEST_HOURS)
+    reason_code = serializers.CharField(max_length=64, required=False, default=AWAY)
 
 
 DIGEST = "3f0c7a5de1b2" + "0" * 52
@@ -69,7 +90,9 @@ OVERRIDE = OpenApiExample(
 DECLINE = OpenApiExample(
     "Declined", value={"action_digest": DIGEST, "reason_code": "not_my_speciality", "note": ""}, request_only=True
 )
-DELEGATE = OpenApiExample("A week off", value={"to_username": "rita", "hours": 168}, request_only=True)
+DELEGATE = OpenApiExample(
+    "A week off", value={"to_username": "rita", "hours": 168, "reason_code": AWAY}, request_only=True
+)
 
 
 class ReviewReadView(ApiView):
@@ -81,7 +104,7 @@ class ReviewReadView(ApiView):
 
 class DecidingView(ApiView):
     """Only people. Who may look may try: the service asks for the role inside its transaction and puts a refusal on
-    record; a delegate need not have the role at all."""
+    record."""
 
     required_scopes = {"POST": ApiScope.REVIEWS_DECIDE}
     people_permissions = {"POST": VIEW}
@@ -90,12 +113,22 @@ class DecidingView(ApiView):
     def act(self, request: Request) -> dict[str, Any]:
         return {"actor": self.actor(request), "at": timezone.now()}
 
-    def decide(self, request: Request, review_id: UUID) -> dict[str, Any]:
-        """Like `act`, for a verdict: on an action of high risk only by somebody who signed in a moment ago."""
-        recent = signed_in_recently(request, at=timezone.now())
+    def decide(self, request: Request, review_id: UUID, *, signed: bool = False) -> dict[str, Any]:
+        """Like `act`, for a verdict: on an action of high risk only by somebody who signed in a moment ago, or who
+        signs the vote itself."""
+        recent = signed or signed_in_recently(request, at=timezone.now())
         if not recent and needs_fresh_proof(actor=self.actor(request), review_id=review_id):
             raise StepUpNeeded
         return self.act(request)
+
+    def vote(self, request: Request, review_id: UUID, verdict: VoteVerdict, shape: type[StrictSerializer]) -> Response:
+        """Votes on a held attempt, signed or not."""
+        word = self.body(request, shape)
+        given = word.pop("signature", None)
+        signed = signed_word(given) if given is not None else None
+        act = self.decide(request, review_id, signed=signed is not None)
+        review_vote(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        return self.card(request, review_id)
 
     def card(self, request: Request, review_id: UUID) -> Response:
         return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
@@ -141,23 +174,41 @@ class ReviewDelegateApi(DecidingView):
     )
     def post(self, request: Request, review_id: UUID) -> Response:
         delegation = review_delegate(review_id=review_id, **self.act(request), **self.body(request, DelegateIn))
-        return Response(DelegationOut(delegation).data, status=status.HTTP_201_CREATED)
+        out = DelegationOut(delegation, context={"now": database_now()})
+        return Response(out.data, status=status.HTTP_201_CREATED)
 
 
 class ReviewApproveApi(DecidingView):
-    @extend_schema(operation_id="reviews_approve", request=ApproveIn, responses=CardOut, examples=[APPROVE])
+    @extend_schema(operation_id="reviews_approve", request=ReleaseIn, responses=CardOut, examples=[APPROVE, SIGNED])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, ApproveIn)
-        review_vote(review_id=review_id, verdict=VoteVerdict.APPROVE, **self.decide(request, review_id), **word)
-        return self.card(request, review_id)
+        return self.vote(request, review_id, VoteVerdict.APPROVE, ReleaseIn)
 
 
 class ReviewRejectApi(DecidingView):
-    @extend_schema(operation_id="reviews_reject", request=RejectIn, responses=CardOut, examples=[REJECT])
+    @extend_schema(operation_id="reviews_reject", request=RefuseIn, responses=CardOut, examples=[REJECT])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, RejectIn)
-        review_vote(review_id=review_id, verdict=VoteVerdict.REJECT, **self.decide(request, review_id), **word)
-        return self.card(request, review_id)
+        return self.vote(request, review_id, VoteVerdict.REJECT, RefuseIn)
+
+
+class SignatureChallengeApi(DecidingView):
+    """What to sign for one verdict. The answer is given to `navigator.credentials.get` in the person's browser."""
+
+    @extend_schema(
+        operation_id="reviews_signature_challenge",
+        request=ChallengeIn,
+        responses={201: ChallengeOut},
+        examples=[CHALLENGE],
+    )
+    def post(self, request: Request, review_id: UUID) -> Response:
+        asked = self.body(request, ChallengeIn)
+        found = signature_begin(
+            review_id=review_id,
+            verdict=VoteVerdict(asked["verdict"]),
+            action_digest=asked["action_digest"],
+            rp_id=rp_id_of(request),
+            **self.act(request),
+        )
+        return Response(ChallengeOut(challenge_shown(found)).data, status=status.HTTP_201_CREATED)
 
 
 class ReviewConfirmApi(DecidingView):
@@ -200,6 +251,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/delegate", ReviewDelegateApi.as_view(), name="review_delegate"),
     path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
     path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
+    path("reviews/<uuid:review_id>/signature-challenge", SignatureChallengeApi.as_view(), name="review_challenge"),
     path("reviews/<uuid:review_id>/confirm", ReviewConfirmApi.as_view(), name="review_confirm"),
     path("reviews/<uuid:review_id>/override", ReviewOverrideApi.as_view(), name="review_override"),
     path("reviews/<uuid:review_id>/decline", ReviewDeclineApi.as_view(), name="review_decline"),

@@ -4,9 +4,10 @@ from typing import Any
 
 from rest_framework import serializers
 
-from attempts.reviews.models import Delegation, Review
+from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.contracts.states import SignatureKind
 
 
 class BucketOut(serializers.Serializer[Any]):
@@ -125,20 +126,38 @@ class MayDecideOut(serializers.Serializer[Any]):
     verdicts = serializers.ListField(child=serializers.ChoiceField(choices=list(VoteVerdict)))
     reason = serializers.CharField(allow_null=True)
     detail = serializers.CharField()
-    on_behalf_of = serializers.CharField(allow_null=True)
+    on_behalf_of = serializers.CharField(allow_null=True, help_text="Always null: people vote in their own name.")
+    stands_in_for = serializers.ListField(
+        child=serializers.CharField(), help_text="Usernames of those who delegated a tier of this review to you."
+    )
+
+
+class VoteSignatureOut(serializers.Serializer[Any]):
+    """A person's signature under their vote, checked again for this answer with the public key in the ledger."""
+
+    signed_by_person = serializers.BooleanField(
+        help_text="False: it does not stand the check; the vote does not count."
+    )
+    passkey_registered_at = serializers.DateTimeField()
+    registered_entry = serializers.UUIDField(help_text="The ledger entry of the registration.")
+    new_key = serializers.BooleanField(help_text="The passkey was registered within a day before the vote.")
 
 
 class VoteOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     verdict = serializers.ChoiceField(choices=list(VoteVerdict))
     voter = serializers.CharField()
-    on_behalf_of = serializers.CharField(allow_null=True)
+    on_behalf_of = serializers.CharField(allow_null=True, help_text="Only in votes of earlier versions.")
+    stands_in_for = serializers.ListField(
+        child=serializers.CharField(), help_text="Usernames of those for whom the voter stood in at that time."
+    )
     reason_code = serializers.CharField()
     result_ref = serializers.CharField(help_text="Where the overriding judgement is kept.")
     result_sha256 = serializers.CharField()
     note = serializers.CharField(allow_null=True)
     action_digest = serializers.CharField()
     at = serializers.DateTimeField()
+    signature = VoteSignatureOut(allow_null=True, help_text="Null: the vote is unsigned.")
 
 
 class CardOut(serializers.Serializer[Card]):
@@ -167,13 +186,7 @@ class CardOut(serializers.Serializer[Card]):
     claim = ClaimOut(allow_null=True)
     may_decide = MayDecideOut()
     release_blocked = serializers.CharField(allow_null=True, help_text="The reason code of what forbids a release now.")
+    signature = serializers.ChoiceField(
+        choices=list(SignatureKind), help_text="`passkey`: the contract asks for a signature under every vote."
+    )
     votes = VoteOut(many=True)
-
-
-class DelegationOut(serializers.ModelSerializer[Delegation]):
-    from_username = serializers.CharField(source="from_user.username")
-    to_username = serializers.CharField(source="to_user.username")
-
-    class Meta:
-        model = Delegation
-        fields = ["id", "tier", "from_username", "to_username", "starts_at", "ends_at"]

@@ -4,7 +4,7 @@ It takes no locks: a vote checks everything again.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +15,19 @@ from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
-from attempts.reviews.selectors.standing import ReviewStanding, members, progress_of, refusal_of, standing_of
+from attempts.reviews.selectors.signatures import VoteSigned, review_asks_signature, signature_needed, votes_signed
+from attempts.reviews.selectors.standing import (
+    ReviewStanding,
+    members,
+    progress_of,
+    refusal_of,
+    standing_of,
+    votes_covered,
+)
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
 from governance.contracts.selectors import contract_documents
+from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import results_from_document
 from governance.people.selectors import people_behind
@@ -28,6 +37,7 @@ from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import reason_code_choices
 
 HIGH = "high"
+NEW_KEY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class Card:
     may_decide: dict[str, Any]
     release_blocked: str | None
     votes: list[dict[str, Any]]
+    signature: SignatureKind
+    """How votes are signed here."""
 
 
 def review_card(*, actor: Actor, review_id: UUID) -> Card:
@@ -55,19 +67,30 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         attempt=attempt,
         overdue=review.overdue(now),
         why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
-        quorum=_quorum(review, standing, now),
+        quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
         may_decide=_may_decide(review, attempt, standing, now),
         release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
+        signature=SignatureKind.PASSKEY if signature_needed(attempt=attempt) else SignatureKind.NONE,
     )
 
 
 def needs_fresh_proof(*, actor: Actor, review_id: UUID) -> bool:
-    """Whether a person must sign in again before deciding: the action has high risk, and the vote would count."""
+    """Whether a person must sign in again before deciding: the action has high risk, and the vote would count. Where
+    votes are signed, the signature proves more."""
     # A person who may not decide is not asked to sign in: the service refuses the vote and records the violation.
     if not Review.objects.filter(id=review_id, attempt__risk_tier=HIGH).exists():
+        return False
+    if review_asks_signature(review_id=review_id):
+        return False
+    return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
+
+
+def needs_signature(*, actor: Actor, review_id: UUID) -> bool:
+    """Whether the person's vote would count and has to be signed."""
+    if not review_asks_signature(review_id=review_id):
         return False
     return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
 
@@ -84,13 +107,13 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     }
 
 
-def _quorum(review: Review, standing: ReviewStanding, now: datetime) -> dict[str, Any]:
+def _quorum(review: Review, standing: ReviewStanding) -> dict[str, Any]:
     quorum = standing.quorum
     return {
         "approvals_required": quorum.required,
         "approvals": quorum.approvals,
         "missing": quorum.missing,
-        "by_tier": progress_of(review=review, facts=standing.facts, now=now),
+        "by_tier": progress_of(review=review, facts=standing.facts),
     }
 
 
@@ -124,7 +147,8 @@ def _may_decide(review: Review, attempt: Attempt | None, standing: ReviewStandin
         "verdicts": _verdicts(review, standing),
         "reason": None,
         "detail": "Your vote counts." if standing.approval_helps else TierComplete.summary(),
-        "on_behalf_of": _represented(review, standing),
+        "on_behalf_of": None,
+        "stands_in_for": _represented(review, standing),
     }
 
 
@@ -134,35 +158,57 @@ def _verdicts(review: Review, standing: ReviewStanding) -> list[str]:
 
 
 def _may_not(reason: str, detail: str) -> dict[str, Any]:
-    return {"allowed": False, "verdicts": [], "reason": reason, "detail": detail, "on_behalf_of": None}
+    return {
+        "allowed": False,
+        "verdicts": [],
+        "reason": reason,
+        "detail": detail,
+        "on_behalf_of": None,
+        "stands_in_for": [],
+    }
 
 
-def _represented(review: Review, standing: ReviewStanding) -> str | None:
-    mandate = standing.mandate
-    if isinstance(mandate, Exclusion) or mandate.authority == standing.person:
-        return None
-    return members(organization_id=review.organization_id, people=[mandate.authority]).get(mandate.authority)
+def _represented(review: Review, standing: ReviewStanding) -> list[str]:
+    people = {row.by for row in standing.stands_in}
+    return sorted(members(organization_id=review.organization_id, people=people).values()) if people else []
 
 
 def _votes(review: Review) -> list[dict[str, Any]]:
     # Votes name people by commitments. If a commitment was erased, nobody can say any more whose vote it was.
     votes = list(ReviewVote.objects.filter(review=review).select_related("note").order_by("id"))
     names = people_behind(commitments={ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref})
+    covered = votes_covered(review=review, votes=votes)
+    signed = votes_signed(votes=votes)
     return [
         {
             "id": vote.id,
             "verdict": vote.verdict,
             "voter": names.get(vote.voter_ref, "erased"),
             "on_behalf_of": names.get(vote.on_behalf_of_ref, "erased") if vote.on_behalf_of_ref else None,
+            "stands_in_for": covered[vote.id],
             "reason_code": vote.reason_code,
             "result_ref": vote.result_ref,
             "result_sha256": vote.result_sha256,
             "note": vote.note.text if vote.note else None,
             "action_digest": vote.action_digest,
             "at": vote.at,
+            "signature": _signature(vote, signed.get(vote.id)),
         }
         for vote in votes
     ]
+
+
+def _signature(vote: ReviewVote, found: VoteSigned | None) -> dict[str, Any] | None:
+    """None: the vote is unsigned. `new_key`: the passkey was registered within a day before the vote, as that of
+    somebody who took over a sign-in would be."""
+    if found is None:
+        return None
+    return {
+        "signed_by_person": found.by_person,
+        "passkey_registered_at": found.registered_at,
+        "registered_entry": found.registered_entry,
+        "new_key": vote.at - found.registered_at < NEW_KEY,
+    }
 
 
 SEARCHED = 500  # without a limit the card would cost more as the record grows
@@ -185,7 +231,7 @@ class Sheet:
     compensation: str
     """The compensation contract as `slug/version`; empty if none is declared."""
     why_me: list[str]
-    """The person's own or delegated tiers among those that must approve."""
+    """The person's tiers among those that must approve."""
     similar: list[Similar]
     refusals: list[ReasonCode]
     """The reason codes for a rejection or a decline."""

@@ -55,15 +55,33 @@ class QueueFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Covered:
+    """A person for whom somebody stands in, in one tier."""
+
+    organization_id: UUID
+    tier: str
+    person: UUID
+    username: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
-    """The person whose queue it is: their commitment on votes, and their own and delegated tiers by organization."""
+    """The person whose queue it is: their commitment on votes, their tiers by organization, and for whom they stand
+    in."""
 
     person: UUID | None
     ref: str
     tiers: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
+    covers: tuple[Covered, ...] = ()
 
     def tiers_in(self, organization_id: UUID) -> frozenset[str]:
         return self.tiers.get(organization_id, frozenset())
+
+    def covered_in(self, review: Review) -> list[Covered]:
+        """For whom the person stands in, in the tiers of a review."""
+        tiers = {part["tier"] for part in review.parts}
+        return [one for one in self.covers if one.organization_id == review.organization_id and one.tier in tiers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +116,10 @@ def reader_of(*, actor: Actor, now: datetime) -> Reader:
     roles = RoleGroup.objects.filter(group__user__id=person, role__startswith=ROLE)
     for organization_id, role in roles.values_list("organization_id", "role"):
         found.setdefault(organization_id, set()).add(role.removeprefix(ROLE))
-    lent = Delegation.objects.filter(to_user_id=actor.id, starts_at__lte=now, ends_at__gt=now)
-    for organization_id, tier in lent.values_list("organization_id", "tier"):
-        found.setdefault(organization_id, set()).add(tier)
-    return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()})
+    lent = Delegation.objects.filter(to_user_id=person, ended_at=None, starts_at__lte=now, ends_at__gt=now)
+    names = ("organization_id", "tier", "from_user_id", "from_user__username", "ends_at")
+    covers = tuple(Covered(*row) for row in lent.order_by("id").values_list(*names))
+    return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()}, covers)
 
 
 def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cursor | None = None) -> QueuePage:
@@ -184,6 +202,11 @@ def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[Revi
             mine |= one
         concerned |= Q(organization_id=organization_id) & mine
     rows = rows.filter(concerned).exclude(attempt__caller__responsible_id=reader.person)
+    for cover in reader.covers:
+        # What the person asked for whom they stand in is not theirs to decide either.
+        theirs = Q(tier=cover.tier) | Q(buckets__contains=[{"tier": cover.tier}])
+        asked = Q(organization_id=cover.organization_id, attempt__caller__responsible_id=cover.person)
+        rows = rows.exclude(asked & theirs)
     return rows.exclude(Exists(signed)) if reader.ref else rows
 
 

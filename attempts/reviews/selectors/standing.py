@@ -1,13 +1,13 @@
 """Whether a person may vote in a review now: reads roles, delegations and votes for the pure rules. Who gets reminders
 and who may still approve is here too."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.states import AttemptState
@@ -27,9 +27,12 @@ from attempts.reviews.rules import (
     quorum_for,
 )
 from attempts.reviews.selectors.reviews import claimed_by_other, database_now
+from attempts.reviews.selectors.signatures import VoteSigned, signature_needed, votes_signed
 from attempts.reviews.states import FULFILLING, ReviewStatus
+from governance.authorship.selectors import authors_of
+from governance.authorship.states import WorkKind
 from governance.people.models import PersonReference, User
-from governance.people.rules.roles import AUDITOR, OPERATOR
+from governance.people.rules.roles import OPERATOR
 from governance.tenancy.models import RoleGroup
 from governance.violations.errors import OwnWork
 from reasoncodes.base.errors import DomainError, WrongState
@@ -45,6 +48,11 @@ class ReviewStanding:
     person: UUID | None
     mandate: Mandate | Exclusion
     quorum: Quorum
+
+    @property
+    def stands_in(self) -> tuple[Delegated, ...]:
+        """The delegations to this person in the review's tiers. They give no vote; the record names them."""
+        return tuple(row for row in self.facts.delegations if row.to == self.person)
 
     @property
     def approval_helps(self) -> bool:
@@ -85,24 +93,24 @@ def standing_of(*, review: Review, attempt: Attempt | None, person: UUID | None,
 
 
 def facts_of(*, review: Review, attempt: Attempt | None, person: UUID | None, now: datetime) -> Facts:
-    responsible = attempt.caller.responsible_id if attempt is not None else None
-    barred, voices, buckets = _barred(review), _voices(review), _buckets_of(review)
-    delegations = _delegations(review, person, now) if person is not None else ()
+    # Also whoever was responsible for the caller before: they may have asked for this.
+    behind = authors_of(kind=WorkKind.SERVICE, subject_id=attempt.caller_id) if attempt is not None else frozenset()
+    barred, voices, buckets = _barred(review), _voices(review, attempt), _buckets_of(review)
+    requesters = barred[Exclusion.OWN_REQUEST] | behind
+    authorizers = barred[Exclusion.AUTHORIZED_IT]
     # Roles are read now for everybody whose role counts, also for earlier votes: a revoked role no longer counts.
-    authorities = {row.by for row in delegations} | {voice.authority for voice in voices}
-    deputies = {voice.voter for voice in voices if voice.voter != voice.authority} | {person if delegations else None}
+    signed = {who for voice in voices for who in (voice.voter, voice.authority)}
     return Facts(
         buckets=buckets,
-        requesters=barred[Exclusion.OWN_REQUEST] | ({responsible} if responsible else frozenset()),
+        requesters=requesters,
         holders=role_holders(
             organization_id=review.organization_id,
             tiers=[bucket.tier for bucket in buckets],
-            people=_known(authorities | {person}),
+            people=_known(signed | {person}),
         ),
-        delegations=delegations,
+        delegations=_delegations(review, person, requesters | authorizers, now),
         voices=voices,
-        authorizers=barred[Exclusion.AUTHORIZED_IT],
-        acting=_acting_people(organization_id=review.organization_id, people=_known(deputies)),
+        authorizers=authorizers,
     )
 
 
@@ -136,34 +144,16 @@ def members(*, organization_id: UUID, people: Iterable[UUID]) -> dict[UUID, str]
     return dict(rows.distinct().values_list("id", "username"))
 
 
-def delegate_find(*, organization_id: UUID, username: str) -> User | None:
-    """An active person of the organization with a role other than auditor: auditors change nothing, also for others."""
-    rows = User.objects.filter(username=username, is_active=True)
-    return rows.filter(groups__role_group__in=_acting_roles(organization_id)).distinct().first()
-
-
-def _acting_roles(organization_id: UUID) -> QuerySet[RoleGroup]:
-    return RoleGroup.objects.filter(organization_id=organization_id).exclude(role=AUDITOR)
-
-
-def _acting_people(*, organization_id: UUID, people: Collection[UUID]) -> frozenset[UUID]:
-    """Who of these people is active and has a role other than auditor in the organization."""
-    if not people:
-        return frozenset()
-    rows = User.objects.filter(id__in=people, is_active=True, groups__role_group__in=_acting_roles(organization_id))
-    return frozenset(rows.values_list("id", flat=True))
-
-
 def _known(people: Iterable[UUID | None]) -> set[UUID]:
     return {person for person in people if person is not None}
 
 
 def _excluded(review: Review, reason: Exclusion) -> DomainError:
     if reason is Exclusion.OWN_REQUEST:
-        words = "You are behind this request, or you would decide on behalf of somebody who is."
+        words = "You are behind this request, or you stand in for somebody who is."
         return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.AUTHORIZED_IT:
-        words = "You authorized this attempt, or you would decide on behalf of somebody who did."
+        words = "You authorized this attempt, or you stand in for somebody who did."
         return OwnWork(words, subject_type="review", subject_id=review.id)
     if reason is Exclusion.NOT_A_REVIEWER:
         words = f"This review is for the tier {' and the tier '.join(part['tier'] for part in review.parts)}."
@@ -171,20 +161,26 @@ def _excluded(review: Review, reason: Exclusion) -> DomainError:
     return AlreadyVoted(subject_type="review", subject_id=review.id)
 
 
-def _voices(review: Review) -> tuple[Voice, ...]:
+def _voices(review: Review, attempt: Attempt | None) -> tuple[Voice, ...]:
     # Votes name people by commitments. A person whose commitment was erased becomes None, and the vote stops counting.
     votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
+    # Checked each time, also before the action is sent: a vote that somebody wrote into the table has no signature.
+    signed = votes_signed(votes=votes) if votes and signature_needed(attempt=attempt) else None
     refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
     people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
     return tuple(
         Voice(
             voter=people.get(vote.voter_ref),
             authority=people.get(vote.on_behalf_of_ref or vote.voter_ref),
-            approves=vote.verdict in FULFILLING,
+            approves=vote.verdict in FULFILLING and (signed is None or _is_signed(signed.get(vote.id))),
             tier=vote.tier,
         )
         for vote in votes
     )
+
+
+def _is_signed(found: VoteSigned | None) -> bool:
+    return found is not None and found.by_person
 
 
 def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
@@ -198,18 +194,60 @@ def _barred(review: Review) -> dict[Exclusion, frozenset[UUID]]:
     }
 
 
-def _delegations(review: Review, person: UUID, now: datetime) -> tuple[Delegated, ...]:
-    """Delegations to the person that are valid now. They count only while the person has a role there themselves."""
+def _delegations(review: Review, person: UUID | None, barred: frozenset[UUID], now: datetime) -> tuple[Delegated, ...]:
+    """The delegations in force of this review's tiers that the rules ask about."""
+    if person is None and not barred:
+        return ()
+    rows = in_force(organization_id=review.organization_id, tiers=[part["tier"] for part in review.parts], now=now)
+    rows = rows.filter(Q(to_user_id=person) | Q(from_user_id__in=barred)).order_by("id")
+    return tuple(Delegated(*row) for row in rows.values_list("tier", "from_user_id", "to_user_id", "id"))
+
+
+def in_force(*, organization_id: UUID, tiers: Iterable[str], now: datetime) -> QuerySet[Delegation]:
+    """Delegations of these tiers that have begun and not ended."""
+    # The end in time counts at once, also before the scheduled task has put it on record.
+    return Delegation.objects.filter(
+        organization_id=organization_id, tier__in=list(tiers), ended_at=None, starts_at__lte=now, ends_at__gt=now
+    )
+
+
+def votes_covered(*, review: Review, votes: Iterable[ReviewVote]) -> dict[UUID, list[str]]:
+    """For whom each voter stood in when they voted, in this review's tiers: usernames by vote."""
+    given = {vote.id: vote for vote in votes}
+    people = dict(
+        PersonReference.objects.filter(commitment__in={vote.voter_ref for vote in given.values()}).values_list(
+            "commitment", "user_id"
+        )
+    )
     rows = Delegation.objects.filter(
         organization_id=review.organization_id,
         tier__in=[part["tier"] for part in review.parts],
-        to_user_id=person,
-        to_user__groups__role_group__in=_acting_roles(review.organization_id),
-        starts_at__lte=now,
-        ends_at__gt=now,
-    )
-    # A person with several roles is found several times by the join.
-    return tuple(dict.fromkeys(Delegated(*row) for row in rows.order_by("id").values_list("tier", "from_user_id")))
+        to_user_id__in=people.values(),
+    ).select_related("from_user")
+    lent = list(rows.order_by("id")) if people else []
+    return {
+        vote.id: list(
+            dict.fromkeys(
+                row.from_user.username
+                for row in lent
+                if row.to_user_id == people.get(vote.voter_ref)
+                and row.starts_at <= vote.at < (row.ended_at or row.ends_at)
+            )
+        )
+        for vote in given.values()
+    }
+
+
+def told(*, review: Review, by_tier: Mapping[str, tuple[User, ...]], now: datetime) -> dict[str, tuple[User, ...]]:
+    """Of the people who may sign, those who get messages: not a person who is away while somebody who may sign stands
+    in for them."""
+    rows = in_force(organization_id=review.organization_id, tiers=by_tier, now=now)
+    away = {(tier, by): to for tier, by, to in rows.values_list("tier", "from_user_id", "to_user_id")}
+    found = {}
+    for tier, people in by_tier.items():
+        ids = {person.id for person in people}
+        found[tier] = tuple(person for person in people if away.get((tier, person.id)) not in ids)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +264,8 @@ def reminder_people(*, review: Review, attempt: Attempt | None) -> ReminderPeopl
     now = database_now()
     facts = facts_of(review=review, attempt=attempt, person=None, now=now)
     by_tier = signers(review=review, facts=facts)
-    reviewers = {person.id: person for people in by_tier.values() for person in people}
+    present = told(review=review, by_tier=by_tier, now=now)
+    reviewers = {person.id: person for people in present.values() for person in people}
     claimed = review.claimed_until is not None and review.claimed_until > now
     operators: tuple[User, ...] = ()
     if not claimed or not _reachable(facts, by_tier):
@@ -244,10 +283,10 @@ def signers(*, review: Review, facts: Facts) -> dict[str, tuple[User, ...]]:
     }
 
 
-def progress_of(*, review: Review, facts: Facts, now: datetime) -> list[dict[str, Any]]:
+def progress_of(*, review: Review, facts: Facts) -> list[dict[str, Any]]:
     """For each tier: approvals, what is missing, and who may still approve."""
     waits = review.status == ReviewStatus.REQUESTED
-    names = may_sign(review=review, facts=facts, now=now) if waits else {}
+    names = may_sign(review=review, facts=facts) if waits else {}
     return [
         {
             "tier": bucket.tier,
@@ -260,20 +299,10 @@ def progress_of(*, review: Review, facts: Facts, now: datetime) -> list[dict[str
     ]
 
 
-def may_sign(*, review: Review, facts: Facts, now: datetime) -> dict[str, list[str]]:
-    """Usernames of those who may still approve, by tier, including people to whom one of them delegates the tier."""
-    by_tier, excluded = signers(review=review, facts=facts), excluded_people(facts)
-    rows = Delegation.objects.filter(
-        organization_id=review.organization_id, tier__in=by_tier, starts_at__lte=now, ends_at__gt=now
-    )
-    lent = list(rows.select_related("to_user"))
-    acting = _acting_people(organization_id=review.organization_id, people={row.to_user_id for row in lent})
-    names = {tier: {person.username for person in people} for tier, people in by_tier.items()}
-    for row in lent:
-        known = {person.id for person in by_tier[row.tier]}
-        if row.from_user_id in known and row.to_user_id in acting - set(excluded):
-            names[row.tier].add(row.to_user.username)
-    return {tier: sorted(people) for tier, people in names.items()}
+def may_sign(*, review: Review, facts: Facts) -> dict[str, list[str]]:
+    """Usernames of those who may still approve, by tier."""
+    by_tier = signers(review=review, facts=facts)
+    return {tier: sorted(person.username for person in people) for tier, people in by_tier.items()}
 
 
 def _reachable(facts: Facts, by_tier: dict[str, tuple[User, ...]]) -> bool:

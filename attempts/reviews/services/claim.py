@@ -1,24 +1,25 @@
-"""Claims and releases reviews, and delegates a tier to another person.
+"""Claims and releases reviews, and moves claims to a delegate.
 
 A claim keeps two people from working on one review. If only one approval is needed, others get 409 until it ends; if
 more are needed, it is only shown to them. It does not stop a review from expiring.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
 
-from attempts.reviews.errors import NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
+from attempts.reviews.errors import ReviewClaimed, ReviewExpired, ReviewOver
 from attempts.reviews.models import Delegation, Review
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, claimed_by_other, database_now, review_lock
-from attempts.reviews.selectors.standing import delegate_find, refusal_of, role_holders, standing_of
-from attempts.reviews.services.decide import record_review
+from attempts.reviews.selectors.standing import refusal_of, standing_of
+from attempts.reviews.services.decide import claim_drop, record_review
+from attempts.reviews.states import ReviewStatus
 from governance.ledger.services import person_commitment
-from governance.people.models import User
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
-from reasoncodes.base.errors import FieldError, InvalidInput, WrongState
+from reasoncodes.base.errors import WrongState
 
 CLAIM = timedelta(minutes=15)  # ends by itself, so that a person who leaves does not block the review
 
@@ -73,74 +74,30 @@ def _require_open(locked: LockedReview, now: datetime) -> None:
         raise WrongState("This review has ended.")
 
 
-LONGEST_HOURS = 14 * 24  # a delegation that somebody forgot must end by itself
-
-
-def review_delegate(
-    *, actor: Actor, at: datetime, review_id: UUID, to_username: str, hours: int, tier: str = ""
-) -> Delegation:
-    """Delegates a tier from now on, for all its reviews. Without `tier`: the giver's first tier in this review."""
-    return _delegate(
-        actor=actor_at(actor=actor, review_id=review_id),
-        at=at,
-        review_id=review_id,
-        to_username=to_username,
-        hours=hours,
-        tier=tier,
+def claims_lock(*, organization_id: UUID, people: Iterable[UUID], tier: str) -> list[LockedReview]:
+    """The open reviews of the tier that these people have claimed, locked in the order of ids."""
+    rows = Review.objects.filter(
+        organization_id=organization_id,
+        status=ReviewStatus.REQUESTED,
+        claimed_by_id__in=list(people),
+        claimed_until__gt=database_now(),
     )
+    concerned = [row.id for row in rows.order_by("id") if any(part["tier"] == tier for part in row.parts)]
+    return [review_lock(review_id=id_) for id_ in concerned]
 
 
-@violations_recorded
-def _delegate(*, actor: Actor, at: datetime, review_id: UUID, to_username: str, hours: int, tier: str) -> Delegation:
-    with transaction.atomic():
-        locked = review_lock(review_id=review_id)
-        now, review = database_now(), locked.review
-        giver, tier = _giver(actor, review, tier)
-        if not locked.is_open or locked.overdue(now):
-            raise WrongState("This review has ended.")
-        receiver = _receiver(review.organization_id, giver, to_username)
-        delegation = Delegation(
-            organization_id=review.organization_id,
-            tier=tier,
-            from_user_id=giver,
-            to_user=receiver,
-            starts_at=now,
-            ends_at=now + _length(hours),
-        )
-        delegation.save(force_insert=True)
-        payload = {
-            "delegation": str(delegation.id),
-            "delegated_tier": tier,
-            "to": person_commitment(user_id=receiver.id),
-            "until": delegation.ends_at.isoformat(),
-        }
-        record_review(review, "review.delegated", actor=actor, at=at, payload=payload)
-    return delegation
-
-
-def _giver(actor: Actor, review: Review, tier: str) -> tuple[UUID, str]:
-    """The person who delegates, and the tier."""
-    # Only a person with the role itself: a delegated tier cannot be delegated again, or nobody could say who decides.
-    if actor.kind is ActorKind.PERSON and actor.id is not None:
-        tiers = [tier] if tier else [part["tier"] for part in review.parts]
-        locked = role_holders(organization_id=review.organization_id, tiers=tiers, people=[actor.id])
-        if locked:
-            return actor.id, next(name for name in tiers if name in locked)
-    raise NotAReviewer("Only a reviewer of the tier can delegate it.", subject_type="review", subject_id=review.id)
-
-
-def _receiver(organization_id: UUID, giver: UUID, username: str) -> User:
-    """The person who receives the delegation."""
-    # A name of another organization and a name that does not exist get the same answer, so that names cannot be probed.
-    receiver = delegate_find(organization_id=organization_id, username=username)
-    if receiver is None:
-        raise InvalidInput(errors=[FieldError("/to_username", "is nobody who may act in this organization")])
-    if receiver.id == giver:
-        raise InvalidInput(errors=[FieldError("/to_username", "must be somebody else")])
-    return receiver
-
-
-def _length(hours: int) -> timedelta:
-    if not 1 <= hours <= LONGEST_HOURS:
-        raise InvalidInput(errors=[FieldError("/hours", f"from 1 to {LONGEST_HOURS}")])
-    return timedelta(hours=hours)
+def claim_move(locked: LockedReview, delegation: Delegation, *, actor: Actor, at: datetime, now: datetime) -> None:
+    """Moves a claim of the person who delegates to the delegate, until it would have ended; or drops it, if the
+    delegate may not decide there."""
+    review, until, to = locked.review, locked.review.claimed_until, delegation.to_user_id
+    if review.claimed_by_id != delegation.from_user_id or not locked.is_open:
+        return
+    claim_drop(review)
+    payload = {"delegation": str(delegation.id), "to": person_commitment(user_id=to)}
+    standing = standing_of(review=review, attempt=locked.attempt, person=to, now=now)
+    if refusal_of(review=review, attempt=locked.attempt, standing=standing, now=now) is not None:
+        record_review(review, "review.released", actor=actor, at=at, payload=payload)
+        return
+    review.claimed_by_id, review.claimed_until = to, until
+    review.save(update_fields=["claimed_by", "claimed_until"])
+    record_review(review, "review.claim_moved", actor=actor, at=at, payload=payload)

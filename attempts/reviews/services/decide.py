@@ -18,13 +18,14 @@ from attempts.lifecycle.services.transition import queue_if_no_slot, transition_
 from attempts.notify.services.announce import cards_touch
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.rules import Exclusion, Quorum, Voice, quorum_for
+from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
 from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
+from attempts.reviews.services.signing import CheckedSignature, SignedWord, signature_store, signature_take
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
-from governance.ledger.services import actor_reference, ledger_append, person_commitment
+from governance.ledger.services import actor_reference, ledger_append
 from governance.people.selectors import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
@@ -147,6 +148,7 @@ class Word:
     result_sha256: str = ""
     via: str = ""
     """The chat that it came through; empty for the page and the API."""
+    signature: SignedWord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,11 @@ def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: R
             or rules.unfit(locked, standing, word)
         )
         if refusal is None:
-            rules.settle(_cast(locked, standing, word, actor=actor, at=at))
+            taken = signature_take(locked, verdict=word.verdict, signed=word.signature, person=person, now=now)
+            if isinstance(taken, DomainError):
+                refusal = taken
+            else:
+                rules.settle(_cast(locked, standing, word, taken, actor=actor, at=at))
     # After the commit: raised inside, the refusal would roll back the expiry that was found on the way.
     if refusal is not None:
         raise refusal
@@ -208,15 +214,21 @@ def _unfit(locked: LockedReview, word: Word) -> DomainError | None:
     return DigestChanged() if word.action_digest != locked.review.action_digest else None
 
 
-def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: Actor, at: datetime) -> CastVote:
+def _cast(
+    locked: LockedReview,
+    standing: ReviewStanding,
+    word: Word,
+    checked: CheckedSignature | None,
+    *,
+    actor: Actor,
+    at: datetime,
+) -> CastVote:
     review = locked.review
     note = _reason(review, word)
     voice = _voice(standing, word)
     vote = ReviewVote(
         review=review,
         voter_ref=actor_reference(actor),
-        on_behalf_of_ref=_on_behalf_of(voice),
-        tier=voice.tier,
         verdict=word.verdict.value,
         reason_code=word.reason_code,
         result_ref=word.result_ref,
@@ -227,7 +239,9 @@ def _cast(locked: LockedReview, standing: ReviewStanding, word: Word, *, actor: 
     )
     vote.save()
     quorum = quorum_for(standing.facts, voice)
-    _record_vote(review, vote, quorum, actor=actor, at=at, via=word.via)
+    signed = signature_store(vote=vote, checked=checked) if checked is not None else {}
+    more = {"via": word.via, **signed}
+    _record_vote(review, vote, quorum, actor=actor, at=at, more=more, standing_in=standing.stands_in)
     return CastVote(locked, vote, quorum, actor, at)
 
 
@@ -256,16 +270,19 @@ def _voice(standing: ReviewStanding, word: Word) -> Voice:
     mandate = standing.mandate
     if isinstance(mandate, Exclusion):
         raise ValueError("an excluded person cannot vote")
-    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING, mandate.tier)
+    return Voice(standing.person, mandate.authority, word.verdict in FULFILLING)
 
 
-def _on_behalf_of(voice: Voice) -> str:
-    if voice.authority is None or voice.authority == voice.voter:
-        return ""
-    return person_commitment(user_id=voice.authority)
-
-
-def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Actor, at: datetime, via: str) -> None:
+def _record_vote(
+    review: Review,
+    vote: ReviewVote,
+    quorum: Quorum,
+    *,
+    actor: Actor,
+    at: datetime,
+    more: Mapping[str, str],
+    standing_in: tuple[Delegated, ...],
+) -> None:
     payload: dict[str, Any] = {
         "vote": str(vote.id),
         "verdict": vote.verdict,
@@ -277,8 +294,10 @@ def _record_vote(review: Review, vote: ReviewVote, quorum: Quorum, *, actor: Act
     }
     if review.buckets:
         payload["by_tier"] = {bucket.tier: bucket.approvals for bucket in quorum.buckets}
-    more = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, "via": via}
-    payload |= {name: value for name, value in more.items() if value}
+    found = {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256, **more}
+    payload |= {name: value for name, value in found.items() if value}
+    if standing_in:
+        payload["stands_in_by"] = [str(row.id) for row in standing_in]
     record_review(review, "review.voted", actor=actor, at=at, reason_code=vote.reason_code, payload=payload)
 
 
@@ -292,8 +311,9 @@ def review_vote(
     reason_code: str = "",
     note: str = "",
     via: str = "",
+    signature: SignedWord | None = None,
 ) -> Review:
-    word = Word(verdict, action_digest, reason_code, note, via=via)
+    word = Word(verdict, action_digest, reason_code, note, via=via, signature=signature)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=RELEASE)
 
 

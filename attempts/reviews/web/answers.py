@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from attempts.reviews.errors import StepUpNeeded
 from attempts.reviews.models import Review
-from attempts.reviews.selectors.card import needs_fresh_proof
 from attempts.reviews.selectors.queue import QueueFilter, queue_next, reader_of
 from attempts.reviews.selectors.reviews import database_now
-from attempts.reviews.services.claim import review_claim, review_delegate, review_release
+from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
+from attempts.reviews.services.delegate import review_delegate
 from attempts.reviews.services.human_review import human_review_decide
 from attempts.reviews.states import ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import (
@@ -33,8 +33,9 @@ from attempts.reviews.web.base import (
     refusal_answer,
 )
 from attempts.reviews.web.card import card_opened
+from attempts.reviews.web.proof import Prompt, StepUpElsewhere, prompt_answer, proof_or_prompt
 from attempts.reviews.web.queue import query_of, wanted_from
-from governance.people.web.accounts import signed_in_recently, step_up_url
+from governance.people.web.accounts import step_up_url
 from reasoncodes.base.errors import DomainError, NotFound
 
 
@@ -59,7 +60,7 @@ ANSWERS: dict[str, ReviewAnswer] = {
     ),
     "release": ReviewAnswer(review_release, NothingForm, "Given back to the queue.", decides=False),
     "delegate": ReviewAnswer(
-        review_delegate, DelegateForm, "Delegated. They can now decide on your behalf.", decides=False
+        review_delegate, DelegateForm, "Delegated. They stand in for you from now on.", decides=False
     ),
 }
 OUTCOMES = {
@@ -79,28 +80,26 @@ class AnswerView(ReviewPage):
             raise NotFound
         try:
             word = read(answer.form, request.POST)
-            if answer.decides and self._must_step_up(request, review_id):
-                return self._step_up(request, review_id, wanted)
+            if answer.decides:
+                digest = word["action_digest"]
+                proof = proof_or_prompt(request, actor=self.actor, review_id=review_id, verb=verb, digest=digest)
+                if isinstance(proof, Prompt):
+                    return prompt_answer(proof, elsewhere=step_up_url(back=_address(review_id, wanted)))
+                word |= {"signature": proof} if proof is not None else {}
             result = answer.service(actor=self.actor, at=timezone.now(), review_id=review_id, **word)
+        except StepUpElsewhere:
+            return self._step_up(request, review_id, wanted)
         except DomainError as refusal:
             return self._refused(request, review_id, wanted, refusal)
         if answer.decides:
             return self._next(request, result, wanted)
         return self._show(request, review_id, wanted, notice=answer.done)
 
-    def _must_step_up(self, request: HttpRequest, review_id: UUID) -> bool:
-        recent = signed_in_recently(request, at=timezone.now())
-        return not recent and needs_fresh_proof(actor=self.actor, review_id=review_id)
-
     def _step_up(self, request: HttpRequest, review_id: UUID, wanted: QueueFilter) -> HttpResponse:
-        """Sends the person to sign in again. Nothing is decided; afterwards they decide on the card."""
+        """Without scripts: sends the person to sign in again. Nothing is decided; afterwards they decide on the
+        card."""
         messages.info(request, StepUpNeeded.summary())
-        target = step_up_url(back=_address(review_id, wanted))
-        if not is_htmx(request):
-            return HttpResponseRedirect(target)
-        answer = HttpResponse()
-        answer["HX-Redirect"] = target
-        return answer
+        return HttpResponseRedirect(step_up_url(back=_address(review_id, wanted)))
 
     def _next(self, request: HttpRequest, review: Review, wanted: QueueFilter) -> HttpResponse:
         now = database_now()

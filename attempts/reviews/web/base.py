@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views import View
 
-from attempts.reviews.services.claim import LONGEST_HOURS
+from attempts.reviews.services.delegate import LONGEST_HOURS
 from governance.people.rules.roles import VIEW
 from governance.people.selectors import person_actor
 from reasoncodes.base.actors import Actor
@@ -101,6 +101,8 @@ class OverrideForm(WordForm):
 class DelegateForm(forms.Form):
     to_username = forms.CharField(max_length=150)
     hours = forms.IntegerField(min_value=1, max_value=LONGEST_HOURS)
+    tier = forms.CharField(max_length=63, required=False)
+    reason_code = forms.CharField(max_length=64)
 
 
 class NothingForm(forms.Form):

@@ -11,12 +11,13 @@ from django.utils import timezone
 from attempts.reviews.selectors.card import HIGH, Card, review_sheet
 from attempts.reviews.selectors.queue import QueueFilter, Reader, reader_of
 from attempts.reviews.selectors.reviews import database_now
-from attempts.reviews.services.claim import LONGEST_HOURS
 from attempts.reviews.states import ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
 from attempts.reviews.web.panels import panels_of
 from attempts.reviews.web.queue import query_of, queue_context, wanted_from
-from governance.people.web.accounts import signed_in_recently
+from governance.contracts.states import SignatureKind
+from governance.people.selectors import passkeys_usable
+from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.services.read_audit import read_recorded
 from governance.sealing.states import ReadDoor
 from reasoncodes.base.actors import Actor
@@ -35,12 +36,14 @@ def _card_context(
         "panels": panels_of(review=card.review, attempt=card.attempt),
         "query": query_of(wanted),
         "open_id": review_id,
+        "covered": reader.covered_in(card.review),
         "mine": card.claim is not None and card.claim["username"] == request.user.get_username(),
         "answers_key": answers_key(card),
         "is_open": card.review.status == ReviewStatus.REQUESTED and not card.overdue,
         "ended_by": ended_by(card),
         "step_up": _warns_of_step_up(request, card, at=timezone.now()),
-        "longest_hours": LONGEST_HOURS,
+        "signs": card.signature == SignatureKind.PASSKEY,
+        "my_passkeys": _own_passkeys(request, card),
         "zone": timezone.get_current_timezone_name(),
         "now": now,
     }
@@ -67,7 +70,15 @@ def card_opened(
 def _warns_of_step_up(request: HttpRequest, card: Card, *, at: datetime) -> bool:
     """Whether the card warns that deciding will need a fresh sign-in."""
     high = card.attempt is not None and card.attempt.risk_tier == HIGH
-    return high and not signed_in_recently(request, at=at)
+    return high and card.signature == SignatureKind.NONE and not signed_in_recently(request, at=at)
+
+
+def _own_passkeys(request: HttpRequest, card: Card) -> list[datetime]:
+    """When the reader's own passkeys were registered, where they would sign with one."""
+    if card.signature == SignatureKind.NONE or not card.may_decide["allowed"]:
+        return []
+    user: Any = request.user
+    return [one.known.registered_at for one in passkeys_usable(user_id=user.id, rp_id=rp_id_of(request))]
 
 
 def answers_key(card: Card) -> str:

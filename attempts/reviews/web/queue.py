@@ -89,6 +89,7 @@ def queue_context(*, reader: Reader, wanted: QueueFilter, now: datetime, after: 
         "query": query_of(wanted),
         "tabs": tabs,
         "rows": page.rows,
+        "covered_rows": {row.id: reader.covered_in(row) for row in page.rows} if reader.covers else {},
         "next_query": query_of(wanted, after=str(page.next)) if page.next else "",
         "first_query": query_of(wanted) if after else "",
         "empty": "Nothing matches. Remove a filter." if filtered else EMPTY_WORDS[wanted.view],

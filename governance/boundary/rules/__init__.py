@@ -3,7 +3,7 @@ Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
 from governance.boundary.rules.findings import BoundaryFinding
-from governance.boundary.rules.inspection import inspect_metadata, inspect_note, inspect_reference
+from governance.boundary.rules.inspection import inspect_handle, inspect_metadata, inspect_note, inspect_reference
 from governance.boundary.rules.policy import BoundaryDocumentError, BoundaryPolicy
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "BoundaryDocumentError",
     "BoundaryFinding",
     "BoundaryPolicy",
+    "inspect_handle",
     "inspect_metadata",
     "inspect_note",
     "inspect_reference",

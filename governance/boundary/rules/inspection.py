@@ -1,9 +1,11 @@
 """Inspects metadata, references and notes, and collects findings."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, is_ordinary, tripped
+from governance.boundary.rules.detectors.person import name_in_handle
 from governance.boundary.rules.findings import BoundaryFinding, ordered
 from governance.boundary.rules.keys import KeyFacts, ends_with, key_facts
 from governance.boundary.rules.limits import broken_limit
@@ -25,6 +27,10 @@ _ALL: Final = frozenset(DETECTOR_NAMES)
 _NO_HINTS: Final[frozenset[str]] = frozenset()
 _PLAIN_HINTS: Final = frozenset(["role", "quantity"])
 _CONTAINERS: Final = (dict, list, tuple)
+# What nearly every caller sends. Nothing can be found in it, so it is not searched.
+_OPAQUE_HANDLE: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[a-z]{1,2}-[0-9]{1,6}", re.ASCII
+)
 
 
 def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[BoundaryFinding, ...]:
@@ -51,6 +57,17 @@ def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> 
 def inspect_reference(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
     """Inspects an opaque identifier: at most two words, and nothing personal or secret in it."""
     return _inspect_text(value, pointer=pointer, form=TextForm.REFERENCE, longest=MAX_REFERENCE)
+
+
+def inspect_handle(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
+    """Inspects an identifier that stands in the record for ever: a reference in which names are also found without
+    spaces between them. Not for what a decision depends on: earlier decisions must come out the same again."""
+    if _OPAQUE_HANDLE.fullmatch(value):
+        return ()
+    found = () if is_ordinary(value, _NO_HINTS) else inspect_reference(value, pointer=pointer)
+    if len(value) <= MAX_REFERENCE and name_in_handle(value if value.isascii() else normalise(value)):
+        return ordered([*found, BoundaryFinding(pointer, "person_name")])
+    return found
 
 
 def inspect_note(text: str, *, pointer: str = "/note") -> tuple[BoundaryFinding, ...]:

@@ -22,6 +22,8 @@ from governance.people.rules.roles import AUDIT, OPERATE, VIEW
 from governance.people.selectors import organizations_where
 from governance.sealing.services.read_audit import read_recorded
 from governance.sealing.states import ReadDoor
+from governance.violations.errors import RuleBroken
+from governance.violations.services import violation_record
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import DomainError, FieldError
 
@@ -208,6 +210,9 @@ class ConsoleAdmin(ListPages):
                 return self._finish(request, obj, act.perform(self, request, obj, form.cleaned_data))
             # A refusal keeps what the person typed and shows the reason. Other errors are bugs and stay errors.
             except DomainError as refusal:
+                # Services below the room of violations cannot record what they refuse. Recorded once, wherever it is.
+                if isinstance(refusal, RuleBroken):
+                    violation_record(actor=console_actor(request), at=timezone.now(), broken=refusal)
                 status, problems = refusal.status, refusal.errors
                 form.add_error(None, refusal.detail)
         context = self._act_context(request, obj, act, form, problems) | act.context(request, obj)

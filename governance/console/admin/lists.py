@@ -8,11 +8,20 @@ from uuid import UUID
 
 import structlog
 from django.contrib import admin, messages
+from django.contrib.admin import ShowFacets
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -20,6 +29,13 @@ from django.utils.functional import cached_property
 from django.utils.html import strip_tags
 from unfold.admin import ModelAdmin
 
+from governance.console.admin.lookups import (
+    filters_declared,
+    refuse_hidden_order,
+    refuse_undeclared,
+    refuse_windows,
+)
+from governance.console.errors import LookupRefused
 from governance.console.selectors.lists import NEWEST, filter_query, in_batches, newest, saved_filters
 from governance.console.services import filter_forget, filter_save
 from reasoncodes.base.actors import Actor, ActorKind
@@ -129,13 +145,16 @@ def choice_filter(
 
 
 class ListPages(ModelAdmin):
-    """A list with saved filters and export."""
+    """A list with saved filters and export. It understands the parameters that it declares, and no others. Every page
+    of the console derives from it: config.apps removes those that do not."""
 
     hot: ClassVar[bool] = False
     """For a table that grows with every request: its list is searched by whole ids only, through an index."""
     paginator = BoundedPaginator
     # It would count the whole table for every page.
     show_full_result_count = False
+    # Facets would count every choice of every filter.
+    show_facets = ShowFacets.NEVER
 
     def url_name(self, page: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
@@ -156,6 +175,39 @@ class ListPages(ModelAdmin):
             path("filters/<uuid:filter_id>/forget/", view(self.filter_forget_view), name=self.url_name("forget")),
             *super().get_urls(),
         ]
+
+    # -- what an address may ask for ----------------------------------------------------------------------------------
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        declared = self.list_filter if request is None else self.get_list_filter(request)
+        return lookup in filters_declared(declared, model=self.model)
+
+    def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
+        return False
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """For the list, its actions and its export."""
+        filters = filters_declared(self.get_list_filter(request), model=self.model)
+        try:
+            refuse_undeclared(request, filters=filters, searched=bool(self.get_search_fields(request)))
+            chosen = super().get_changelist_instance(request)
+            refuse_hidden_order(request, chosen=chosen)
+        except (LookupRefused, IncorrectLookupParameters) as refusal:
+            user: Any = request.user
+            log.warning("console_lookup_refused", list=self.url_name("list"), user=str(user.pk))
+            raise LookupRefused from refusal
+        return chosen
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        refuse_windows(request)
+        return super().changeform_view(request, *args, **kwargs)
+
+    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        refuse_windows(request)
+        return super().history_view(request, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        refuse_windows(request)
+        return super().delete_view(request, *args, **kwargs)
 
     # -- search -----------------------------------------------------------------------------------------------------
     def matches(self, term: str) -> Q | None:
@@ -204,7 +256,10 @@ class ListPages(ModelAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not self.has_view_permission(request):
             raise PermissionDenied
-        query = request.POST.get("query", "")
+        query = filter_query(request.POST.get("query", ""))
+        known = filters_declared(self.get_list_filter(request), model=self.model)
+        if not QueryDict(query).keys() <= known:
+            raise LookupRefused
         try:
             made = filter_save(
                 actor=self._person(request),
@@ -216,7 +271,7 @@ class ListPages(ModelAdmin):
             messages.success(request, f"Saved as “{made.name}”. Only you see it.")
         except DomainError as refusal:
             messages.error(request, f"Not saved: {refusal.detail} {' '.join(f.message for f in refusal.errors)}")
-        return HttpResponseRedirect(f"{self.page_url('changelist')}?{filter_query(query)}")
+        return HttpResponseRedirect(f"{self.page_url('changelist')}?{query}")
 
     def filter_forget_view(self, request: HttpRequest, filter_id: UUID) -> HttpResponse:
         if request.method != "POST":

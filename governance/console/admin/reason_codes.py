@@ -1,5 +1,5 @@
-"""Reason codes and the schedule of periodic tasks in the console. They are here and not in their own apps, because the
-console's permissions live in this app."""
+"""Reason codes in the console. They are here and not in their own app, because the console's permissions live in this
+app."""
 
 import re
 from typing import Any
@@ -9,15 +9,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django_celery_beat.admin import PeriodicTaskAdmin as BeatPeriodicTaskAdmin
-from django_celery_beat.models import (
-    ClockedSchedule,
-    CrontabSchedule,
-    IntervalSchedule,
-    PeriodicTask,
-    SolarSchedule,
-)
-from unfold.admin import ModelAdmin
 
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from reasoncodes.models import ReasonCode
@@ -138,23 +129,3 @@ class ReasonCodeAdmin(ConsoleAdmin):
             applicable_step_kinds=obj.applicable_step_kinds,
         )
         adopt(obj, made)
-
-
-# django-celery-beat registers its own pages; these get the console's look, and unused ones disappear.
-for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
-    admin.site.unregister(model)
-
-
-@admin.register(PeriodicTask)
-class PeriodicTaskAdmin(BeatPeriodicTaskAdmin, ModelAdmin):
-    """Which scheduled tasks run, and when they last ran."""
-
-
-@admin.register(IntervalSchedule)
-class IntervalScheduleAdmin(ModelAdmin):
-    list_display = ["__str__", "every", "period"]
-
-
-@admin.register(CrontabSchedule)
-class CrontabScheduleAdmin(ModelAdmin):
-    list_display = ["__str__", "timezone"]

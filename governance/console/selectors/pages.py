@@ -10,6 +10,8 @@ from uuid import UUID
 from django.contrib.auth.models import Group
 from django.db.models import Count, Exists, Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 
+from governance.authorship.selectors import authors_of
+from governance.authorship.states import WorkKind
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS, AreaStatus, board
 from governance.contracts.states import ContractState
@@ -84,8 +86,14 @@ def readiness_history(*, contract: Contract, area: str, limit: int = 50) -> Sequ
 
 
 def contract_document(*, contract: Contract, area: str) -> ContractDocument:
-    """One document with its author."""
+    """One document with the person who wrote to it last."""
     return ContractDocument.objects.select_related("written_by").get(contract=contract, area=area)
+
+
+def work_authors(*, kind: WorkKind, subject_id: UUID) -> dict[UUID, str]:
+    """The names of everybody who wrote to it since its last approval."""
+    people = User.objects.filter(id__in=authors_of(kind=kind, subject_id=subject_id))
+    return dict(people.order_by("username").values_list("id", "username"))
 
 
 def roles_of(*, user_id: UUID) -> dict[UUID, frozenset[str]]:

@@ -21,6 +21,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from governance.authorship.states import WorkKind
 from governance.console.admin.base import ConsoleAdmin, console_actor
 from governance.console.admin.forms import (
     NOTE_LENGTH,
@@ -30,12 +31,13 @@ from governance.console.admin.forms import (
     json_parse,
     marked_lines,
 )
-from governance.console.selectors.pages import contract_document, readiness_history, roles_of
+from governance.console.selectors.pages import contract_document, readiness_history, roles_of, work_authors
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import AREAS, Area, validate_documents
 from governance.contracts.rules.documents import area as area_of
 from governance.contracts.rules.readiness import APPROVED, AreaStatus
 from governance.contracts.selectors import contract_documents, readiness_board
+from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.contracts import contract_change
 from governance.contracts.services.readiness import readiness_approve_seen, readiness_decide
 from governance.contracts.states import ContractState, ReadinessVerdict
@@ -281,6 +283,7 @@ class ReadinessPages(MineAtOnce):
             "contract": contract,
             "rows": [(row, _who(row.decision, people), self.page_url("area", contract.id, row.area)) for row in rows],
             "approved": sum(row.status == APPROVED for row in rows),
+            "people": readiness_approvers(contract=contract, rows=rows),
             "chosen": chosen,
             "who": _who(chosen.decision, people),
             "history": [(decision, _who(decision, people)) for decision in history],
@@ -288,15 +291,21 @@ class ReadinessPages(MineAtOnce):
             "refusal": refusal,
             "back": self.page_url("change", contract.pk),
             "mine": len(self._mine(request, contract, rows)),
-            **self._document_context(contract, chosen, area_of(area)),
+            **self._document_context(request, contract, chosen, area_of(area)),
             **self._decide_context(request, contract, chosen),
         }
         return render(request, "admin/holdpoint/readiness.html", context, status=status)
 
-    def _document_context(self, contract: Contract, chosen: AreaStatus, area: Area) -> dict[str, Any]:
+    def _document_context(
+        self, request: HttpRequest, contract: Contract, chosen: AreaStatus, area: Area
+    ) -> dict[str, Any]:
+        stored = contract_document(contract=contract, area=area.name)
+        authors = work_authors(kind=WorkKind.DOCUMENT, subject_id=stored.id)
         return {
             "area": area,
-            "stored": contract_document(contract=contract, area=area.name),
+            "stored": stored,
+            "authors": list(authors.values()),
+            "wrote": request.user.pk in authors,
             "lines": marked_lines(area.default, chosen.document),
             "differences": document_differences(area.default, chosen.document),
         }

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from governance.contracts.rules.documents import AREAS
 from governance.contracts.rules.readiness import AreaStatus
 from governance.contracts.selectors import contract_get, readiness_board
+from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.readiness import readiness_decide
 from governance.contracts.states import ReadinessVerdict
 from governance.people.rules.roles import VIEW, ApiScope
@@ -41,8 +42,18 @@ class AreaOut(serializers.Serializer[AreaStatus]):
         return row.decision is not None and row.decision.carried_from_id is not None
 
 
+class ApproversOut(serializers.Serializer[Any]):
+    """By how many different people the areas are approved, and how many are needed to open the contract."""
+
+    count = serializers.IntegerField()
+    needed = serializers.IntegerField()
+    enough = serializers.BooleanField()
+    founding = serializers.BooleanField(help_text="The organization is being founded: one person is enough.")
+
+
 class BoardOut(serializers.Serializer[Any]):
     areas = AreaOut(many=True)
+    approvers = ApproversOut()
 
 
 class DecideIn(StrictSerializer):
@@ -56,9 +67,19 @@ EXAMPLE = OpenApiExample(
 
 
 def _board_json(contract_id: UUID) -> dict[str, Any]:
-    rows = readiness_board(contract=contract_get(contract_id=contract_id))
+    contract = contract_get(contract_id=contract_id)
+    rows = readiness_board(contract=contract)
     people = people_behind(commitments={row.decision.decided_by_ref for row in rows if row.decision})
-    return {"areas": [AreaOut(row, context={"people": people}).data for row in rows]}
+    found = readiness_approvers(contract=contract, rows=rows)
+    return {
+        "areas": [AreaOut(row, context={"people": people}).data for row in rows],
+        "approvers": {
+            "count": found.count,
+            "needed": found.needed,
+            "enough": found.enough,
+            "founding": found.founding,
+        },
+    }
 
 
 class ReadinessApi(ApiView):

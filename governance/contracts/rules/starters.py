@@ -28,7 +28,7 @@ class Starter:
     rules: tuple[dict[str, Any], ...]
     effect: str = "once"
     adapter: str = "external"
-    risk_tier: str = "high"
+    risk_tier: str = "medium"
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -48,6 +48,7 @@ STARTERS: tuple[Starter, ...] = (
         "Two different reviewers release each action",
         "For what cannot be taken back: two people have to agree, and neither of them may have asked for it.",
         (HOLD | {"id": "two-reviewers", "approvals_required": 2},),
+        risk_tier="high",
     ),
     Starter(
         "low-risk-passes",
@@ -57,6 +58,8 @@ STARTERS: tuple[Starter, ...] = (
             {"id": "low-risk", "when": 'action.risk_tier == "low"', "verdict": "allow"},
             HOLD | {"id": "rest", "approvals_required": 1},
         ),
+        # The least that a caller can declare: with a higher one nothing would be of low risk.
+        risk_tier="low",
     ),
     Starter(
         "record-only",

@@ -1,7 +1,7 @@
 """What people do with a contract: draft, change, open, suspend, retire, discard, make a new version. A contract that
 has left its draft does not change. The owners' approvals are in `readiness.py`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,16 +10,19 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import author_require, authorship_add, authorship_copy
+from governance.authorship.states import WorkKind
 from governance.boundary.services import content_check, note_create, reference_check, text_check
+from governance.contracts.configured import signature_default
 from governance.contracts.errors import DocumentInvalid, ReadinessIncomplete
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.contracts.rules.documents import default_documents, document_sha256, validate_documents
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
 from governance.contracts.selectors import contract_lock, readiness_board
+from governance.contracts.services.approvers import approvers_require
 from governance.contracts.states import ADAPTER_EFFECT, STRICTNESS, ContractState, Effect, ReadinessVerdict
 from governance.enforcement.services import contract_snapshot, snapshot_store
 from governance.ledger.services import ledger_append
-from governance.people.selectors import author_of
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.violations.errors import RecordImmutable
@@ -52,12 +55,14 @@ def contract_create(
     _check_words(words, documents or {})
     chosen = default_documents() | dict(documents or {})
     _validate(chosen, contract)
+    author = author_require(actor=actor)
     try:
         with transaction.atomic():
             contract.save(force_insert=True)
-            ContractDocument.objects.bulk_create(
-                _document(contract, area, document, actor) for area, document in chosen.items()
+            made = ContractDocument.objects.bulk_create(
+                _document(contract, area, document, author) for area, document in chosen.items()
             )
+            _add_author(contract, made, actor=actor, at=at)
             record_contract(contract, "contract.created", actor=actor, at=at)
     except IntegrityError as error:
         # The unique constraint decides: a check before the insert would let two requests pass it together.
@@ -74,7 +79,8 @@ def contract_change(
     core: Mapping[str, Any] | None = None,
     documents: Mapping[str, Any] | None = None,
 ) -> Contract:
-    """Changes a draft. A person who changes a document becomes its author and cannot approve it."""
+    """Changes a draft. A person who changes a document becomes one of its authors and cannot approve it. Effect, risk
+    tier, adapter, review owner and policy are part of what all ten areas approve."""
     with transaction.atomic():
         # Locked, so that the contract is not opened or approved while it changes.
         contract = contract_lock(actor=actor, contract_id=contract_id)
@@ -86,15 +92,22 @@ def contract_change(
                 organization_id=contract.organization_id,
             )
         changes = dict(core or {})
+        author = author_require(actor=actor)
         _check_words(changes, documents or {})
         _approved_as_it_is(contract, changes)
+        terms_differ = any(name in CORE_FIELDS and getattr(contract, name) != value for name, value in changes.items())
+        # Read before anything changes: the first change of an approved document begins a new set of authors.
+        approved = {row.area for row in readiness_board(contract=contract) if row.status == APPROVED}
         for name, value in changes.items():
             setattr(contract, name, value)
         stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
         _validate({area: row.document for area, row in stored.items()} | dict(documents or {}), contract)
         if changes:
             contract.save(update_fields=list(changes))
-        changed = _save_documents(stored, documents or {}, actor)
+        changed = _save_documents(stored, documents or {}, author)
+        _add_author(contract, [stored[area] for area in changed], actor=actor, at=at, approved=approved)
+        if terms_differ:
+            _add_author(contract, list(stored.values()), actor=actor, at=at)
         record_contract(contract, "contract.changed", actor=actor, at=at, fields=sorted(changes), areas=changed)
     return contract
 
@@ -115,11 +128,13 @@ def _approved_as_it_is(contract: Contract, changes: Mapping[str, Any]) -> None:
 
 
 def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
-    """Opens a contract for attempts. The owners of all ten areas must have approved exactly these documents."""
+    """Opens a contract for attempts. The owners of all ten areas must have approved exactly these documents, and at
+    least two of them must be different people."""
     with transaction.atomic():
         # Locked before the board is read: a revocation waits, and then finds an open contract that it suspends.
         contract = contract_lock(actor=actor, contract_id=contract_id)
-        missing = [row for row in readiness_board(contract=contract) if row.status != APPROVED]
+        rows = readiness_board(contract=contract)
+        missing = [row for row in rows if row.status != APPROVED]
         if missing:
             raise ReadinessIncomplete(
                 errors=[
@@ -127,16 +142,19 @@ def contract_open(*, actor: Actor, at: datetime, contract_id: UUID) -> Contract:
                     for row in missing
                 ]
             )
+        founding = approvers_require(contract=contract, rows=rows, at=at)
         # Only the first opening takes the snapshot: after it the documents cannot change, and attempts that already
         # ran name this one.
         if contract.state == ContractState.DRAFT:
-            contract.snapshot_sha256 = snapshot_store(
-                kind="contract", document=contract_snapshot(contract=contract), at=at
+            document = contract_snapshot(
+                contract=contract, signature=signature_default(risk_tier=contract.risk_tier).value
             )
+            contract.snapshot_sha256 = snapshot_store(kind="contract", document=document, at=at)
             contract.opened_at = at
         _move(contract, "open")
         contract.save(update_fields=["state", "closed_reason_code", "snapshot_sha256", "opened_at"])
-        record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256)
+        told: dict[str, Any] = {"founding": True} if founding else {}
+        record_contract(contract, "contract.opened", actor=actor, at=at, snapshot=contract.snapshot_sha256, **told)
     return contract
 
 
@@ -180,7 +198,7 @@ def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Co
             latest = siblings.aggregate(latest=Max("version"))["latest"]
             if siblings.filter(state=ContractState.DRAFT).exists():
                 raise WrongState("There is a draft of a newer version already; change or discard that one.")
-            new = _copy(old, version=latest + 1)
+            new = _copy(old, version=latest + 1, at=at)
             record_contract(new, "contract.version_created", actor=actor, at=at, from_version=old.version)
             _carry_over(old, new, actor=actor, at=at)
     except IntegrityError as error:
@@ -190,7 +208,7 @@ def contract_new_version(*, actor: Actor, at: datetime, contract_id: UUID) -> Co
     return new
 
 
-def _copy(old: Contract, *, version: int) -> Contract:
+def _copy(old: Contract, *, version: int, at: datetime) -> Contract:
     new = Contract(
         organization_id=old.organization_id,
         slug=old.slug,
@@ -199,10 +217,14 @@ def _copy(old: Contract, *, version: int) -> Contract:
         **{name: getattr(old, name) for name in CORE_FIELDS},
     )
     new.save(force_insert=True)
+    copies = {}
     for row in ContractDocument.objects.filter(contract=old):
-        ContractDocument.objects.create(
+        made = ContractDocument.objects.create(
             contract=new, area=row.area, document=row.document, sha256=row.sha256, written_by_id=row.written_by_id
         )
+        copies[made.id] = row.id
+    # Without it a new version would be a way to lose the authors of what nobody has approved yet.
+    authorship_copy(at=at, organization_id=old.organization_id, kind=WorkKind.DOCUMENT, copies=copies)
     return new
 
 
@@ -273,24 +295,45 @@ def _validate(documents: Mapping[str, Any], contract: Contract) -> None:
         raise DocumentInvalid(errors=problems)
 
 
-def _document(contract: Contract, area: str, document: Any, actor: Actor) -> ContractDocument:
+def _document(contract: Contract, area: str, document: Any, author: UUID | None) -> ContractDocument:
     return ContractDocument(
         contract=contract,
         area=area,
         document=document,
         sha256=document_sha256(document),
-        written_by_id=author_of(actor=actor),
+        written_by_id=author,
     )
 
 
-def _save_documents(stored: Mapping[str, ContractDocument], documents: Mapping[str, Any], actor: Actor) -> list[str]:
+def _add_author(
+    contract: Contract,
+    documents: Sequence[ContractDocument],
+    *,
+    actor: Actor,
+    at: datetime,
+    approved: Collection[str] = (),
+) -> None:
+    """`approved`: areas that were approved until this change. Those who wrote before that approval no longer count."""
+    authorship_add(
+        actor=actor,
+        at=at,
+        organization_id=contract.organization_id,
+        kind=WorkKind.DOCUMENT,
+        subject_ids=[row.id for row in documents],
+        renewed=[row.id for row in documents if row.area in approved],
+    )
+
+
+def _save_documents(
+    stored: Mapping[str, ContractDocument], documents: Mapping[str, Any], author: UUID | None
+) -> list[str]:
     changed = []
     for area, document in documents.items():
         row, digest = stored[area], document_sha256(document)
         # Unchanged content keeps its author. Otherwise a person who saves a form without a change would become the
         # author of all ten documents and could approve none of them.
         if digest != row.sha256:
-            row.document, row.sha256, row.written_by_id = document, digest, author_of(actor=actor)
+            row.document, row.sha256, row.written_by_id = document, digest, author
             row.save(update_fields=["document", "sha256", "written_by", "updated_at"])
             changed.append(area)
     return changed

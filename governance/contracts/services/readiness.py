@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.authorship.selectors import authors_of
+from governance.authorship.states import WorkKind
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.services import reference_check, text_check
 from governance.contracts.errors import NotAnOwner
@@ -95,8 +97,8 @@ def _check(
     )
     if not is_owner:
         raise NotAnOwner(f"This area is owned by {owner_group}.", **subject)
-    if verdict is ReadinessVerdict.APPROVE and document.written_by_id == actor.id:
-        raise OwnWork("You wrote this document; another member of the group approves it.", **subject)
+    if verdict is ReadinessVerdict.APPROVE and actor.id in authors_of(kind=WorkKind.DOCUMENT, subject_id=document.id):
+        raise OwnWork("You wrote to this document; another member of the group approves it.", **subject)
     if contract.state == ContractState.RETIRED:
         raise WrongState("The contract is retired.")
     status = next(row.status for row in readiness_board(contract=contract) if row.area == document.area)

@@ -70,7 +70,8 @@ class ContractTerms:
     slug: str
     version: str
     adapter: str
-    risk_rank: int
+    risk_ceiling: int
+    """The rank of the highest risk tier that an action under it may declare."""
     policy_slug: str | None
     required: tuple[str, ...]
     shapes: Mapping[str, TextShape]
@@ -97,7 +98,7 @@ def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
         slug=snapshot["slug"],
         version=version_text(snapshot["version"]),
         adapter=snapshot["adapter"],
-        risk_rank=RISK_TIERS.index(snapshot["risk_tier"]),
+        risk_ceiling=_risk_ceiling(snapshot),
         policy_slug=snapshot["policy_slug"],
         required=tuple(envelope["required"]),
         shapes=_shapes(envelope["formats"], key=documents["idempotency_key_policy"]["key"]),
@@ -106,6 +107,13 @@ def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
         regions=frozenset(documents["regional_compliance"]["regions"]),
         context={name: snapshot[name] for name in ("slug", "version", "effect", "risk_tier", "adapter")},
     )
+
+
+def _risk_ceiling(snapshot: Mapping[str, Any]) -> int:
+    """Since a contract's tier is the least that a caller can declare, there is no ceiling. Snapshots from before keep
+    theirs, because stored decisions must come out the same."""
+    least = snapshot.get("risk_tier_is") == "least"
+    return len(RISK_TIERS) - 1 if least else RISK_TIERS.index(snapshot["risk_tier"])
 
 
 def _shapes(formats: Mapping[str, Any], *, key: Mapping[str, Any]) -> dict[str, TextShape]:

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from governance.evidence.hooks import collector_for
 from governance.evidence.models import EvidenceBundle
-from governance.evidence.selectors import bundle_newest, entries_about
+from governance.evidence.selectors import bundle_newest, entries_count
 from governance.evidence.states import EvidenceKind, EvidenceState
 from governance.ledger.services import actor_reference, ledger_append
 from governance.outside.wake_up import wake_up
@@ -51,7 +51,7 @@ def evidence_request(
 def _record_count(*, bundle: EvidenceBundle) -> int:
     """The number of ledger entries about the subject now."""
     subjects = collector_for(bundle.subject_kind).record(subject_id=bundle.subject_id)
-    return entries_about(organization_id=bundle.organization_id, subjects=subjects).count()
+    return entries_count(organization_id=bundle.organization_id, subjects=subjects)
 
 
 def _says_all(bundle: EvidenceBundle) -> bool:

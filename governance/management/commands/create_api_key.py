@@ -1,7 +1,7 @@
-"""Issues an API key for a service account. Creates the account if it does not exist."""
+"""Issues an API key for a service account. Creates the account if it does not exist, for a responsible person."""
 
 from argparse import ArgumentParser
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from governance.people.models import ServiceAccount
 from governance.people.rules.roles import ApiScope
+from governance.people.selectors import user_by_name
 from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
@@ -25,7 +26,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--scope", action="append", required=True, choices=[s.value for s in ApiScope], dest="scopes"
         )
-        parser.add_argument("--days", type=int, default=90, help="days that the key is valid; 0: until it is revoked")
+        parser.add_argument(
+            "--responsible", default="", help="user name of the person who answers for a new service account"
+        )
+        parser.add_argument(
+            "--days", type=int, default=90, help="days that the key is valid; 0: as many as HOLDPOINT_API_KEY_DAYS says"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
@@ -34,10 +40,9 @@ class Command(BaseCommand):
             if organization is None:
                 raise CommandError(f"There is no organization {options['organization']}.")
             try:
-                account = ServiceAccount.objects.filter(
-                    organization=organization, slug=options["service_account"]
-                ).first() or service_account_create(
-                    actor=SYSTEM, at=now, organization=organization, slug=options["service_account"]
+                slug, responsible = options["service_account"], options["responsible"]
+                account = ServiceAccount.objects.filter(organization=organization, slug=slug).first() or self._made(
+                    organization, slug, responsible, now
                 )
                 issued = api_key_issue(
                     actor=SYSTEM,
@@ -51,3 +56,10 @@ class Command(BaseCommand):
         # To stderr, so that a script gets nothing but the key on stdout.
         self.stderr.write("Shown once; Holdpoint keeps only its hash:")
         self.stdout.write(issued.secret)
+
+    @staticmethod
+    def _made(organization: Organization, slug: str, responsible: str, at: datetime) -> ServiceAccount:
+        person = user_by_name(username=responsible) if responsible else None
+        if person is None:
+            raise CommandError("There is no such service account. To create it, add --responsible <user name>.")
+        return service_account_create(actor=SYSTEM, at=at, organization=organization, slug=slug, responsible=person)

@@ -11,23 +11,28 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
 )
 
-from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
-from governance.console.selectors.pages import people_in_scope
+from governance.authority.admin import waits_for_second
+from governance.authority.services.changes import authority_act
+from governance.console.admin.base import Act, ConsoleAdmin, console_actor
+from governance.console.admin.forms import ConsoleForm
+from governance.console.selectors.pages import organization_choices, people_in_scope
 from governance.people.models import ApiKey, ServiceAccount
-from governance.people.rules.roles import ApiScope
+from governance.people.rules.keys import TELL_DAYS, days_left
+from governance.people.rules.roles import READING_SCOPES, ApiScope
+from governance.people.selectors import key_ends
 from governance.people.services.accounts import (
     IssuedKey,
     api_key_issue,
     api_key_revoke,
     api_key_rotate,
-    service_account_create,
-    service_account_reinstate,
     service_account_suspend,
 )
 from reasoncodes.codes import Scope
@@ -46,7 +51,7 @@ class IssueForm(forms.Form):
         max_value=730,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="If you leave it empty, the key is valid until it is revoked.",
+        help_text="If you leave it empty, the key is valid for a year (HOLDPOINT_API_KEY_DAYS).",
     )
 
 
@@ -85,9 +90,29 @@ def _key_show_once(model_admin: ConsoleAdmin, request: HttpRequest, issued: Issu
     return response
 
 
+def _key_propose(
+    model_admin: ConsoleAdmin, request: HttpRequest, account: ServiceAccount, details: dict[str, Any]
+) -> HttpResponse:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, account.organization_id),
+        at=timezone.now(),
+        organization=account.organization,
+        kind="api_key.issue",
+        subject=str(account.id),
+        details=details,
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return _key_show_once(model_admin, request, IssuedKey(outcome.applied.made, outcome.once))
+
+
 def _key_issue_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
 ) -> HttpResponse:
+    # A key that only reads changes nothing: one person is enough.
+    if not READING_SCOPES.issuperset(data["scopes"]):
+        asked = {"scopes": data["scopes"]} | ({"days": data["days"]} if data["days"] else {})
+        return _key_propose(model_admin, request, obj, asked)
     now = timezone.now()
     issued = api_key_issue(
         actor=console_actor(request),
@@ -116,9 +141,85 @@ def _service_account_suspend_act(
 
 def _service_account_reinstate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
-) -> str:
-    service_account_reinstate(actor=console_actor(request), at=timezone.now(), service_account_id=obj.id)
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, obj.organization_id),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.reinstate",
+        subject=str(obj.id),
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
     return "Reinstated. Its live keys work again."
+
+
+class NewServiceAccountForm(ConsoleForm):
+    organization: Any = forms.ModelChoiceField(queryset=None, empty_label=None, widget=UnfoldAdminSelectWidget)
+    slug = forms.RegexField(
+        r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Lower-case letters, digits and dashes.",
+    )
+    description = forms.CharField(required=False, max_length=280, widget=UnfoldAdminTextInputWidget)
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        empty_label=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What the service does counts as this person's: they may not release what it asks for.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        fields: Any = self.fields
+        ids = console_actor(self.request).organization_ids if self.request else ()
+        fields["organization"].queryset = organization_choices(ids=ids)
+        fields["responsible"].queryset = people_in_scope()
+
+
+def _service_account_create_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: None, data: dict[str, Any]
+) -> HttpResponse:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, data["organization"].id),
+        at=timezone.now(),
+        organization=data["organization"],
+        kind="service_account.create",
+        subject=data["slug"],
+        details={"description": data["description"], "responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return model_admin.done(request, outcome.applied.made, "Created. Issue a key for it next.")
+
+
+class ResponsibleForm(ConsoleForm):
+    responsible: Any = forms.ModelChoiceField(
+        queryset=None,
+        widget=UnfoldAdminSelectWidget,
+        help_text="An active person who has a role in this organization.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["responsible"]
+        field.queryset = people_in_scope()
+
+
+def _responsible_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ServiceAccount, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=model_admin.require_operator(request, obj.organization_id),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="service_account.responsible",
+        subject=str(obj.id),
+        details={"responsible": str(data["responsible"].id)},
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    return f"{data['responsible'].username} is responsible for this account now."
 
 
 @admin.register(ServiceAccount)
@@ -128,8 +229,16 @@ class ServiceAccountAdmin(ConsoleAdmin):
     list_select_related = ["organization", "responsible"]
     list_filter = ["status"]
     search_fields = ["slug", "=id"]
-    fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
-    readonly_fields = ["status", "suspended_reason_code"]
+    readonly_fields = ["organization", "slug", "description", "responsible", "status", "suspended_reason_code"]
+    readonly_fields += ["how_to_mend"]
+    add_act = Act(
+        "add",
+        "Add a service account",
+        "Each service has its own account and calls with its own key. Unless the organization is still being founded, "
+        "a second person has to confirm it.",
+        _service_account_create_act,
+        NewServiceAccountForm,
+    )
     acts = [
         Act(
             "issue-key",
@@ -137,6 +246,16 @@ class ServiceAccountAdmin(ConsoleAdmin):
             "Creates a key for this account. The next page shows it once.",
             _key_issue_act,
             IssueForm,
+            available=lambda obj: not obj.internal,
+        ),
+        Act(
+            "responsible",
+            "Name the responsible person",
+            "What the account does counts as theirs: they cannot release what it asks for, nor approve what it wrote. "
+            "A second person confirms it. A suspended account stays suspended until it is reinstated.",
+            _responsible_act,
+            ResponsibleForm,
+            available=lambda obj: not obj.internal,
         ),
         Act(
             "suspend",
@@ -156,26 +275,26 @@ class ServiceAccountAdmin(ConsoleAdmin):
         ),
     ]
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "responsible":
-            # Django's default would list every person of the installation, also of other organizations.
-            kwargs["queryset"] = people_in_scope()
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        shown = [name for name in self.readonly_fields if name != "how_to_mend"]
+        return [*shown, "how_to_mend"] if obj and obj.responsible_id is None else shown
 
-    def save_model(self, request: HttpRequest, obj: ServiceAccount, form: Any, change: bool) -> None:
-        actor = self.require_operator(request, obj.organization_id)
-        made = service_account_create(
-            actor=actor,
-            at=timezone.now(),
-            organization=obj.organization,
-            slug=obj.slug,
-            description=obj.description,
-            responsible=obj.responsible,
+    @admin.display(description="What to do")
+    def how_to_mend(self, obj: ServiceAccount) -> str:
+        if obj.internal:
+            return "Nothing. This account is a part of Holdpoint itself: it has no key and no responsible person."
+        return (
+            "Nobody is responsible for this account, so it was suspended and its keys are refused. Name the "
+            "responsible person (a second person confirms it), then reinstate the account."
         )
-        adopt(obj, made)
 
 
 def _key_rotate_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey, data: dict[str, Any]) -> HttpResponse:
+    # Whoever rotates a key holds the new one, so this is as wide as issuing it.
+    account = obj.service_account
+    if not READING_SCOPES.issuperset(obj.scopes):
+        asked = {"replaces": str(obj.id), "overlap_hours": data["hours"]}
+        return _key_propose(model_admin, request, account, asked)
     issued = api_key_rotate(
         actor=console_actor(request), at=timezone.now(), key_id=obj.id, overlap=timedelta(hours=data["hours"])
     )
@@ -189,10 +308,11 @@ def _key_revoke_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ApiKey
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ConsoleAdmin):
-    list_display = ["__str__", "service_account", "scopes_shown", "expires_at", "revoked_at", "last_used_at"]
+    list_display = ["__str__", "service_account", "scopes_shown", "end_shown", "revoked_at", "last_used_at"]
     list_select_related = ["service_account"]
     search_fields = ["prefix", "=id"]
-    fields = ["prefix", "service_account", "scopes", "expires_at", "revoked_at", "last_used_at", "created_at"]
+    list_before_template = "admin/holdpoint/key_ends.html"
+    fields = ["prefix", "service_account", "scopes", "end_shown", "revoked_at", "last_used_at", "created_at"]
     readonly_fields = fields
     acts = [
         Act(
@@ -218,8 +338,25 @@ class ApiKeyAdmin(ConsoleAdmin):
         return obj.service_account.organization_id
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
-        return super().get_queryset(request).select_related("service_account")
+        return super().get_queryset(request).select_related("service_account__organization")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, (extra_context or {}) | {"ends": key_ends(at=timezone.now())})
 
     @admin.display(description="Scopes")
     def scopes_shown(self, obj: ApiKey) -> str:
         return ", ".join(obj.scopes)
+
+    @display(description="Ends", ordering="expires_at", label={"never": "danger", "soon": "warning", "ended": "info"})
+    def end_shown(self, obj: ApiKey) -> tuple[str, str]:
+        """In words, with a colour where somebody has to do something."""
+        now = timezone.now()
+        if obj.revoked_at is not None:
+            return "ended", "revoked"
+        if obj.expires_at is None:
+            return "never", "never ends: rotate it"
+        days = days_left(ends=obj.expires_at, at=now)
+        date = f"{obj.expires_at:%Y-%m-%d %H:%M} UTC"
+        if days < 0:
+            return "ended", f"{date} (ended)"
+        return ("soon", f"{date} (in {days} days)") if days <= max(TELL_DAYS) else ("", date)

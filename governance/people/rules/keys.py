@@ -1,11 +1,16 @@
-"""The form of an API key (`hp_<prefix>_<secret>`), its hash, and its signatures on stream messages.
+"""The form of an API key (`hp_<prefix>_<secret>`), its hash, when its end is told, and its signatures on stream
+messages.
 
 A message on a stream cannot carry the key, because everybody who reads the stream would have it. It carries a signature
 that only the owner of the key can make. The public half, stored beside the hash, checks it.
 """
 
 import hmac
+import math
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 
@@ -14,6 +19,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 # Part of the derivation and of every signed text: a signature made for another purpose is not valid here.
 STREAM_PURPOSE = b"holdpoint.stream.v1"
+
+# Days before a key's end at which its people are told; in the last ones answers carry `Sunset` too.
+TELL_DAYS = (1, 7, 30)
+
+
+def days_left(*, ends: datetime, at: datetime) -> int:
+    """Whole days until the end, rounded up: 0 only in the moment itself, negative afterwards."""
+    return math.ceil((ends - at).total_seconds() / 86_400) if ends > at else -1
+
+
+def tell_now(*, ends: datetime, at: datetime) -> int | None:
+    """Which of TELL_DAYS is due: the smallest that the remaining time fits into; None while the end is far, or over."""
+    days = days_left(ends=ends, at=at)
+    return next((limit for limit in TELL_DAYS if 0 <= days <= limit), None)
 
 
 def key_hash(secret: str) -> bytes:
@@ -26,6 +45,26 @@ def key_generate() -> tuple[str, str]:
     """(the prefix, which may be shown; the whole key)."""
     prefix = token_hex(5)
     return prefix, f"hp_{prefix}_{token_urlsafe(32)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMaterial:
+    """What is stored of a key. The clear text cannot be made from it."""
+
+    prefix: str
+    sha256: bytes
+    stream_key: bytes
+
+    def as_json(self) -> dict[str, str]:
+        return {"prefix": self.prefix, "sha256": self.sha256.hex(), "stream_key": self.stream_key.hex()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, str]) -> "KeyMaterial":
+        return cls(stored["prefix"], bytes.fromhex(stored["sha256"]), bytes.fromhex(stored["stream_key"]))
+
+
+def key_material(secret: str) -> KeyMaterial:
+    return KeyMaterial(prefix_of(secret), key_hash(secret), stream_public_key(secret))
 
 
 def prefix_of(secret: str) -> str:

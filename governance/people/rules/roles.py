@@ -39,6 +39,16 @@ class ApiScope(StrEnum):
     LEDGER_READ = "ledger:read"
 
 
+# A key with these scopes only can be issued by one person: it changes nothing.
+READING_SCOPES = frozenset(
+    {
+        ApiScope.ORCHESTRATOR_READ,
+        ApiScope.ORCHESTRATOR_READ_INSTANCES,
+        ApiScope.GOVERNANCE_READ,
+        ApiScope.LEDGER_READ,
+    }
+)
+
 # What a signed-in person needs on the organization to do what the scope allows a service to do. A scope that is missing
 # here is for services only: no role of a person gives it.
 PERMISSION_FOR_SCOPE: dict[str, str] = {
@@ -59,3 +69,8 @@ def permissions_of(role: str) -> tuple[str, ...]:
     if role.startswith("reviewer:"):
         return (VIEW, REVIEW)
     return PERMISSIONS_OF_ROLE[role]
+
+
+def known_role(role: str) -> bool:
+    """Whether a role of this name can be given. Reviewer tiers may be added by an organization."""
+    return role in PERMISSIONS_OF_ROLE or (role.startswith("reviewer:") and len(role) > len("reviewer:"))

@@ -1,7 +1,8 @@
-"""Our answers to allauth: nobody signs up, nothing is mailed, secrets of second factors are stored encrypted. Also
-whether a person signed in recently enough to decide on a high-risk action (step-up)."""
+"""Our answers to allauth and axes: nobody signs up, allauth mails nothing, secrets of second factors are stored
+encrypted, typed usernames are stored hashed. Also whether a person signed in recently enough to decide on a high-risk
+action (step-up)."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -13,7 +14,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from governance.outside.secret_box import seal, unseal
+from governance.outside.secret_box import SECOND_FACTOR, seal, unseal
+from governance.people.services.people import lockout_name
 
 UNKNOWN = "0.0.0.0"  # noqa: S104  # over a Unix socket there is no address; the lockout then counts by username alone
 
@@ -24,33 +26,52 @@ def client_ip(request: HttpRequest) -> str:
     return get_client_ip(request) or UNKNOWN
 
 
+def lockout_username(request: Any, credentials: dict[str, Any] | None = None) -> str | None:
+    """What axes counts by and keeps: a keyed hash, because people type passwords and other people's names here."""
+    typed = (credentials or {}).get("username")
+    if typed is None:
+        posted = getattr(request, "POST", {})
+        typed = posted.get("login") or posted.get("username")
+    return None if typed is None else lockout_name(username=str(typed))
+
+
 class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Sends nothing: people get their accounts and passwords from their operators."""
+        """Sends nothing: our own one-time links are mailed by a task."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_ip(request)
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """Somebody who reads only the database cannot make codes. After a change of SECRET_KEY people set up their apps
-    again."""
+    """Somebody who reads only the database cannot make codes. Where the texts are stored: `governance/apps.py`."""
 
     def encrypt(self, text: str) -> str:
-        return seal(text, purpose="second factor")
+        return seal(text, purpose=SECOND_FACTOR)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return unseal(encrypted_text, purpose="second factor")
+        return unseal(encrypted_text, purpose=SECOND_FACTOR)
+
+
+def authenticated_at(request: Any) -> datetime | None:
+    """When the person of this session last proved who they are: by password, code or passkey."""
+    newest = max((record.get("at", 0) for record in get_authentication_records(request, request.user)), default=0)
+    return datetime.fromtimestamp(newest, tz=UTC) if newest else None
 
 
 def signed_in_recently(request: Any, *, at: datetime) -> bool:
-    """Whether the person proved who they are (password, code or passkey) within HOLDPOINT_STEP_UP_MINUTES."""
-    records = get_authentication_records(request, request.user)
-    newest = max((record.get("at", 0) for record in records), default=0)
-    return at.timestamp() - newest < timedelta(minutes=settings.STEP_UP_MINUTES).total_seconds()
+    """Whether that was within HOLDPOINT_STEP_UP_MINUTES."""
+    newest = authenticated_at(request)
+    return newest is not None and at - newest < timedelta(minutes=settings.STEP_UP_MINUTES)
+
+
+def rp_id_of(request: Any) -> str:
+    """The name that this site's passkeys belong to: its host, without the port."""
+    host: str = request.get_host()
+    return host.partition(":")[0]
 
 
 def step_up_url(*, back: str) -> str:

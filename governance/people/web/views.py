@@ -1,15 +1,17 @@
-"""Sign-in pages: the form for /admin/, and the list of a person's own sessions."""
+"""Sign-in pages: the form for /admin/, the way from a sign-in to the first page, one's own password, and the list of a
+person's own sessions and one-time links."""
 
 from typing import Any
 
-from allauth.account.views import LoginView
+from allauth.account.views import LoginView, PasswordChangeView
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views import View
 
-from governance.people.selectors import sessions_of
+from governance.people.rules.roles import REVIEW
+from governance.people.selectors import organizations_where, sessions_of, sign_in_links_of
 from governance.people.services.people import session_end, sessions_end_others
 
 
@@ -28,10 +30,33 @@ class ConsoleSignIn(LoginView):
         return "/admin/"
 
 
+class HomeView(LoginRequiredMixin, View):
+    """The page where this person begins: what waits for their decision, else the console."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        user: Any = request.user
+        reviews = bool(organizations_where(user=user, permission=REVIEW))
+        return redirect("admin:index" if user.is_staff and not reviews else "review:queue")
+
+
+class OwnPasswordView(PasswordChangeView):
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        user: Any = request.user
+        # allauth would go to its page for a first password, which this installation does not have.
+        if user.is_authenticated and not user.has_usable_password():
+            return render(request, "account/no_password.html")
+        answer: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return answer
+
+
 class SessionsView(LoginRequiredMixin, View):
     def get(self, request: HttpRequest) -> HttpResponse:
         user: Any = request.user
-        context = {"sessions": sessions_of(user=user), "current": request.session.session_key}
+        context = {
+            "sessions": sessions_of(user=user),
+            "current": request.session.session_key,
+            "links": sign_in_links_of(user=user),
+        }
         return render(request, "usersessions/usersession_list.html", context)
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -16,6 +16,8 @@ from django.utils import timezone
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from governance.authority.admin import waits_for_second
+from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import (
     ConsoleForm,
@@ -28,9 +30,9 @@ from governance.console.admin.forms import (
 from governance.console.selectors.pages import organization_choices
 from governance.policies.admin.simulation import SimulationPages
 from governance.policies.models import Policy
-from governance.policies.rules import PolicyProblem
+from governance.policies.rules.problems import PolicyProblem
 from governance.policies.selectors import policy_list
-from governance.policies.services import policy_archive, policy_change, policy_create, policy_problems, policy_publish
+from governance.policies.services import policy_archive, policy_change, policy_create, policy_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,18 @@ def _policy_edit_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Polic
     return "Saved."
 
 
-def _policy_publish_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]) -> str:
-    policy_publish(actor=console_actor(request), at=timezone.now(), policy_id=obj.id)
+def _policy_publish_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: Policy, data: dict[str, Any]
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=console_actor(request),
+        at=timezone.now(),
+        organization=obj.organization,
+        kind="policy.publish",
+        subject=str(obj.id),
+    )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
     return "Published. It decides from the next request on."
 
 
@@ -199,8 +211,9 @@ ACTS = [
     Act(
         "publish",
         "Publish",
-        "This version decides from the next request on. The version that is active now is archived. A published "
-        "version never changes.",
+        "A second person has to confirm this, unless the organization is still being founded. Then this version "
+        "decides from the next request on, and the version that is active now is archived. A published version never "
+        "changes.",
         _policy_publish_act,
         available=lambda obj: obj.state == "draft",
         template="admin/holdpoint/policy_publish.html",

@@ -6,11 +6,13 @@ from uuid import UUID
 
 from django.db.models import Max, Q
 
+from governance.authorship.models import Authorship
 from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
+from governance.identity.models import IdentityProvider, ProviderGroup, ProviderPerson
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, User
+from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInRules, User
 from governance.policies.models import Policy
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
@@ -33,7 +35,8 @@ from reasoncodes.models import ReasonCode
 
 
 def person_organizations(*, user: User) -> set[UUID]:
-    """The organizations where the person has a role, acted, or had access until it was ended."""
+    """The organizations where the person has a role, acted, or had access until it was ended, and the one whose
+    identity provider brought them."""
     # In all organizations: a person acts in several, and the caller's scope may be one of them.
     with every_tenant():
         known = PersonReference.objects.filter(user=user).first()
@@ -41,7 +44,8 @@ def person_organizations(*, user: User) -> set[UUID]:
         acted = LedgerEntry.objects.filter(actor_ref=known.commitment) if known else LedgerEntry.objects.none()
         left = LedgerEntry.objects.filter(subject_type="person", subject_id=user.id)
         places = (acted | left).exclude(organization=None).order_by().values_list("organization_id", flat=True)
-        return {one for one in {*roles, *places.distinct()} if one is not None}
+        brought = ProviderPerson.objects.filter(user=user).values_list("provider__organization_id", flat=True)
+        return {one for one in {*roles, *places.distinct(), *brought} if one is not None}
 
 
 def person_subject(*, user: User) -> RetentionSubject | None:
@@ -109,12 +113,17 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(Organization, "id"),
         ExportTable(Product),
         ExportTable(RoleGroup),
+        ExportTable(SignInRules),
+        ExportTable(IdentityProvider, without=frozenset({"secret_sealed", "scim_sha256"})),
+        ExportTable(ProviderPerson, "provider__organization_id"),
+        ExportTable(ProviderGroup, "provider__organization_id"),
         ExportTable(ServiceAccount),
         ExportTable(ApiKey, "service_account__organization_id", without=frozenset({"sha256"})),
         ExportTable(Contract),
         ExportTable(ContractDocument, through),
         ExportTable(ReadinessDecision, through),
         ExportTable(Policy),
+        ExportTable(Authorship),
         ExportTable(Shutdown),
         ExportTable(Note, without=frozenset({"salt"})),
         ExportTable(GovernanceViolation),

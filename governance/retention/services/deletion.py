@@ -6,6 +6,8 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from governance.authorship.services import authorship_add, second_person_require
+from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
 from governance.ledger.services import actor_reference, ledger_append, person_commitment
 from governance.people.models import User
@@ -20,7 +22,6 @@ from governance.retention.services.legal_hold import context_commitment, context
 from governance.retention.states import DeletionState, ErasureKind, ExportState
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
-from governance.violations.errors import SecondPersonNeeded
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, NotFound, WrongState
@@ -50,6 +51,9 @@ def deletion_request(
                 due_at=at + timedelta(days=terms_for(organization=organization).terms.deletion_days),
             )
             row.save(force_insert=True)
+            authorship_add(
+                actor=actor, at=at, organization_id=organization.id, kind=WorkKind.DELETION, subject_ids=[row.id]
+            )
             _record(row, "deletion.requested", actor=actor, at=at, due_at=row.due_at.isoformat())
     # The unique constraint `deletion_one_open`: a look before the insert would miss a request made at the same time.
     except IntegrityError as error:
@@ -160,13 +164,14 @@ def _open(actor: Actor, deletion_id: UUID) -> DeletionRequest:
     row = tenant_get(DeletionRequest, deletion_id, lock=True)
     if not actor.may_act_in(row.organization_id) or actor.kind is not ActorKind.PERSON:
         raise NotFound
-    if row.requested_by_ref == actor_reference(actor):
-        raise SecondPersonNeeded(
-            "The person who asked for a deletion cannot decide on it. Another person has to.",
-            subject_type="deletion_request",
-            subject_id=row.id,
-            organization_id=row.organization_id,
-        )
+    second_person_require(
+        actor=actor,
+        kind=WorkKind.DELETION,
+        subject_id=row.id,
+        started_ref=row.requested_by_ref,
+        organization_id=row.organization_id,
+        words="The person who asked for a deletion cannot decide on it. Another person has to.",
+    )
     if row.state != DeletionState.REQUESTED:
         raise WrongState(f"This request is {row.state}.")
     return row

@@ -9,6 +9,8 @@ from uuid import UUID
 from django.db import connection, transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import authorship_add, second_person_require
+from governance.authorship.states import WorkKind
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
 from governance.contracts.models import Contract
@@ -93,6 +95,9 @@ def legal_hold_place(
             placed_at=at,
         )
         hold.save(force_insert=True)
+        authorship_add(
+            actor=actor, at=at, organization_id=organization_id, kind=WorkKind.LEGAL_HOLD, subject_ids=[hold.id]
+        )
         _record(hold, "legal_hold.placed", reason_code, hold.note, actor=actor, at=at)
     return hold
 
@@ -123,11 +128,14 @@ def legal_hold_release(*, actor: Actor, at: datetime, hold_id: UUID, reason_code
 
 def _second_person(hold: LegalHold, actor: Actor) -> None:
     facts = {"subject_type": "legal_hold", "subject_id": hold.id, "organization_id": hold.organization_id}
-    if hold.placed_by_ref == actor_reference(actor):
-        raise SecondPersonNeeded(
-            "The person who placed a legal hold cannot release it. Another person has to.",
-            **facts,  # type: ignore[arg-type]
-        )
+    second_person_require(
+        actor=actor,
+        kind=WorkKind.LEGAL_HOLD,
+        subject_id=hold.id,
+        started_ref=hold.placed_by_ref,
+        organization_id=hold.organization_id,
+        words="The person who placed a legal hold cannot release it. Another person has to.",
+    )
     if terms_for(organization=hold.organization).hold_release_needs_compliance:
         people = {hold.placed_by_ref, actor_reference(actor)}
         if not commitment_has_role(commitments=people, organization_id=hold.organization_id, role=OWNER_OF_HOLDS):

@@ -1,4 +1,4 @@
-"""Reads the sealed tree: heads, proofs, keys, sealed entries in order, and how far sealing is behind."""
+"""Reads the sealed tree: heads, proofs, sealed entries in order, and how far sealing is behind."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from governance.ledger.models import LedgerEntry
 from governance.sealing.errors import NotSealedYet
-from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf
+from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
 from governance.sealing.rules.merkle import consistency_proof, inclusion_proof
 from governance.sealing.rules.merkle.tree import Node
 from governance.tenancy.selectors import tenant_get
@@ -69,27 +69,6 @@ def checkpoint_get(*, size: int) -> LedgerCheckpoint:
 
 def checkpoint_latest() -> LedgerCheckpoint | None:
     return checkpoint_list().first()
-
-
-def ledger_keys() -> list[LedgerKey]:
-    return list(LedgerKey.objects.order_by("first_used_at"))
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """A key, and the smallest and largest head that it signed. Other keys may have signed heads in between."""
-
-    key: LedgerKey
-    first_size: int | None
-    last_size: int | None
-
-
-def ledger_key_ranges() -> list[KeyRange]:
-    found = []
-    for key in ledger_keys():
-        sizes = LedgerCheckpoint.objects.filter(key_id=key.id).values_list("size", flat=True)
-        found.append(KeyRange(key, sizes.order_by("size").first(), sizes.order_by("-size").first()))
-    return found
 
 
 def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:

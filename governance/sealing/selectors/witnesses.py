@@ -9,10 +9,11 @@ from functools import cached_property
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 
-from governance.sealing.models import LedgerCheckpoint, LedgerEpoch, LedgerKey, WitnessReceipt
+from governance.sealing.models import LedgerCheckpoint, LedgerEpoch, WitnessReceipt
 from governance.sealing.rules.epoch import FIRST, EpochBegin
 from governance.sealing.rules.merkle import frontier_root
 from governance.sealing.rules.merkle.tree import frontier_nodes
+from governance.sealing.selectors.keys import key_public, ledger_keys
 from governance.sealing.selectors.tree import checkpoint_latest, nodes_read
 from governance.sealing.states import LEDGER_INCONSISTENT, WitnessResult
 from governance.shutdown.models import Shutdown
@@ -153,9 +154,7 @@ class Tree:
 
     @cached_property
     def keys(self) -> list[tuple[str, Ed25519PublicKey]]:
-        return [
-            (key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()
-        ]
+        return [(key.name, key_public(key)) for key in ledger_keys()]
 
     def root_at(self, size: int) -> bytes | None:
         """The root of the first `size` entries; None if nodes are missing."""

@@ -14,9 +14,11 @@ from django.db import connection, transaction
 from governance.ledger.services import ledger_append
 from governance.sealing.models import LedgerCheckpoint, LedgerKey
 from governance.sealing.rules.epoch import epoch_lines
-from governance.sealing.rules.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
-from governance.sealing.rules.merkle.checkpoint import public_bytes
-from governance.sealing.rules.signing import SealingKey
+from governance.sealing.rules.merkle import Checkpoint, consistency_proof, extend, frontier_root, leaf_hash
+from governance.sealing.rules.merkle.checkpoint import checkpoint_signed, public_bytes
+from governance.sealing.rules.signing import SealingKey, SealingStopped
+from governance.sealing.selectors.keys import handover_pending, key_subject
+from governance.sealing.selectors.tree import nodes_read
 from governance.sealing.selectors.witnesses import epoch_current
 from reasoncodes.base.actors import SYSTEM
 
@@ -49,6 +51,13 @@ NODES = """
 INSERT INTO governance_ledgernode (level, index, hash)
 SELECT * FROM unnest(%s::smallint[], %s::bigint[], %s::bytea[])
 """
+
+
+class KeyNotNamed(SealingStopped):
+    """The key is neither the one that signed the newest head nor the one that it was handed over to."""
+
+    def __init__(self) -> None:
+        super().__init__("key_not_named")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,8 @@ def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
         if not entries:
             return None
         if head.key != key.id:
+            if head.key and not handover_pending(old=head.key, new=key.id):
+                raise KeyNotNamed
             _adopt(key, replaces=head.key, at=at)
         return _write(head, moment, entries, key, at)
 
@@ -157,7 +168,7 @@ def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: Sealin
     checkpoint = LedgerCheckpoint(
         size=size,
         root=root,
-        text=checkpoint_sign(body, name=key.name, key=key.private),
+        text=_signed(body, key),
         key_id=key.id,
         frontier=b"".join(frontier),
         cursor_txid=moment.xmin - 1 if moved else entries[-1].txid,
@@ -169,10 +180,19 @@ def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: Sealin
     return checkpoint
 
 
+def _signed(body: Checkpoint, key: SealingKey) -> str:
+    # After the new nodes are inserted: a signer outside may ask for the proof that this head continues its last one.
+    # If the signer is away, it raises, and nothing of this batch is stored.
+    signature = key.sign_head(
+        body.body.encode(), prove=lambda old: consistency_proof(old=old, new=body.size, read=nodes_read)
+    )
+    return checkpoint_signed(body, name=key.name, key=key.public, signature=signature)
+
+
 def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
     """Record that another key signs from now on, also if it was used before."""
     # The entry belongs to this transaction, which is still running: the next sealing gives it its position.
-    public = public_bytes(key.private.public_key())
+    public = public_bytes(key.public)
     if not LedgerKey.objects.filter(id=key.id).exists():
         LedgerKey(id=key.id, name=key.name, public_key=public, first_used_at=at).save(force_insert=True)
     payload: dict[str, Any] = {"key": key.id, "verifier_key": key.verifier, "replaces": replaces}
@@ -180,7 +200,7 @@ def _adopt(key: SealingKey, *, replaces: str, at: datetime) -> None:
         action="ledger.key_adopted",
         organization_id=None,
         subject_type="ledger_key",
-        subject_id=UUID(bytes=bytes.fromhex(key.id).rjust(16, b"\0")),
+        subject_id=key_subject(key_id=key.id),
         actor=SYSTEM,
         at=at,
         payload=payload,

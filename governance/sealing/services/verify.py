@@ -19,6 +19,7 @@ from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify, front
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
 from governance.sealing.selectors.witnesses import Tree, epoch_list
 from governance.sealing.services.seal import MOMENT, NO_LEAF
+from governance.sealing.services.verify_keys import key_chain_verify
 from governance.sealing.services.verify_range import CHUNK, LEVELS, NODES, Checked, Faults, check_range
 from governance.sealing.services.witnesses import PublicKeys, head_judge
 from governance.sealing.states import WitnessResult
@@ -220,7 +221,7 @@ def ledger_verify(
 ) -> Verified:
     """Check everything. `progress(done, total)` counts entries. `keys` are known in addition to those in the database,
     for heads of witnesses."""
-    verified, upper = Verified(), Upper()
+    verified, upper, chain = Verified(), Upper(), key_chain_verify()
     # The size is read once: what is sealed during the check is left for the next one.
     newest = LedgerCheckpoint.objects.order_by("-size").first()
     total = newest.size if newest else 0
@@ -228,12 +229,15 @@ def ledger_verify(
     for part in _parts(total, processes):
         verified.found.merge(part.faults)
         epoch = _check_heads(part, upper, epoch, verified)
+        chain.follow(part.heads, verified.found)
         if part.end - part.start == CHUNK:
             upper.add(part.frontier[0], part.start // CHUNK)
         verified.entries = part.end
         progress(part.end, total)
     _check_upper(upper, total, verified.found)
     _check_rest(newest, verified)
+    chain.end(verified.found)
+    verified.notes += chain.notes
     _check_epochs(verified)
     _check_guards(verified.found)
     _check_erasures(verified)

@@ -1,7 +1,7 @@
 """Checks one aligned range of the record (entries, nodes, heads) by itself, so that processes can share the work."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,11 +9,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 
 from governance.ledger.rules.entry import EntryText, entry_hash_of_text, payload_hash
-from governance.sealing.models import LedgerCheckpoint, LedgerKey
+from governance.sealing.models import LedgerCheckpoint
 from governance.sealing.rules.epoch import epoch_of
 from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash, node_hash
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
 from governance.sealing.rules.merkle.tree import frontier_nodes
+from governance.sealing.selectors.keys import key_public, ledger_keys
 
 # A range is a complete subtree of this height, so its root can be combined with those of other ranges. A process keeps
 # one range in memory, however long the record is.
@@ -66,6 +67,7 @@ class SignedHead:
     size: int
     root: bytes
     epoch: int
+    key: str
     parts: list[bytes]
 
 
@@ -152,9 +154,8 @@ def _check_nodes(start: int, end: int, levels: Sequence[Sequence[bytes]], faults
 
 
 def _heads(start: int, end: int, levels: Sequence[Sequence[bytes]], faults: Faults) -> tuple[int, list[SignedHead]]:
-    rows = list(
-        LedgerCheckpoint.objects.filter(size__gt=start, size__lte=end).order_by("size").only("size", "root", "text")
-    )
+    found_rows = LedgerCheckpoint.objects.filter(size__gt=start, size__lte=end).order_by("size")
+    rows = list(found_rows.only("size", "root", "text", "key"))
     keys = _public_keys()
     found = [one for row in rows if (one := _head(row, start, levels, keys, faults)) is not None]
     return len(rows), found
@@ -164,18 +165,18 @@ def _head(
     row: LedgerCheckpoint,
     start: int,
     levels: Sequence[Sequence[bytes]],
-    keys: Sequence[tuple[str, Ed25519PublicKey]],
+    keys: Mapping[str, tuple[str, Ed25519PublicKey]],
     faults: Faults,
 ) -> SignedHead | None:
     try:
-        signed = checkpoint_verify(row.text, keys=keys)
+        signed = checkpoint_verify(row.text, keys=[keys[row.key_id]] if row.key_id in keys else [])
     except CheckpointInvalid as error:
         faults.add(f"head of {row.size} entries: {error}")
         return None
     if (signed.size, signed.root) != (row.size, bytes(row.root)):
         faults.add(f"head of {row.size} entries: the row is not what was signed")
-    return SignedHead(row.size, signed.root, epoch_of(signed), _parts(levels, row.size - start))
+    return SignedHead(row.size, signed.root, epoch_of(signed), row.key_id, _parts(levels, row.size - start))
 
 
-def _public_keys() -> list[tuple[str, Ed25519PublicKey]]:
-    return [(key.name, Ed25519PublicKey.from_public_bytes(bytes(key.public_key))) for key in LedgerKey.objects.all()]
+def _public_keys() -> dict[str, tuple[str, Ed25519PublicKey]]:
+    return {key.id: (key.name, key_public(key)) for key in ledger_keys()}

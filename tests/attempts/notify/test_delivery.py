@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,6 +13,7 @@ from prometheus_client import REGISTRY
 
 from attempts.intake.services.follow_up import attempt_cancel
 from attempts.notify import tasks
+from attempts.notify.adapters.mark import card_fits, card_read, card_value
 from attempts.notify.models import ChatWorkspace, Notification, NotificationRoute
 from attempts.notify.rules.delivery import MOST_TRIES, wait_before
 from attempts.notify.selectors import notifications_late
@@ -159,13 +161,43 @@ def test_a_revoked_token_disables_the_workspace_until_its_secrets_are_replaced(c
     assert "xoxb-new" not in everything_stored()
 
 
-def test_secrets_sealed_under_another_key_stop_the_workspace_and_say_so(chat: Chat, settings: Any) -> None:
+def test_altered_secrets_stop_the_workspace_and_say_so(chat: Chat) -> None:
     chat.clinic.hold()
     reviews_announce(at=timezone.now())
-    settings.SECRET_KEY = "another-secret-key-0123456789abcdefghijklmnopqrstuv"
+    with every_tenant():
+        workspace = ChatWorkspace.objects.get()
+        workspace.bot_token_sealed = workspace.bot_token_sealed[:-8] + "AAAAAAA="
+        workspace.save(update_fields=["bot_token_sealed"])
     send()
     with every_tenant():
         assert ChatWorkspace.objects.get().disabled_reason == "secret_unreadable"
+
+
+def test_a_process_without_the_key_that_sealed_puts_the_message_off_and_stops_nothing(
+    chat: Chat, settings: Any
+) -> None:
+    """While SECRET_KEY is being changed, a worker that was not restarted yet lacks the new key."""
+    chat.clinic.hold()
+    reviews_announce(at=timezone.now())
+    former, settings.SECRET_KEY = settings.SECRET_KEY, "another-secret-key-0123456789abcdefghijklmnopqrstuv"
+    send()
+    assert [(row.state, row.last_error) for row in rows()] == [("pending", "secret_key_missing")]
+    with every_tenant():
+        assert ChatWorkspace.objects.get().disabled_reason == ""
+    settings.SECRET_KEY_FALLBACKS = [former]
+    due_now()
+    assert chat.tell() == 1
+
+
+def test_the_buttons_of_a_card_work_while_the_key_is_being_changed(chat: Chat, settings: Any) -> None:
+    notification, digest = uuid4(), "a" * 64
+    value = card_read(card_value(notification_id=notification, action_digest=digest))
+    assert value is not None
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another-secret-key-0123456789abcdefghijklmnopqrstuv"
+    assert card_fits(notification_id=notification, action_digest=digest, mark=value[1])
+    settings.SECRET_KEY_FALLBACKS = []
+    assert not card_fits(notification_id=notification, action_digest=digest, mark=value[1])
 
 
 def test_slack_says_when_to_come_again_and_nothing_else_is_sent_until_then(chat: Chat) -> None:

@@ -22,12 +22,15 @@ def browser(user: User) -> Client:
     return client
 
 
+DELEGATE = {"to_username": "dora", "hours": "24", "reason_code": "reviewer_away"}
+
+
 def page(review: Review, verb: str = "", query: str = "") -> str:
     return f"/review/{review.id}" + (f"/{verb}" if verb else "") + (f"?{query}" if query else "")
 
 
 def form(review: Review, verb: str, **changes: str) -> dict[str, str]:
-    more = {"reject": REJECT, "decline": DECLINE, "delegate": {"to_username": "dora", "hours": "24"}}.get(verb, {})
+    more = {"reject": REJECT, "decline": DECLINE, "delegate": DELEGATE}.get(verb, {})
     return {"action_digest": review.action_digest, "queue": "view=groups"} | more | changes
 
 

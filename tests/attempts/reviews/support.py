@@ -52,10 +52,13 @@ class Clinic:
     approvals: int = 1
     adapter: str = "external"
     buckets: list[dict[str, Any]] | None = None
+    signature: str = ""
 
     def __post_init__(self) -> None:
         documents = default_documents()
         documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
+        if self.signature:
+            documents["attempt_identity_envelope"]["signature"] = self.signature
         rules = [bucket_rule(self.buckets) if self.buckets else HOLD[0] | {"approvals_required": self.approvals}]
         self.contract = open_contract(self.cast, rules=rules, documents=documents, adapter=self.adapter)
         self.numbers = count(1)

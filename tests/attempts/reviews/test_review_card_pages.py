@@ -1,5 +1,6 @@
 """The card and its answers: every door by owner, stranger and wrong role; reading decides nothing."""
 
+import json
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_the_card_tells_everything_a_decision_needs(cast: Cast, clinic: Clinic) 
 
 @pytest.mark.parametrize("verb", HELD_VERBS)
 def test_a_reviewer_answers_a_held_action(cast: Cast, clinic: Clinic, verb: str) -> None:
-    cast.person("dora", "operator")
+    cast.person("dora", REVIEWER)
     review = clinic.hold()
     found = answer(browser(cast.reviewer), review, verb)
     assert found.status_code == 302, found.content
@@ -80,7 +81,7 @@ def test_a_reviewer_answers_a_held_action(cast: Cast, clinic: Clinic, verb: str)
 
 @pytest.mark.parametrize("verb", CASE_VERBS)
 def test_a_reviewer_answers_a_case(cast: Cast, verb: str) -> None:
-    cast.person("dora", "operator")
+    cast.person("dora", REVIEWER)
     review = ask(cast)
     found = answer(browser(cast.reviewer), review, verb, result_ref="finding-0007", payload_sha256="9b" * 32)
     assert found.status_code == 302, found.content
@@ -211,7 +212,9 @@ def test_a_high_risk_action_needs_somebody_who_signed_in_a_moment_ago(cast: Cast
     rita, review = browser(cast.reviewer), clinic.hold(action={"risk_tier": "high"})
     away = answer(rita, review, "approve")
     assert away["Location"].startswith("/accounts/reauthenticate/?next=")
-    assert answer(rita, review, "reject", hx=True)["HX-Redirect"].startswith("/accounts/reauthenticate/")
+    asked = answer(rita, review, "reject", hx=True)
+    assert (asked["HX-Reswap"], "HX-Redirect" in asked) == ("none", False)
+    assert json.loads(asked["HX-Trigger"])["review-proof"]["kind"] == "password"
     assert votes(review) == []
     signed_in_now(rita, cast.reviewer)
     answer(rita, review, "approve")

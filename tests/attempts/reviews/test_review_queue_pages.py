@@ -46,11 +46,16 @@ def test_nobodys_groups_show_what_they_asked_for_themselves(cast: Cast, clinic: 
     assert (shown(boss), shown(boss, "view=all")) == ([], [str(review.id)])
 
 
-def test_a_delegate_has_what_was_lent_to_them(cast: Cast, clinic: Clinic) -> None:
-    review, dora = clinic.hold(), browser(cast.person("dora", "operator"))
-    assert shown(dora) == []
+def test_a_delegate_sees_for_whom_they_stand_in_but_not_what_that_person_asked_for(cast: Cast, clinic: Clinic) -> None:
+    review, dora = clinic.hold(), browser(cast.person("dora", REVIEWER))
+    assert "for rita" not in dora.get("/review/").content.decode()
     answer(browser(cast.reviewer), review, "delegate")
     assert shown(dora) == [str(review.id)]
+    assert "<span>for rita</span>" in dora.get("/review/").content.decode()
+    assert '<span class="badge">for rita</span>' in dora.get(f"/review/{review.id}").content.decode()
+    emil = browser(cast.person("emil", REVIEWER))
+    answer(browser(clinic.responsible), review, "delegate", to_username="emil")
+    assert (shown(emil), shown(emil, "view=all")) == ([], [str(review.id)])
 
 
 def test_where_several_tiers_sign_those_see_it_whose_signature_helps(cast: Cast) -> None:

@@ -13,6 +13,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import (
     JUDGING,
     RELEASING,
+    REVIEWER,
     VERBS,
     Clinic,
     ask,
@@ -80,7 +81,7 @@ def test_the_table_is_complete() -> None:
 
 @pytest.mark.parametrize(("kind", "status"), list(dict.fromkeys(row[:2] for row in EXPECTED)))
 def test_what_a_verb_does_in_a_status(cast: Cast, clinic: Clinic, rita: Any, sam: Any, kind: str, status: str) -> None:
-    cast.person("dora", "operator")
+    cast.person("dora", REVIEWER)
     review = bring_to(kind, status, cast, clinic, sam)
     assert status_of(review)[0] == status
     before = status_of(review)

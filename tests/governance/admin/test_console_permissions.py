@@ -18,6 +18,7 @@ from governance.shutdown.states import ShutdownScope
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.admin.support import browser, make_decisions, page
+from tests.governance.authority.support import waits
 from tests.governance.support import row_counts
 from tests.governed import ALLOW, AT, approve, make_contract, open_contract
 
@@ -140,7 +141,12 @@ BUTTONS: dict[str, Button] = {
         {"reset": "1"},
         lambda w: True,
     ),
-    "publish": (lambda w: page("policy", w.policy.id, "act", "publish"), {}, lambda w: state_of(w.policy) == "active"),
+    "publish": (
+        lambda w: page("policy", w.policy.id, "act", "publish"),
+        {},
+        # Sven could confirm it.
+        lambda w: state_of(w.policy) == "draft" and waits("policy.publish", w.policy.id),
+    ),
     "archive": (
         lambda w: page("policy", w.policy.id, "act", "archive"),
         {},

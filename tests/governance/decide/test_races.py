@@ -9,12 +9,14 @@ from governance.contracts.models import Contract, ReadinessDecision
 from governance.contracts.selectors import readiness_board
 from governance.ledger.models import LedgerEntry
 from governance.policies.models import Policy
+from governance.policies.services import policy_publish
 from governance.shutdown.models import Shutdown
+from reasoncodes.base.errors import WrongState
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.decide.support import RATIONALE
 from tests.governance.support import in_parallel
-from tests.governed import DENY, HOLD, approve, make_contract, make_policy, open_contract
+from tests.governed import AT, DENY, HOLD, approve, make_contract, make_policy, open_contract
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 4
@@ -28,6 +30,21 @@ def answers(*posts: tuple[Any, str, Any]) -> list[int]:
         return lambda: int(client.post(url, body).status_code)
 
     return in_parallel(*[work(*post) for post in posts])
+
+
+def publishing(cast: Cast, policy: Policy) -> Callable[[], int]:
+    """The service that a confirmed proposal calls; its locks are what is tried here."""
+    actor = cast.actor(cast.operator, [cast.organization])
+
+    def work() -> int:
+        try:
+            with every_tenant():
+                policy_publish(actor=actor, at=AT, policy_id=policy.id)
+        except WrongState as refusal:
+            return refusal.status
+        return 200
+
+    return work
 
 
 def owners(cast: Cast, count: int) -> list[Any]:
@@ -64,28 +81,36 @@ def test_a_contract_is_never_open_while_an_area_is_revoked(transactional_db: Non
 
 
 def test_of_several_drafts_published_at_once_one_is_active_in_the_end(transactional_db: None, cast: Cast) -> None:
-    people = [cast.session(cast.person(f"alice-{number}", "operator")) for number in range(3)]
     for number in range(ROUNDS):
         slug = f"policy-{number}"
         if number % 2:
             make_policy(cast, slug=slug)
         drafts = [make_policy(cast, slug=slug, rules=rules, publish=False) for rules in (HOLD, DENY, HOLD)]
-        posts = [
-            (person, f"/api/v1/policies/{draft.id}/publish", None) for person, draft in zip(people, drafts, strict=True)
-        ]
-        assert answers(*posts) == [200, 200, 200]
+        assert in_parallel(*[publishing(cast, draft) for draft in drafts]) == [200, 200, 200]
         with every_tenant():
             states = list(Policy.objects.filter(slug=slug).values_list("state", flat=True))
         assert sorted(states) == ["active"] + ["archived"] * (len(states) - 1)
 
 
 def test_one_draft_is_published_once(transactional_db: None, cast: Cast) -> None:
-    people = [cast.session(cast.person(f"alice-{number}", "operator")) for number in range(3)]
     draft = make_policy(cast, publish=False)
-    url = f"/api/v1/policies/{draft.id}/publish"
-    assert sorted(answers(*[(person, url, None) for person in people])) == [200, 409, 409]
+    assert sorted(in_parallel(*[publishing(cast, draft)] * 3)) == [200, 409, 409]
     with every_tenant():
         assert LedgerEntry.objects.filter(subject_id=draft.id, action="policy.published").count() == 1
+
+
+def test_of_proposals_confirmed_at_once_one_comes_into_force(transactional_db: None, cast: Cast) -> None:
+    """Each says which version it replaces, so the others are outdated."""
+    proposer, *others = [cast.session(cast.person(f"alice-{number}", "operator")) for number in range(4)]
+    drafts = [make_policy(cast, rules=rules, publish=False) for rules in (HOLD, DENY, HOLD)]
+    proposed = [proposer.post(f"/api/v1/policies/{draft.id}/publish").json()["authority_change"] for draft in drafts]
+    posts = [
+        (cast.fresh(person), f"/api/v1/authority-changes/{change['id']}/confirm", {})
+        for person, change in zip(others, proposed, strict=True)
+    ]
+    assert sorted(answers(*posts)) == [200, 409, 409]
+    with every_tenant():
+        assert Policy.objects.filter(state="active").count() == 1
 
 
 def test_a_shutdown_is_released_once(transactional_db: None, cast: Cast) -> None:

@@ -46,7 +46,7 @@ def owner(cast: Cast) -> Any:
 def test_the_board_has_ten_areas_in_order_and_the_designed_fields(cast: Cast, owner: Any) -> None:
     contract = make_contract(cast)
     answer = owner.get(board_url(contract))
-    assert set(answer.json()) == {"areas"}
+    assert set(answer.json()) == {"areas", "approvers"}
     areas = answer.json()["areas"]
     assert [(row["area"], row["owner_group"]) for row in areas] == [(area.name, area.owner_group) for area in AREAS]
     designed = {"area", "owner_group", "status", "document", "document_sha256", "decided_by", "decided_at", "rationale"}

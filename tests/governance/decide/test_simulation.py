@@ -70,6 +70,7 @@ def test_a_simulation_lists_what_would_change_by_move_and_rule(cast: Cast, opera
         "rule_before": "all",
         "rule_after": "high",
         "reason_code": "policy_denied",
+        "loosens": False,
     }
     assert row_counts() == before
 
@@ -89,7 +90,7 @@ def test_what_another_evaluator_denied_stays_denied(cast: Cast, operator: Any, c
     assert intake(caller, metadata={"note": "john.doe@example.com"}).status_code == 422
     assert intake(caller, key="key-00000002").status_code == 403
     answer = simulate(operator, make_policy(cast, rules=ALLOW, publish=False)).json()
-    assert (answer["decided"], answer["by_move"]) == (2, {"deny -> allow": 1})
+    assert (answer["decided"], answer["loosened"], answer["by_move"]) == (2, 1, {"deny -> allow": 1})
 
 
 def test_who_must_release_it_is_part_of_what_would_change(cast: Cast, operator: Any, caller: Any) -> None:
@@ -101,7 +102,8 @@ def test_who_must_release_it_is_part_of_what_would_change(cast: Cast, operator: 
     buckets = [{"tier": "customer_clinician"}, {"tier": "sa_qa"}]
     more = make_policy(cast, rules=[held | {"buckets": buckets}], publish=False)
     answer = simulate(operator, more).json()
-    assert (answer["changed"], answer["by_move"]) == (1, {"needs_approval -> needs_approval": 1})
+    moves = {"needs_approval -> needs_approval": 1}
+    assert (answer["changed"], answer["loosened"], answer["by_move"]) == (1, 0, moves)
 
 
 def test_a_policy_that_ran_too_long_then_does_not_count_against_the_draft(
@@ -135,6 +137,7 @@ def test_the_stream_shows_changes_progress_and_a_summary(
         "decided": 6,
         "changed": 3,
         "unreadable": 0,
+        "loosened": 0,
         "by_move": {"allow -> deny": 1, "allow -> needs_approval": 2},
         "by_rule": {"high": 1, "medium": 2},
     }

@@ -35,7 +35,7 @@ def documents_with(per: str, limit: int) -> dict[str, Any]:
     return documents
 
 
-def api_of(cast: Cast, responsible: User | None) -> Any:
+def api_of(cast: Cast, responsible: User) -> Any:
     account = ServiceAccountFactory(organization=cast.organization, responsible=responsible)
     with every_tenant():
         issued = api_key_issue(actor=SYSTEM, at=AT, service_account=account, scopes=["attempts:create"])
@@ -70,7 +70,7 @@ def test_each_kind_of_limit_refuses_with_429_and_says_when_to_come_back(cast: Ca
 
 def test_limits_are_counted_apart_for_different_subjects(cast: Cast) -> None:
     open_contract(cast, documents=documents_with("service", 1))
-    first, second = api_of(cast, None), api_of(cast, None)
+    first, second = api_of(cast, cast.auditor), api_of(cast, cast.auditor)
     assert intake(first).status_code == 201
     assert intake(first, key="key-00000002").status_code == 429
     assert intake(second, key="key-00000003").status_code == 201

@@ -75,7 +75,7 @@ def verify(*options: str) -> dict[str, Any]:
 
 def tampered(*statements: str | tuple[str, list[Any]]) -> None:
     """As the owner of the tables could: triggers off, changes, triggers on again."""
-    tables = ("entry", "leaf", "node", "checkpoint", "key", "epoch")
+    tables = ("entry", "leaf", "node", "checkpoint", "key", "keyhandover", "epoch")
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f"ALTER TABLE governance_ledger{table} DISABLE TRIGGER USER")

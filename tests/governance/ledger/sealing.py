@@ -8,7 +8,9 @@ from django.utils import timezone
 from governance.ledger.models import LedgerEntry
 from governance.sealing.models import LedgerLeaf
 from governance.sealing.rules.signing import SealingKey
+from governance.sealing.services.key_change import key_hand_over
 from governance.sealing.services.seal import ledger_seal_all
+from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 
 KEY = SealingKey("holdpoint.test/ledger", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
@@ -23,3 +25,8 @@ def seal_all(key: SealingKey = KEY) -> None:
                 return
             assert time.monotonic() < deadline, "sealing does not come to an end"
             time.sleep(0.05)
+
+
+def hand_over(old: SealingKey, new: SealingKey) -> None:
+    with every_tenant():
+        key_hand_over(actor=SYSTEM, at=timezone.now(), new_verifier=new.verifier, old=old, installation=True)

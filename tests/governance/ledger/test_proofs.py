@@ -12,13 +12,14 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append
 from governance.sealing.models import LedgerKey
 from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash
+from governance.sealing.rules.merkle.checkpoint import verifier_key_read
 from governance.sealing.tasks import ledger_seal_task as seal_task
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.record import verify
 from tests.governance.ledger.sealing import seal_all
-from tests.governance.merkle.proofs import consistency_verify, inclusion_verify, verifier_key_read
+from tests.governance.merkle.proofs import consistency_verify, inclusion_verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,7 +17,7 @@ from governance.sealing.rules.signing import SealingKey
 from governance.sealing.services.seal import ledger_seal, ledger_seal_all
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
-from tests.governance.ledger.sealing import KEY, seal_all
+from tests.governance.ledger.sealing import KEY, hand_over, seal_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,7 +62,7 @@ def test_entries_get_dense_positions_and_the_head_is_signed() -> None:
     head = seal()
     assert first.size < head.size == len(leaves)
     made, frontier = extend(size=0, frontier=[], leaves=[bytes(leaf.hash) for leaf in leaves])
-    checkpoint = checkpoint_verify(head.text, keys=[(KEY.name, KEY.private.public_key())])
+    checkpoint = checkpoint_verify(head.text, keys=[(KEY.name, KEY.public)])
     assert checkpoint.root == frontier_root(frontier) == bytes(head.root)
     stored = {(node.level, node.index): bytes(node.hash) for node in LedgerNode.objects.all()}
     assert stored == {node: digest for node, digest in made if node[0]}
@@ -123,17 +123,17 @@ def test_a_new_key_is_on_the_record_and_old_heads_still_verify() -> None:
     append()
     old = seal()
     other = SealingKey(KEY.name, Ed25519PrivateKey.generate())
-    append()
+    hand_over(KEY, other)
     new = seal(other)
     assert {KEY.id, other.id} == set(LedgerKey.objects.values_list("id", flat=True))
     adopted = LedgerEntry.objects.filter(action="ledger.key_adopted").order_by("id")
     assert [entry.payload["replaces"] for entry in adopted] == ["", KEY.id]
-    append()
+    hand_over(other, KEY)
     seal(KEY)
     assert [entry.payload["key"] for entry in adopted.all()] == [KEY.id, other.id, KEY.id], (
         "coming back is on record too"
     )
-    keys = [(KEY.name, KEY.private.public_key()), (other.name, other.private.public_key())]
+    keys = [(KEY.name, KEY.public), (other.name, other.public)]
     assert checkpoint_verify(old.text, keys=keys).size < checkpoint_verify(new.text, keys=keys).size
 
 

@@ -1,12 +1,7 @@
-"""Checking proofs, step by step as RFC 9162 2.1.3.2 and 2.1.4.2 write it, and reading a published key: what somebody
-who was given both does. Raises rather than answers no."""
+"""Checking proofs, step by step as RFC 9162 2.1.3.2 and 2.1.4.2 write it. Raises rather than answers no."""
 
-from binascii import Error as Base64Error
 from collections.abc import Sequence
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from governance.sealing.rules.merkle.checkpoint import ED25519, CheckpointInvalid, base64_read, key_id
 from governance.sealing.rules.merkle.hashing import node_hash
 
 
@@ -71,15 +66,3 @@ def _walk(first: int, last: int, path: list[bytes], old_root: bytes, new_root: b
         raise ProofInvalid("the proof does not lead to the old root")
     if found_new != new_root:
         raise ProofInvalid("the proof does not lead to the new root")
-
-
-def verifier_key_read(text: str) -> tuple[str, Ed25519PublicKey]:
-    try:
-        name, given, encoded = text.strip().split("+", 2)
-        raw = base64_read(encoded)
-        key = Ed25519PublicKey.from_public_bytes(raw[1:])
-    except (ValueError, Base64Error) as error:
-        raise CheckpointInvalid("not a verifier key") from error
-    if raw[:1] != ED25519 or key_id(name, key).hex() != given:
-        raise CheckpointInvalid("the verifier key does not fit its own id")
-    return name, key

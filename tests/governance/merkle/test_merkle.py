@@ -21,9 +21,9 @@ from governance.sealing.rules.merkle import (
     node_hash,
     verifier_key,
 )
-from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid, verifier_key_read
 from governance.sealing.rules.merkle.tree import frontier_nodes
-from tests.governance.merkle.proofs import ProofInvalid, consistency_verify, inclusion_verify, verifier_key_read
+from tests.governance.merkle.proofs import ProofInvalid, consistency_verify, inclusion_verify
 
 pytestmark = pytest.mark.unit
 

@@ -6,6 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from governance.authority.admin import waits_for_second
+from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from workflows.definitions.admin.forms import (
     AddForm,
@@ -19,12 +21,11 @@ from workflows.definitions.errors import DefinitionInvalid
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.diff import changes_in_words, diff
 from workflows.definitions.rules.starters.starters import definition_starter
-from workflows.definitions.selectors import definition_active, revision_latest, runs_going
+from workflows.definitions.selectors import definition_active, definition_organization, revision_latest, runs_going
 from workflows.definitions.services.change import definition_archive, definition_change
-from workflows.definitions.services.contract import PublishTerms, contract_preview
+from workflows.definitions.services.contract import contract_preview
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import as_errors, definition_validate
-from workflows.definitions.services.publish import definition_publish
 
 EDITOR = "admin/workflows/definition_editor.html"
 
@@ -79,11 +80,18 @@ def _definition_clone_act(
 
 def _definition_publish_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: WorkflowDefinition, data: dict[str, Any]
-) -> str:
-    reason = data.pop("reason")
-    found = definition_publish(
-        actor=console_actor(request), at=timezone.now(), definition_id=obj.id, terms=PublishTerms(**data), reason=reason
+) -> HttpResponse | str:
+    outcome = authority_act(
+        actor=console_actor(request),
+        at=timezone.now(),
+        organization=definition_organization(definition_id=obj.id),
+        kind="definition.publish",
+        subject=str(obj.id),
+        details=data,
     )
+    if outcome.applied is None:
+        return waits_for_second(request, outcome)
+    found = outcome.applied.made
     if found.missing:
         return f"Published. Contract {found.contract} is closed until {len(found.missing)} areas are approved."
     return f"Published. Contract {found.contract} is open. New cases use it from now on."
@@ -171,7 +179,8 @@ ACTS = [
     Act(
         "publish",
         "Publish",
-        "New cases use this definition from now on. A published definition never changes; to change it, clone it.",
+        "A second person has to confirm this, unless the organization is still being founded. Then new cases use this "
+        "definition. A published definition never changes; to change it, clone it.",
         _definition_publish_act,
         PublishForm,
         available=lambda obj: obj.state == "draft" and not obj.is_template,

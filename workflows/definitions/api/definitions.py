@@ -10,6 +10,8 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.authority.api import WaitingOut, waiting
+from governance.authority.services.changes import authority_act
 from governance.people.rules.roles import ApiScope
 from governance.people.selectors import organization_of
 from governance.tenancy.models import Organization
@@ -21,15 +23,14 @@ from workflows.definitions.selectors import (
     definition_get,
     definition_home,
     definition_list,
+    definition_organization,
     revision_list,
     template_get,
     template_list,
 )
 from workflows.definitions.services.change import definition_archive, definition_change
-from workflows.definitions.services.contract import PublishTerms
 from workflows.definitions.services.create import definition_clone, definition_create
 from workflows.definitions.services.document import definition_validate
-from workflows.definitions.services.publish import definition_publish
 
 READ, WRITE, PUBLISH = ApiScope.ORCHESTRATOR_READ, ApiScope.ORCHESTRATOR_WRITE, ApiScope.ORCHESTRATOR_PUBLISH
 
@@ -121,20 +122,23 @@ class DefinitionPublishApi(ApiView):
     @extend_schema(
         operation_id="workflow_definitions_publish",
         request=shapes.PublishIn,
-        responses=shapes.DefinitionDetailOut,
+        responses={200: shapes.DefinitionDetailOut, 202: WaitingOut},
         examples=[shapes.PUBLISH_EXAMPLE],
     )
     def post(self, request: Request, definition_id: UUID) -> Response:
+        """200: published, by the founder alone. 202: proposed; a second person has to confirm it."""
         fields = self.body(request, shapes.PublishIn)
-        reason = fields.pop("reason")
-        published = definition_publish(
+        outcome = authority_act(
             actor=self.actor(request),
             at=timezone.now(),
-            definition_id=definition_id,
-            terms=PublishTerms(**fields),
-            reason=reason,
+            organization=definition_organization(definition_id=definition_id),
+            kind="definition.publish",
+            subject=str(definition_id),
+            details=fields,
         )
-        return _definition_response(published.definition)
+        if outcome.applied is None:
+            return waiting(outcome)
+        return _definition_response(outcome.applied.made.definition)
 
 
 class DefinitionArchiveApi(ApiView):

@@ -8,6 +8,8 @@ from uuid import UUID
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.services import author_require, authorship_add
+from governance.authorship.states import WorkKind
 from governance.boundary.services import text_check
 from governance.violations.errors import RecordImmutable
 from governance.violations.services import violations_recorded
@@ -40,6 +42,7 @@ def definition_change(
     with transaction.atomic():
         definition = definition_lock(actor=actor, definition_id=definition_id)
         _only_drafts(definition)
+        author_require(actor=actor)
         # Two people may edit the same draft; without this the second would silently undo what the first has changed.
         if seen_revision is not None and seen_revision != revision_latest(definition=definition):
             raise WrongState("Somebody changed this draft meanwhile. Look at its history, then make your change again.")
@@ -54,6 +57,13 @@ def definition_change(
         if content_of(definition) != before:
             definition.updated_at = at
             definition.save(update_fields=COLUMNS)
+            authorship_add(
+                actor=actor,
+                at=at,
+                organization_id=definition.organization_id,
+                kind=WorkKind.DEFINITION,
+                subject_ids=[definition.id],
+            )
             definition_record(definition, "definition.changed", actor=actor, at=at, before=before, reason=reason)
     return definition
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import AREAS
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
 from governance.contracts.selectors import contract_documents, readiness_board
+from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.contracts import (
     contract_change,
     contract_create,
@@ -73,12 +75,14 @@ def contract_for(
     """The definition's contract with the right terms; opened if all ten areas are approved already."""
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
     latest = _latest(definition)
-    _check_policy(organization, terms)
+    policy_check(organization=organization, terms=terms)
     if latest is None:
         contract = _first(definition, parsed, organization, terms, actor=actor, at=at)
     else:
         contract = _next(definition, parsed, latest, terms, actor=actor, at=at)
-    if all(row.status == APPROVED for row in readiness_board(contract=contract)):
+    rows = readiness_board(contract=contract)
+    # Approved by too few people: it stays a draft like one that lacks an approval, and the board says why.
+    if all(row.status == APPROVED for row in rows) and readiness_approvers(contract=contract, rows=rows).enough:
         return contract_open(actor=actor, at=at, contract_id=contract.id)
     return contract
 
@@ -92,13 +96,17 @@ class ContractPreview:
     missing: tuple[str, ...]
     retires: Contract | None = None
     refusal: str = ""
+    creates_policy: bool = False
+    """Also publishes the policy `workflows`, which lets every step pass."""
 
 
-def contract_preview(*, definition: WorkflowDefinition) -> ContractPreview:
-    """Reads only, for a valid definition and without terms of the publisher's own."""
+def contract_preview(*, definition: WorkflowDefinition, terms: PublishTerms | None = None) -> ContractPreview:
+    """Reads only, for a valid definition."""
+    terms = terms or PublishTerms()
     latest, areas = _latest(definition), tuple(area.name for area in AREAS)
     if latest is None:
-        return ContractPreview(definition.slug, 1, areas)
+        creates = terms.policy_slug in {"", POLICY} and not _has_default_policy(definition.organization_id)
+        return ContractPreview(definition.slug, 1, areas, creates_policy=creates)
     try:
         _only_workflows(definition, latest)
     except AlreadyExists as refusal:
@@ -106,7 +114,7 @@ def contract_preview(*, definition: WorkflowDefinition) -> ContractPreview:
     before = contract_definition(contract=latest)
     prepared = latest.state == ContractState.DRAFT and before is None
     parsed = read_definition(definition.definition, definition_id=str(definition.id))
-    core, documents = _changes_for(definition, parsed, latest, PublishTerms(), before)
+    core, documents = _changes_for(definition, parsed, latest, terms, before)
     again = set(areas) if set(core) & set(CORE_FIELDS) and not prepared else set(documents)
     missing = [row.area for row in readiness_board(contract=latest) if row.status != APPROVED or row.area in again]
     retires = latest if latest.state == ContractState.DRAFT and not prepared else None
@@ -193,7 +201,8 @@ def _only_workflows(definition: WorkflowDefinition, latest: Contract) -> None:
         raise AlreadyExists("This slug names a contract that is no workflow's. Give the definition another slug.")
 
 
-def _check_policy(organization: Organization, terms: PublishTerms) -> None:
+def policy_check(*, organization: Organization, terms: PublishTerms) -> None:
+    """Refuses a policy that has no active version."""
     if not terms.policy_slug:
         return
     active = Policy.objects.filter(organization=organization, slug=terms.policy_slug, state=PolicyState.ACTIVE)
@@ -201,9 +210,15 @@ def _check_policy(organization: Organization, terms: PublishTerms) -> None:
         raise InvalidInput(errors=[FieldError("/policy_slug", "has no active version; every step would be denied")])
 
 
+def _has_default_policy(organization_id: UUID | None) -> bool:
+    # A template belongs to no organization, and is never published.
+    return organization_id is not None and Policy.objects.filter(organization_id=organization_id, slug=POLICY).exists()
+
+
 def _default_policy(organization: Organization, *, actor: Actor, at: datetime) -> None:
-    """Create the policy once. If somebody has archived it, it stays archived."""
-    if not Policy.objects.filter(organization=organization, slug=POLICY).exists():
+    """Create the policy once. If somebody has archived it, it stays archived. Published here and not proposed: whoever
+    confirms the definition has seen it in the proposal."""
+    if not _has_default_policy(organization.id):
         policy = policy_create(
             actor=actor, at=at, organization=organization, slug=POLICY, title="Workflow steps", rules=POLICY_RULES
         )

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.authorship.services import author_require, authorship_add, authorship_copy
+from governance.authorship.states import WorkKind
 from governance.boundary.services import text_check
 from governance.ledger.services import actor_reference
 from governance.tenancy.models import Organization, Product
@@ -106,7 +108,16 @@ def _draft(
         updated_at=at,
     )
     document_set(draft, document)
+    author_require(actor=actor)
     draft.save(force_insert=True)
+    authorship_add(
+        actor=actor, at=at, organization_id=organization.id, kind=WorkKind.DEFINITION, subject_ids=[draft.id]
+    )
+    # A clone of what was never published still has its authors.
+    if cloned_from is not None and not cloned_from.is_template and cloned_from.published_at is None:
+        authorship_copy(
+            at=at, organization_id=organization.id, kind=WorkKind.DEFINITION, copies={draft.id: cloned_from.id}
+        )
     return draft
 
 

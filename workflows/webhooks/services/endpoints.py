@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx
 from django.db import transaction
 
-from governance.boundary.services import note_create, text_check
+from governance.boundary.services import note_create, path_check, text_check
 from governance.ledger.services import ledger_append
 from governance.outside.http import AddressRefused, checked_address, url_check
 from governance.outside.wake_up import wake_up_once
@@ -223,6 +223,7 @@ def _check(
     if found:
         raise InvalidInput(errors=found)
     text_check(text=description or "", pointer="/description")
+    path_check(path=httpx.URL(url).raw_path.decode("ascii", "replace") if url else "", pointer="/url")
 
 
 def url_problems(url: str, *, private_hosts: frozenset[str]) -> list[FieldError]:

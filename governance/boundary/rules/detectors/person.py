@@ -69,6 +69,19 @@ def _hinted_name(subject: InspectedText) -> bool:
     return enough and all(word[0] != word[0].lower() or not word[0].isascii() for word in words[:1] + words[-1:])
 
 
+# The words of a handle, as in user names and mail addresses: `amina.yusuf`, `AminaYusuf`, `amina_yusuf-7`. Capitals
+# inside a word begin a new one.
+_HANDLE_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_\x00-\x7f]+")
+# Shorter ones are initials, prefixes and units.
+_SHORTEST_NAME = 3
+
+
+def name_in_handle(text: str) -> bool:
+    """Whether a given name stands next to another word of letters in an identifier: `amina-yusuf-1984`, `doe_jane`."""
+    words = [word.lower() for word in _HANDLE_WORD.findall(text) if len(word) >= _SHORTEST_NAME]
+    return len(words) > 1 and any(map(_is_given, words))
+
+
 def _given_name_pair(subject: InspectedText) -> bool:
     """Whether the text has a given name next to another name: `Amina Yusuf`, `Yusuf, Amina`, `Fatima al Mansoori`. In
     lower case only if the name is the whole text."""

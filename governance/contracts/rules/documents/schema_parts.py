@@ -11,9 +11,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SLUG_PATTERN = r"^[a-z][a-z0-9]*([-_][a-z0-9]+)*$"
 
 
-def document(*, title: str, fields: dict[str, Schema]) -> Schema:
-    """The root of a policy document: every field is required, nothing else is allowed."""
-    return {"$schema": DIALECT, "title": title, **closed_object(description=title, fields=fields)}
+def document(*, title: str, fields: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    """The root of a policy document: every field is required unless it is `optional`, nothing else is allowed."""
+    root = closed_object(description=title, fields=fields)
+    root["properties"] |= optional or {}
+    return {"$schema": DIALECT, "title": title, **root}
 
 
 def closed_object(*, description: str, fields: dict[str, Schema]) -> Schema:
@@ -22,7 +24,7 @@ def closed_object(*, description: str, fields: dict[str, Schema]) -> Schema:
         "description": description,
         "additionalProperties": False,
         "required": list(fields),
-        "properties": fields,
+        "properties": dict(fields),
     }
 
 

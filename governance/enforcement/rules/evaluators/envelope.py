@@ -58,6 +58,6 @@ def _mismatched(case: Case, contract: ContractTerms) -> list[str]:
         "version": version is None or version_text(version) == contract.version,
         "runtime_mode": envelope.get("runtime_mode") in contract.runtime_modes,
         "connector": connector == contract.adapter or not case.inspection.may_judge("/action/connector"),
-        "risk_tier": RISK_TIERS.index(action["risk_tier"]) <= contract.risk_rank,
+        "risk_tier": RISK_TIERS.index(action["risk_tier"]) <= contract.risk_ceiling,
     }
     return [name for name, fits in agrees.items() if not fits]

@@ -128,16 +128,28 @@ def reviews_section(told: ReportFacts) -> Html:
             told.who("person", row["on_behalf_of_ref"]) if row["on_behalf_of_ref"] else "",
             state(row["verdict"]),
             code_markup(row["reason_code"]),
+            _signed(row, told),
         )
         for row in canonical_plain(told.material.votes)
     ]
     return section(
         "Who was asked, and what they said",
         table_html(["Asked at", "Tier", "People needed", "Outcome", "Decided"], held, empty="No person was asked."),
-        table_html(["When (UTC)", "Who", "In place of", "Said", "Reason"], votes, empty="Nobody voted.")
+        table_html(["When (UTC)", "Who", "In place of", "Said", "Reason", "Signature"], votes, empty="Nobody voted.")
         if held
         else "",
     )
+
+
+def _signed(vote: Row, told: ReportFacts) -> Html | str:
+    """Says what the bundle holds. Whether a signature is the person's own is for the verifier to say, not for us."""
+    signature = vote.get("signature")
+    if signature is None:
+        return badge("unsigned", "plain")
+    entry = next((entry for entry, _ in told.entries if entry["id"] == signature["registered_entry"]), None)
+    since = moment_html(entry["at"]) if entry is not None else Html("at an unknown time")
+    key = code_markup(entry["sha256"][:12]) if entry is not None else Html("")
+    return Html(f"passkey registered {since} {key}")
 
 
 def executions_section(told: ReportFacts) -> Html:

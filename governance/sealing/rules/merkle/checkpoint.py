@@ -58,8 +58,14 @@ def base64_read(text: str) -> bytes:
 
 def checkpoint_sign(checkpoint: Checkpoint, *, name: str, key: Ed25519PrivateKey) -> str:
     """The text with one signature line."""
-    signature = key_id(name, key.public_key()) + key.sign(checkpoint.body.encode())
-    return f"{checkpoint.body}\n{DASH} {name} {b64encode(signature).decode()}\n"
+    signature = key.sign(checkpoint.body.encode())
+    return checkpoint_signed(checkpoint, name=name, key=key.public_key(), signature=signature)
+
+
+def checkpoint_signed(checkpoint: Checkpoint, *, name: str, key: Ed25519PublicKey, signature: bytes) -> str:
+    """The text with the signature that somebody else made."""
+    line = b64encode(key_id(name, key) + signature).decode()
+    return f"{checkpoint.body}\n{DASH} {name} {line}\n"
 
 
 def checkpoint_read(text: str) -> tuple[Checkpoint, list[tuple[str, bytes]]]:
@@ -110,3 +116,16 @@ def _signature(line: str) -> tuple[str, bytes]:
     if dash != DASH or len(signature) < 5:
         raise CheckpointInvalid("a signature line cannot be read")
     return name, signature
+
+
+def verifier_key_read(text: str) -> tuple[str, Ed25519PublicKey]:
+    """Name and key of a verifier key (name+id+base64)."""
+    try:
+        name, given, encoded = text.strip().split("+", 2)
+        raw = base64_read(encoded)
+        key = Ed25519PublicKey.from_public_bytes(raw[1:])
+    except (ValueError, Base64Error) as error:
+        raise CheckpointInvalid("not a verifier key") from error
+    if raw[:1] != ED25519 or key_id(name, key).hex() != given:
+        raise CheckpointInvalid("the verifier key does not fit its own id")
+    return name, key

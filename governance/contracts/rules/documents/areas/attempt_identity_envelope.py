@@ -25,6 +25,7 @@ FIELDS_NEVER_OPTIONAL = (
     "audit_event_link",
 )
 RUNTIME_MODES = ("active", "client_driven", "shadow")
+SIGNATURES = ("none", "passkey")
 # None of these allows a space or an `@`, so that a name, a sentence or a mail address is not a reference. Use
 # fullmatch.
 REFERENCE_FORMATS = {
@@ -53,9 +54,9 @@ AREA = Area(
     title=_TITLE,
     description=(
         "Decides what must be known about an attempt before it can exist: which of the ten identity fields "
-        "are required, what the references that callers send must look like, and in which runtime modes "
-        "the contract may be used. An attempt that lacks a required field is denied before anything is "
-        "decided about it."
+        "are required, what the references that callers send must look like, in which runtime modes "
+        "the contract may be used, and whether people sign their votes. An attempt that lacks a required "
+        "field is denied before anything is decided about it."
     ),
     schema=document(
         title=_TITLE,
@@ -80,6 +81,14 @@ AREA = Area(
                 items=choice(description="Runtime mode.", options=RUNTIME_MODES),
                 min_items=1,
                 max_items=len(RUNTIME_MODES),
+            ),
+        },
+        # Left out, the installation decides by the risk tier when the contract opens: no default here could be right
+        # for both a trial and production.
+        optional={
+            "signature": choice(
+                description="How people sign their votes on held attempts.",
+                options=SIGNATURES,
             ),
         },
     ),
