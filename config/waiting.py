@@ -16,7 +16,7 @@ from config.heartbeat import heartbeat_age
 from governance.authority.configured import confirm_drill_period
 from governance.authority.selectors import authority_list, drill_report, forbidden_report, witnesses_unconfirmed
 from governance.console.selectors.pages import shutdowns_covering
-from governance.people.selectors import organizations_founding_count
+from governance.people.selectors.people import organizations_founding_count
 from governance.schedule.selectors import foreign_tasks, schedule_standing
 from governance.sealing.configured import witness_digests
 from reasoncodes.base.tenancy import every_tenant

@@ -25,7 +25,7 @@ from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
 from governance.enforcement.selectors import Arrival, IntakeFacts
 from governance.people.api import bearer_secret
 from governance.people.rules.roles import VIEW, ApiScope
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.errors import AttemptCreationDisabled, BodyTooDeep, InvalidInput, UnsupportedMediaType
 from reasoncodes.base.json_body import BODY_LIMIT_BYTES, check_length, parse_json

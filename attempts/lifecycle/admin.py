@@ -30,7 +30,7 @@ from governance.console.selectors.lists import uuid_or_none
 from governance.evidence.admin import evidence_act
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from reasoncodes.base.errors import DomainError
 
 

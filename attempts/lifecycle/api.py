@@ -36,7 +36,7 @@ from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
 from governance.people.api import ServicePrincipal
 from governance.people.rules.roles import OPERATE, VIEW, ApiScope
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.sealing.api import PURPOSE
 from governance.sealing.api import opened as read_opened
 from reasoncodes.base.api import ApiView, StrictSerializer

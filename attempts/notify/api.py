@@ -15,7 +15,7 @@ from attempts.notify.selectors import route_get, route_list
 from attempts.notify.services.routes import LONGEST_DIGEST, route_create, route_disable, route_enable
 from attempts.notify.states import NotifyChannel, RouteState
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, EmptyQuery, ReasonedIn, StrictSerializer
 
 

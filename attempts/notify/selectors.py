@@ -16,7 +16,7 @@ from attempts.reviews.selectors.standing import facts_of, signers, told
 from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus
 from governance.people.models import User
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import person_may
+from governance.people.selectors.people import person_may
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.tenancy import every_tenant

@@ -30,7 +30,7 @@ from governance.console.selectors.pages import (
 )
 from governance.enforcement.selectors import intake_by_verdict
 from governance.people.rules.roles import AUDIT, VIEW
-from governance.people.selectors import accounts_orphaned, key_ends, organizations_where
+from governance.people.selectors.people import accounts_orphaned, key_ends, organizations_where
 from governance.sealing.selectors.tree import sealer_lag
 from governance.violations.selectors import violation_list
 from workflows.runs.selectors.console import events_unmatched, halts_by_reason, outbox_waiting, runs_by_status

@@ -15,7 +15,7 @@ from config.demo.workflows import definitions_ensure, event_example
 from config.env import runtime
 from governance.contracts.rules.starters import attempt_example
 from governance.people.models import ApiKey
-from governance.people.selectors import credential_for_secret
+from governance.people.selectors.people import credential_for_secret
 from governance.people.services.accounts import api_key_issue, api_key_revoke
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM

@@ -24,7 +24,7 @@ from governance.authority.services.changes import (
 )
 from governance.authority.states import AuthorityState
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.people.web.accounts import authenticated_at
 from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer
 from reasoncodes.base.tenancy import tenant_scope

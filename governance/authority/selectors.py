@@ -15,7 +15,7 @@ from governance.authorship.selectors import authors_of
 from governance.authorship.states import WorkKind
 from governance.people.models import User
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import ForbiddenPair, confirmers, forbidden_pairs, person_may
+from governance.people.selectors.people import ForbiddenPair, confirmers, forbidden_pairs, person_may
 from governance.sql.statements import fetch
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get

@@ -10,7 +10,7 @@ from governance.authorship.models import Authorship
 from governance.authorship.selectors import authors_of, lineages_of
 from governance.authorship.states import WorkKind
 from governance.ledger.services import actor_reference
-from governance.people.selectors import author_of
+from governance.people.selectors.people import author_of
 from governance.violations.errors import SecondPersonNeeded
 from reasoncodes.base.actors import Actor, ActorKind
 

@@ -33,7 +33,7 @@ from governance.enforcement.sql import (
 )
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.keys import key_hash
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from governance.sql.statements import fetch, stored_row
 from governance.sql.wire import Rows
 from governance.tenancy.models import Organization

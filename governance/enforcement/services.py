@@ -18,7 +18,7 @@ from governance.enforcement.rules import Decision, Environment, decision_documen
 from governance.enforcement.rules.frames import AS_FRAMED, frame
 from governance.enforcement.selectors import IntakeFacts
 from governance.ledger.rules.entry import canonical_sha256
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from governance.policies.models import Policy
 from governance.regions.rules import RegionError, load_profiles, merge, tighten, years_later
 from governance.retention.selectors.retention import erased_by

@@ -19,7 +19,8 @@ from rest_framework.request import Request
 from governance.people.errors import SecondFactorNeeded
 from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import PERMISSION_FOR_SCOPE
-from governance.people.selectors import Credential, credential_for_secret, organization_of, person_actor, unproven
+from governance.people.selectors.people import Credential, credential_for_secret, organization_of, person_actor
+from governance.people.selectors.sign_in import unproven
 from governance.people.services.accounts import api_key_touch
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import CredentialMissing, FieldError, InvalidInput, MethodNotAllowed, ScopeMissing

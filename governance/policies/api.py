@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from governance.authority.api import WaitingOut, waiting
 from governance.authority.services.changes import authority_act
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.policies.models import Policy
 from governance.policies.selectors import policy_get, policy_list
 from governance.policies.services import (

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.people.rules.roles import AUDIT, ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.retention.models import DeletionRequest, ExportRequest, LegalHold
 from governance.retention.selectors.retention import (
     deletion_get,

@@ -17,7 +17,7 @@ from governance.console.admin.base import ConsoleAdmin, console_actor
 from governance.console.admin.lists import choice_filter
 from governance.console.selectors.pages import with_names
 from governance.people.rules.roles import AUDIT
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.sealing.configured import witnesses_configured
 from governance.sealing.models import LedgerVerification, ReadAccess, WitnessReceipt
 from governance.sealing.selectors.keys import ledger_key_history

@@ -19,7 +19,7 @@ from governance.console.selectors.pages import organization_choices
 from governance.contracts.selectors import contract_list
 from governance.contracts.states import AdapterName
 from governance.people.rules.roles import DECIDE_READINESS, OPERATE
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.regions.rules import load_profiles
 from governance.sealing.configured import known_keys, witnesses_configured
 from governance.sealing.services.epoch import epoch_begin

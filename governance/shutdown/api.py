@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.people.rules.roles import DECIDE_READINESS, ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_get, shutdown_list
 from governance.shutdown.services import (

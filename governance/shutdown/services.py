@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django_fsm import TransitionNotAllowed
 
+from governance.authorship.selectors import authors_of
 from governance.authorship.services import authorship_add, second_person_require
 from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
@@ -16,7 +17,7 @@ from governance.contracts.states import AdapterName
 from governance.enforcement.sql import contracts_covered
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import others_may, owner_groups_of
+from governance.people.selectors.people import others_may, owner_groups_of
 from governance.regions.rules import load_profiles
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.errors import GlassUnbroken
@@ -167,7 +168,10 @@ def _break_glass_check(shutdown: Shutdown, *, actor: Actor, groups: list[str]) -
     if shutdown.state != ShutdownState.ENGAGED:
         raise WrongState("This shutdown is released already.")
     others = others_may(
-        organization_id=shutdown.organization_id, permission=OPERATE, commitment=shutdown.engaged_by_ref
+        organization_id=shutdown.organization_id,
+        permission=OPERATE,
+        commitment=shutdown.engaged_by_ref,
+        people=authors_of(kind=WorkKind.SHUTDOWN, subject_id=shutdown.id),
     )
     if others:
         raise GlassUnbroken(organization_id=shutdown.organization_id, subject_type="shutdown", subject_id=shutdown.id)

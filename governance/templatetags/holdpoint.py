@@ -6,7 +6,7 @@ from django import template
 
 from governance.console.selectors.pages import shutdowns_covering
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import founding_open, organizations_where
+from governance.people.selectors.people import founding_open, organizations_where
 
 register = template.Library()
 SHOWN = 5

@@ -15,7 +15,7 @@ from governance.authority.services.changes import authority_act
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from governance.people.configured import second_factor_roles
 from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION, ROLE_KINDS
-from governance.people.selectors import sign_in_rules_of
+from governance.people.selectors.sign_in import sign_in_rules_of
 from governance.regions.rules import load_profiles
 from governance.tenancy.models import Organization, Product
 from governance.tenancy.services import organization_create, product_create

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import organizations_where
+from governance.people.selectors.people import organizations_where
 from reasoncodes.base.tenancy import enter_everything, enter_scope, leave_scope
 
 CONSOLE = "/admin/"

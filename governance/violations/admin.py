@@ -8,7 +8,7 @@ from governance.console.admin.base import ConsoleAdmin, console_actor
 from governance.console.admin.lists import choice_filter
 from governance.console.selectors.lists import by_id
 from governance.people.rules.roles import AUDIT
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.violations.models import GovernanceViolation
 from governance.violations.states import ViolationKind
 

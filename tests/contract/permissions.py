@@ -25,7 +25,7 @@ from attempts.reviews.web.answers import ANSWERS
 from governance.people.api import ScopeRequired, ServicePrincipal
 from governance.people.models import User
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import credential_for_secret
+from governance.people.selectors.people import credential_for_secret
 from governance.tenancy.models import Organization
 from reasoncodes.base.api import ApiView
 from reasoncodes.base.errors import ScopeMissing

@@ -29,7 +29,7 @@ from config.demo.seed import demo_seed
 from governance.evidence.services.build import evidence_build
 from governance.people.models import User
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
-from governance.people.selectors import credential_for_secret
+from governance.people.selectors.people import credential_for_secret
 from governance.people.services.people import person_create, person_role_give
 from governance.retention.tasks import export_build_task
 from governance.sealing.selectors.witnesses import epoch_mark

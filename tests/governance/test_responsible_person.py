@@ -113,8 +113,8 @@ def test_the_migration_marks_holdpoints_own_account_and_suspends_the_others(cast
     (file,) = Path(migrations.__path__[0]).glob("*_people.py")
     migration = import_module(f"governance.migrations.{file.stem}")
     with every_tenant(), connection.cursor() as cursor:
-        old = ServiceAccountFactory(organization=cast.organization, slug="old")
-        kept = ServiceAccountFactory(organization=cast.organization, slug="kept")
+        old: ServiceAccount = ServiceAccountFactory(organization=cast.organization, slug="old")
+        kept: ServiceAccount = ServiceAccountFactory(organization=cast.organization, slug="kept")
         own = service_account_ensure(at=timezone.now(), organization=cast.organization, slug=ENGINE, description="")
         # As before the migration; PostgreSQL changes no table with checks that still wait.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

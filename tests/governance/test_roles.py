@@ -18,7 +18,7 @@ from governance.people.rules.roles import (
     VIEW,
     ApiScope,
 )
-from governance.people.selectors import organizations_where
+from governance.people.selectors.people import organizations_where
 from governance.people.services.people import person_role_give, person_role_take
 from governance.tenancy.models import Organization, RoleGroup
 from reasoncodes.base.actors import SYSTEM

@@ -25,7 +25,7 @@ from governance.enforcement.sql import (
 )
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.keys import key_hash
-from governance.people.selectors import credential_for_secret, live_keys
+from governance.people.selectors.people import credential_for_secret, live_keys
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from governance.ledger.models import LedgerEntry
 from governance.people.models import SignInRules, User
-from governance.people.selectors import second_factor_missing
+from governance.people.selectors.sign_in import second_factor_missing
 from governance.people.services.people import person_role_take
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant

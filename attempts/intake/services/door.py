@@ -31,7 +31,7 @@ from governance.enforcement.selectors import (
 )
 from governance.enforcement.sql import Closed, contract_open_sql
 from governance.ledger.services import ledger_append
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.sql.statements import fetch, stored_row
 from governance.throttles.services import Limit, limits_for

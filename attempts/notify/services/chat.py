@@ -26,7 +26,7 @@ from attempts.reviews.services.decide import review_vote
 from attempts.reviews.states import ReviewKind, VoteVerdict
 from governance.contracts.states import RiskTier
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import person_actor
+from governance.people.selectors.people import person_actor
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, NotFound
 

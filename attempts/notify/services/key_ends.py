@@ -16,7 +16,7 @@ from attempts.notify.selectors import mail_modes
 from governance.people.models import User
 from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import OPERATOR
-from governance.people.selectors import keys_ending, people_in_role
+from governance.people.selectors.people import keys_ending, people_in_role
 from reasoncodes.base.tenancy import every_tenant
 
 # Keys and notices per run; the next scheduled task takes the rest.

@@ -22,7 +22,7 @@ from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.models import ApiKey
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
 from reasoncodes.base.errors import NotFound, WrongState

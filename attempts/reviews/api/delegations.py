@@ -16,7 +16,7 @@ from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.services.delegate import AWAY, Cover, delegation_create, delegation_end
 from attempts.reviews.states import DelegationEnd, DelegationState
 from governance.people.rules.roles import VIEW, ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer
 
 

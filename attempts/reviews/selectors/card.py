@@ -30,7 +30,7 @@ from governance.contracts.selectors import contract_documents
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import results_from_document
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
 from reasoncodes.models import ReasonCode

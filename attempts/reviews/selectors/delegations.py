@@ -13,7 +13,7 @@ from attempts.reviews.selectors.standing import ROLE
 from attempts.reviews.states import DelegationState
 from governance.people.models import User
 from governance.people.rules.roles import AUDIT
-from governance.people.selectors import organizations_where
+from governance.people.selectors.people import organizations_where
 from governance.tenancy.models import Organization, RoleGroup
 from reasoncodes.base.actors import Actor
 

@@ -12,7 +12,7 @@ from governance.contracts.models import Contract
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import snapshot_load
 from governance.people.rules.passkeys import Assertion, assertion_fault, vote_challenge
-from governance.people.selectors import KnownPasskey, passkeys_known
+from governance.people.selectors.sign_in import KnownPasskey, passkeys_known
 from reasoncodes.base.tenancy import every_tenant
 
 

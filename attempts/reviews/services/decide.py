@@ -26,7 +26,7 @@ from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewS
 from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
 from governance.ledger.services import actor_reference, ledger_append
-from governance.people.selectors import person_stays
+from governance.people.selectors.people import person_stays
 from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind

@@ -20,7 +20,7 @@ from attempts.reviews.states import DelegationEnd, ReviewStatus
 from governance.ledger.services import ledger_append, person_commitment
 from governance.people.models import User
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import person_may
+from governance.people.selectors.people import person_may
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded

@@ -21,7 +21,7 @@ from governance.ledger.services import person_commitment
 from governance.people.models import Passkey
 from governance.people.rules.passkeys import Assertion, assertion_fault, counter_fits, sign_count, vote_challenge
 from governance.people.rules.webauthn_json import request_options
-from governance.people.selectors import KnownPasskey, passkey_lock, passkeys_usable
+from governance.people.selectors.sign_in import KnownPasskey, passkey_lock, passkeys_usable
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import DomainError, ScopeMissing, WrongState
 

@@ -13,7 +13,7 @@ from django.views import View
 
 from attempts.reviews.services.delegate import LONGEST_HOURS
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import person_actor
+from governance.people.selectors.people import person_actor
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, InvalidInput
 from reasoncodes.base.tenancy import enter_scope

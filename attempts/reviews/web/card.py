@@ -16,7 +16,7 @@ from attempts.reviews.web.base import ReviewPage, etag_of, is_htmx, live, unless
 from attempts.reviews.web.panels import panels_of
 from attempts.reviews.web.queue import query_of, queue_context, wanted_from
 from governance.contracts.states import SignatureKind
-from governance.people.selectors import passkeys_usable
+from governance.people.selectors.sign_in import passkeys_usable
 from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.services.read_audit import read_recorded
 from governance.sealing.states import ReadDoor

@@ -16,7 +16,7 @@ from attempts.reviews.selectors.delegations import TierToDelegate, own_delegatio
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.services.delegate import AWAY, Cover, delegation_create, delegation_end
 from attempts.reviews.web.base import ReviewPage
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.tenancy.models import Organization
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor

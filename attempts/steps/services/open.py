@@ -18,7 +18,7 @@ from attempts.reviews.models import Review
 from governance.enforcement.selectors import OwnArrival, intake_own_arrival
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import Credential
+from governance.people.selectors.people import Credential
 from governance.people.services.accounts import service_account_ensure
 from governance.sql.insert import Pending
 from governance.sql.statements import new_row

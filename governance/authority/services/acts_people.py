@@ -20,7 +20,7 @@ from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors import may_answer_for, person_named, roles_held
+from governance.people.selectors.people import may_answer_for, person_named, roles_held
 from governance.people.services.accounts import (
     RESERVED_SLUGS,
     api_key_issue,

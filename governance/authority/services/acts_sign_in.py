@@ -13,13 +13,8 @@ from governance.authority.services.acts_people import GAINS
 from governance.authority.services.shapes import only, text_of, texts_of
 from governance.people.models import User
 from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION
-from governance.people.selectors import (
-    has_sign_in,
-    may_answer_for,
-    person_named,
-    service_account_named,
-    sign_in_rules_of,
-)
+from governance.people.selectors.people import may_answer_for, person_named, service_account_named
+from governance.people.selectors.sign_in import has_sign_in, sign_in_rules_of
 from governance.people.services.accounts import service_account_responsible_name
 from governance.people.services.links import IssuedLink, invitation_create, password_reset_issue
 from governance.people.services.people import require_standing_over

@@ -18,7 +18,7 @@ from governance.authority.states import AuthorityState
 from governance.boundary.services import note_create
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append, person_commitment
-from governance.people.selectors import author_of, person_stays
+from governance.people.selectors.people import author_of, person_stays
 from governance.people.services.founding import founding_settle
 from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization

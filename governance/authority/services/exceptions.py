@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 from governance.authority.models import AuthorityChange
 from governance.authority.selectors import role_exceptions
-from governance.people.selectors import person_named, roles_held
+from governance.people.selectors.people import person_named, roles_held
 from governance.people.services.people import person_role_take
 from reasoncodes.base.actors import CLOCK
 

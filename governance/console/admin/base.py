@@ -19,7 +19,7 @@ from governance.console.admin.forms import ConsoleForm
 from governance.console.admin.lists import ListPages
 from governance.console.selectors.pages import organization_ids
 from governance.people.rules.roles import AUDIT, OPERATE, VIEW
-from governance.people.selectors import organizations_where
+from governance.people.selectors.people import organizations_where
 from governance.sealing.services.read_audit import read_recorded
 from governance.sealing.states import ReadDoor
 from governance.violations.errors import RuleBroken

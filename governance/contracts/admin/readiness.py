@@ -42,7 +42,7 @@ from governance.contracts.services.contracts import contract_change
 from governance.contracts.services.readiness import readiness_approve_seen, readiness_decide
 from governance.contracts.states import ContractState, ReadinessVerdict
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError
 

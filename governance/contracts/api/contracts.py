@@ -24,7 +24,7 @@ from governance.contracts.services.contracts import (
 )
 from governance.contracts.states import AdapterName, ContractState, Effect, RiskTier
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, StrictSerializer
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"

@@ -16,7 +16,7 @@ from governance.contracts.services.approvers import readiness_approvers
 from governance.contracts.services.readiness import readiness_decide
 from governance.contracts.states import ReadinessVerdict
 from governance.people.rules.roles import VIEW, ApiScope
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.errors import NotFound
 

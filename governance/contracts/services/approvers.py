@@ -8,7 +8,7 @@ from governance.contracts.configured import readiness_people
 from governance.contracts.errors import ReadinessTooFewPeople
 from governance.contracts.models import Contract, ContractDocument
 from governance.contracts.rules.readiness import APPROVED, AreaStatus
-from governance.people.selectors import founding_has_ended, people_behind
+from governance.people.selectors.people import founding_has_ended, people_behind
 from governance.people.services.founding import founding_settle
 from governance.tenancy.models import RoleGroup
 from reasoncodes.base.errors import FieldError

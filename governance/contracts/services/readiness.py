@@ -20,7 +20,7 @@ from governance.contracts.selectors import contract_lock, readiness_board
 from governance.contracts.services.contracts import record_contract
 from governance.contracts.states import ContractState, ReadinessVerdict
 from governance.ledger.services import actor_reference
-from governance.people.selectors import has_role
+from governance.people.selectors.people import has_role
 from governance.sql.send_lock import send_lock_exclude
 from governance.violations.errors import OwnWork
 from governance.violations.services import violations_recorded

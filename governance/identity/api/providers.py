@@ -17,7 +17,7 @@ from governance.identity.selectors import provider_list
 from governance.identity.services.providers import identity_provider_disable, scim_close
 from governance.identity.states import ProviderKind
 from governance.people.rules.roles import AUDIT, OPERATE, ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.api import ApiView, EmptyQuery, ReasonedIn, StrictSerializer
 from reasoncodes.base.tenancy import tenant_scope

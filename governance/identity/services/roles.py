@@ -12,7 +12,7 @@ from governance.identity.selectors import provider_actor
 from governance.identity.states import Origin
 from governance.people.errors import RolesForbidden
 from governance.people.models import User
-from governance.people.selectors import roles_held
+from governance.people.selectors.people import roles_held
 from governance.people.services.people import person_role_give, person_role_take
 from governance.tenancy.models import Organization
 from governance.violations.services import violation_record

@@ -19,7 +19,7 @@ from governance.identity.states import ProviderKind
 from governance.identity.web.providers import LINK, oidc_fits, social_app
 from governance.people.models import User
 from governance.people.rules.roles import VIEW
-from governance.people.selectors import person_actor
+from governance.people.selectors.people import person_actor
 from governance.people.web.accounts import AccountAdapter, signed_in_recently
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import tenant_scope

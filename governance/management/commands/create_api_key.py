@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from governance.people.models import ServiceAccount
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import user_by_name
+from governance.people.selectors.people import user_by_name
 from governance.people.services.accounts import api_key_issue, service_account_create
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rich.progress import Progress
 
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import organization_by_slug, organizations_where, user_by_name
+from governance.people.selectors.people import organization_by_slug, organizations_where, user_by_name
 from governance.retention.models import ErasureOrder
 from governance.retention.selectors.retention import erasure_progress
 from governance.retention.services.erasure import PurgePreview, erasure_work, purge_order, purge_preview

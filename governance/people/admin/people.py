@@ -26,7 +26,8 @@ from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ConsoleForm, ReasonForm
 from governance.console.selectors.pages import organization_choices, people_in_scope, people_with_roles, roles_in_scope
 from governance.people.models import SignInLink, User
-from governance.people.selectors import has_sign_in, invitation_open, organization_shared, sign_in_links_of
+from governance.people.selectors.people import organization_shared
+from governance.people.selectors.sign_in import has_sign_in, invitation_open, sign_in_links_of
 from governance.people.services.links import invitation_create, invitation_goes_by_mail, invitation_withdraw
 from governance.people.services.people import (
     person_deactivate,

@@ -27,7 +27,7 @@ from governance.console.selectors.pages import organization_choices, people_in_s
 from governance.people.models import ApiKey, ServiceAccount
 from governance.people.rules.keys import TELL_DAYS, days_left
 from governance.people.rules.roles import READING_SCOPES, ApiScope
-from governance.people.selectors import key_ends
+from governance.people.selectors.people import key_ends
 from governance.people.services.accounts import (
     IssuedKey,
     api_key_issue,

@@ -18,7 +18,7 @@ from governance.people.errors import KeyLimitReached, ResponsiblePersonMissing
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import may_answer_for
+from governance.people.selectors.people import may_answer_for
 from governance.tenancy.models import Organization
 from governance.throttles.services import strikes_forget
 from reasoncodes.base.actors import SYSTEM, Actor, ActorKind

@@ -8,7 +8,7 @@ from django.db import transaction
 from governance.authority.rules import ENOUGH
 from governance.ledger.services import ledger_append
 from governance.people.models import FoundingEnd
-from governance.people.selectors import confirmers, founding_has_ended
+from governance.people.selectors.people import confirmers, founding_has_ended
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import tenant_scope

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from governance.people.hooks import work_releases
 from governance.people.models import ServiceAccount, User
-from governance.people.selectors import RESPONSIBLE_LEFT, sessions_of
+from governance.people.selectors.people import RESPONSIBLE_LEFT
+from governance.people.selectors.sign_in import sessions_of
 from governance.people.services.accounts import service_account_suspend
 from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.tenancy import every_tenant

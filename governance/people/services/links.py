@@ -21,7 +21,7 @@ from governance.people.configured import (
 from governance.people.errors import LinkNotValid
 from governance.people.models import SignInLink, User
 from governance.people.rules.sign_in import token_generate, token_hash
-from governance.people.selectors import has_sign_in, invitation_open, signed_in_from
+from governance.people.selectors.sign_in import has_sign_in, invitation_open, signed_in_from
 from governance.people.services.people import (
     lockouts_lift,
     places_or_none,

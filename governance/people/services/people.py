@@ -18,7 +18,8 @@ from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors import is_administrator, roles_held, session_of, sessions_of
+from governance.people.selectors.people import is_administrator, roles_held
+from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
 from governance.people.services.passkeys import passkeys_end

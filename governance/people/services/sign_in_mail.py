@@ -20,7 +20,7 @@ from governance.people.rules.sign_in import (
     token_generate,
     token_hash,
 )
-from governance.people.selectors import has_sign_in
+from governance.people.selectors.sign_in import has_sign_in
 from governance.people.services.links import PASSWORD_RESET, SIGN_IN_MAIL_TASK, link_address, password_reset_by_mail
 from governance.people.services.people import places_or_none, roles_held_in
 from reasoncodes.base.actors import CLOCK

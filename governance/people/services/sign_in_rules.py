@@ -8,7 +8,7 @@ from django.db import transaction
 from governance.ledger.services import ledger_append
 from governance.people.models import SignInRules
 from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION
-from governance.people.selectors import sign_in_rules_of
+from governance.people.selectors.sign_in import sign_in_rules_of
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound

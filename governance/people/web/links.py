@@ -18,7 +18,7 @@ from governance.people.configured import mail_reaches_people
 from governance.people.errors import LinkNotValid, TooManyAsked
 from governance.people.models import SignInLink
 from governance.people.rules.sign_in import token_hash
-from governance.people.selectors import PASSKEY_FIRST, sign_in_link_open
+from governance.people.selectors.sign_in import PASSKEY_FIRST, sign_in_link_open
 from governance.people.services.links import sign_in_link_use
 from governance.people.services.sign_in_mail import password_reset_ask
 from governance.people.web.accounts import client_ip

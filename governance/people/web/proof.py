@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from governance.people.models import User
-from governance.people.selectors import second_factors
+from governance.people.selectors.sign_in import second_factors
 from governance.people.web.forms import CodeAgainForm
 
 PASSKEY, CODE, PASSWORD = "passkey", "code", "password"

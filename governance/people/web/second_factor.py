@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views import View
 
 from governance.people.errors import SecondFactorNeeded
-from governance.people.selectors import PASSKEY_FIRST, unproven
+from governance.people.selectors.sign_in import PASSKEY_FIRST, unproven
 
 PAGES = ("/accounts/", "/admin/", "/review/")
 # The last one: a person without any of it must still be able to leave.

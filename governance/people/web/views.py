@@ -11,7 +11,8 @@ from django.shortcuts import redirect, render
 from django.views import View
 
 from governance.people.rules.roles import REVIEW
-from governance.people.selectors import organizations_where, sessions_of, sign_in_links_of
+from governance.people.selectors.people import organizations_where
+from governance.people.selectors.sign_in import sessions_of, sign_in_links_of
 from governance.people.services.people import session_end, sessions_end_others
 
 

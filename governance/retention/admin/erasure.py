@@ -17,7 +17,7 @@ from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ReasonForm
 from governance.console.admin.lists import BoundedPaginator
 from governance.people.rules.roles import AUDIT
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.retention.admin.forms import SCOPE_WORDS, HoldForm, PurgeForm
 from governance.retention.models import ErasureItem, ErasureOrder, LegalHold
 from governance.retention.selectors.retention import erasure_items, erasure_list, erasure_progress, legal_hold_list

@@ -16,7 +16,7 @@ from unfold.decorators import display
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ReasonForm, hash_text
 from governance.people.rules.roles import AUDIT
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.retention.admin.forms import DeletionForm, ExportForm, RefusalForm
 from governance.retention.api import archive_response
 from governance.retention.models import DeletionRequest, ExportRequest

@@ -19,7 +19,7 @@ from governance.boundary.services import note_create
 from governance.ledger.services import actor_reference, ledger_append
 from governance.outside.wake_up import wake_up
 from governance.people.rules.roles import OPERATE
-from governance.people.selectors import person_may
+from governance.people.selectors.people import person_may
 from governance.retention.hooks import subject_kind, subject_kinds
 from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
 from governance.retention.rules import RetentionSubject, blockers_counted

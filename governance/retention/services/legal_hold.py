@@ -17,7 +17,7 @@ from governance.contracts.models import Contract
 from governance.ledger.services import actor_reference, ledger_append, person_commitment
 from governance.people.models import User
 from governance.people.rules.roles import OWNER_OF_HOLDS
-from governance.people.selectors import commitment_has_role
+from governance.people.selectors.people import commitment_has_role
 from governance.retention.hooks import subject_kind
 from governance.retention.models import ContextReference, LegalHold
 from governance.retention.selectors.retention import terms_for

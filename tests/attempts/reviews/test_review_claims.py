@@ -38,6 +38,7 @@ def test_somebody_elses_live_claim_keeps_others_from_claiming_and_deciding(clini
         "reason": "review_claimed",
         "detail": "Somebody else has claimed this review and is deciding on it.",
         "on_behalf_of": None,
+        "stands_in_for": [],
     }
     assert violations() == []
     assert do(rita, review, "claim").status_code == 200

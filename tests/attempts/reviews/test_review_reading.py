@@ -44,7 +44,7 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         {
             "username": "boss",
             "reason": "own_request",
-            "detail": "is behind the service account that asked, or would decide for the person who is",
+            "detail": "is behind the service account that asked, or stands in for the person who is",
         }
     ]
     assert card["may_decide"] == {
@@ -53,6 +53,7 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         "reason": None,
         "detail": "Your vote counts.",
         "on_behalf_of": None,
+        "stands_in_for": [],
     }
     assert (card["claim"], card["votes"], card["release_blocked"], card["overdue"]) == (None, [], None, False)
 

@@ -189,6 +189,15 @@ def test_a_lease_against_the_loss_of_the_role() -> None:
     assert outcomes <= {200, 409}
 
 
+def operating_reviewer(cast: Cast) -> User:
+    """Otto has a pair of roles that is forbidden without an exception."""
+    otto = cast.person("otto", "operator")
+    who: dict[str, Any] = {"actor": SYSTEM, "at": timezone.now(), "user": otto, "organization": cast.organization}
+    with every_tenant():
+        person_role_give(**who, role=REVIEWER, exception=True)
+    return otto
+
+
 def set_apart(cast: Cast, *, compensation: str | None = None) -> QuarantineCase:
     """An attempt that was released and whose outcome is unknown, under a contract that holds everything."""
     found = documents(failure_quarantine={"compensation_contract": compensation, "incident_required": False})
@@ -215,7 +224,7 @@ def set_apart(cast: Cast, *, compensation: str | None = None) -> QuarantineCase:
 def test_whoever_authorizes_a_new_attempt_does_not_review_it(cast: Cast, rita: Any, verb: str, finding: str) -> None:
     case = set_apart(cast, compensation="undo-case/1")
     open_contract(cast, slug="undo-case", rules=HOLD, documents=documents(), adapter="external")
-    otto = cast.session(cast.person("otto", "operator", REVIEWER))
+    otto = cast.session(operating_reviewer(cast))
     answer = otto.post(f"/api/v1/quarantine-cases/{case.id}/{verb}", {"finding": finding}, format="json")
     assert answer.status_code == 202, answer.content
     with every_tenant():
@@ -233,7 +242,7 @@ def test_whoever_authorizes_a_new_attempt_does_not_review_it(cast: Cast, rita: A
 
 def test_who_authorized_it_cannot_send_a_delegate_either(cast: Cast) -> None:
     case = set_apart(cast)
-    otto = cast.session(cast.person("otto", "operator", REVIEWER))
+    otto = cast.session(operating_reviewer(cast))
     dora = cast.session(cast.person("dora", REVIEWER))
     answer = otto.post(
         f"/api/v1/quarantine-cases/{case.id}/authorize-retry", {"finding": "did_not_happen"}, format="json"

@@ -25,9 +25,7 @@ from tests.stack.support import free_port, wait_for
 
 HERE = Path(__file__).parent
 CACHE = PROJECT / "var" / "test-providers"
-MISSING = (
-    "npm or its packages are not available: the tests of sign-in by a provider cannot run (Debian: `npm`)."
-)
+MISSING = "npm or its packages are not available: the tests of sign-in by a provider cannot run (Debian: `npm`)."
 CLIENT_SECRET = "a secret of the tests"
 
 

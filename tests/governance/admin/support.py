@@ -13,7 +13,7 @@ from governance.enforcement.selectors import intake_facts
 from governance.enforcement.services import Computed, decision_compute, decision_row
 from governance.ledger.services import ledger_entry_build
 from governance.people.models import User
-from governance.people.selectors import credential_for_secret
+from governance.people.selectors.people import credential_for_secret
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.tenancy import every_tenant

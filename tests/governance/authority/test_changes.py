@@ -12,7 +12,7 @@ from governance.authority.services.acts_people import GAINS
 from governance.authority.services.changes import authority_act, authority_lapse_due
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ApiKey, FoundingEnd, ServiceAccount, User
-from governance.people.selectors import roles_held
+from governance.people.selectors.people import roles_held
 from governance.people.services.people import person_role_take
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.actors import SYSTEM

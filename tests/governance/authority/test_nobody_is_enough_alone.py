@@ -12,7 +12,7 @@ from governance.authority.models import AuthorityChange
 from governance.authority.rules import ACTS
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
-from governance.people.selectors import roles_held
+from governance.people.selectors.people import roles_held
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast

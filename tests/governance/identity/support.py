@@ -12,7 +12,7 @@ from governance.identity.selectors import provider_actor
 from governance.identity.services.sign_in import provider_sign_in
 from governance.ledger.models import LedgerEntry
 from governance.people.models import User
-from governance.people.selectors import roles_held
+from governance.people.selectors.people import roles_held
 from governance.tenancy.models import Organization
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from governance.ledger.models import LedgerEntry
 from governance.people.models import PersonReference, User
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from governance.people.services.people import person_deactivate
 from governance.retention.errors import ErasureBlocked
 from governance.retention.models import ContextReference, DeletionRequest, LegalHold

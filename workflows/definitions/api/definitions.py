@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from governance.authority.api import WaitingOut, waiting
 from governance.authority.services.changes import authority_act
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.api import ApiView

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from governance.boundary.services import note_create
 from governance.ledger.services import ledger_append
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import Credential, credential_for_signature
+from governance.people.selectors.people import Credential, credential_for_signature
 from governance.people.services.accounts import api_key_touch
 from governance.violations.errors import CrossTenant
 from governance.violations.services import violations_recorded

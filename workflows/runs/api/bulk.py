@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, ReasonedIn, StrictSerializer
 from workflows.runs.api.shapes import InstanceFilter
 from workflows.runs.selectors.bulk import Targets, bulk_get, bulk_items, bulk_list, bulk_progress

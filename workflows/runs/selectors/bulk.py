@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from governance.people.rules.roles import OPERATE, ApiScope
-from governance.people.selectors import live_keys, person_may
+from governance.people.selectors.people import live_keys, person_may
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import Actor, ActorKind
 from workflows.runs.models import BulkIntervention, BulkItem, WorkflowInstance, WorkflowStep

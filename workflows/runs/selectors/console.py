@@ -13,7 +13,7 @@ from governance.console.selectors.pages import COUNT_LIMIT
 from governance.enforcement.models import snapshot_load
 from governance.ledger.models import LedgerEntry
 from governance.people.models import ServiceAccount
-from governance.people.selectors import people_behind
+from governance.people.selectors.people import people_behind
 from workflows.definitions.models import WorkflowDefinition
 from workflows.events.models import OutboxEvent, WorkflowEvent
 from workflows.events.states import EventOutcome, OutboxStatus

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.people.rules.roles import AUDIT, ApiScope
-from governance.people.selectors import organization_of
+from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, ReasonedIn
 from workflows.webhooks.api import shapes
 from workflows.webhooks.configured import webhook_private_hosts
