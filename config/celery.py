@@ -64,6 +64,8 @@ SCHEDULE_WORDS: dict[str, str] = {
     "notifications-send": "sends messages to people that are due",
     "cards-refresh": "updates cards in chats",
     "chat-tidy": "forgets chat links that were not used in time",
+    "delegations-expire": "ends delegations whose time is over",
+    "key-ends-tell": "tells people that an API key ends soon",
     "leases-expire": "ends leases of executors that went silent",
     "retries-due": "re-queues attempts whose retry is due",
     "queue-hand-out": "gives free slots to queued attempts",

@@ -36,6 +36,7 @@ class GovernanceConfig(AppConfig):
         from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
+        from governance.identity.services.erasing import provider_person_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
         from governance.outside.secret_box import SECOND_FACTOR, SealedColumn, register_sealed
@@ -75,6 +76,7 @@ class GovernanceConfig(AppConfig):
         on_erasure_finished(deletion_finish)
         on_erased(evidence_erase)
         on_erased(sign_in_links_erase)
+        on_erased(provider_person_erase)
         post_migrate.connect(adopt_region_profiles, sender=self)
         post_migrate.connect(record_suspended_accounts, sender=self)
 

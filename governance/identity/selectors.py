@@ -63,7 +63,8 @@ def person_at_provider(*, user: User) -> ProviderPerson | None:
 
 def provider_required_for(*, user: User) -> IdentityProvider | None:
     """The provider by which alone the person may sign in. People whom a provider made have no other way in. Others must
-    use it where their organization requires it. Administrators of the installation are the way in when it is away."""
+    use it where their organization requires it, and it is their only one: another organization must not be able to shut
+    them out by a role that it gave them. Administrators of the installation are the way in when it is away."""
     if user.is_superuser:
         return None
     at_provider = person_at_provider(user=user)
@@ -72,7 +73,8 @@ def provider_required_for(*, user: User) -> IdentityProvider | None:
     with every_tenant():
         places = RoleGroup.objects.filter(group__user=user).values("organization_id")
         rows = IdentityProvider.objects.select_related("organization").filter(active=True, required=True)
-        return rows.filter(organization_id__in=places).order_by("id").first()
+        found = rows.filter(organization_id__in=places).order_by("id").first()
+    return None if found and roles_elsewhere(user=user, organization_id=found.organization_id) else found
 
 
 def roles_elsewhere(*, user: User, organization_id: UUID) -> bool:

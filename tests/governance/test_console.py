@@ -290,14 +290,14 @@ def test_a_new_person_has_a_role_and_is_found_by_whoever_made_them(cast: Cast) -
 def test_roles_are_given_and_taken_only_in_ones_own_organization(cast: Cast) -> None:
     console, url = cast.console(cast.operator), page(User, "act", cast.reviewer.pk, "give-role")
     with every_tenant():
-        own = cast.organization.role_groups.get(role="auditor").pk
+        own = cast.organization.role_groups.get(role="reviewer:sa_qa").pk
         foreign = cast.other.role_groups.get(role="operator").pk
     assert console.post(url, {"role": foreign}).status_code == 200  # not among the choices
     assert console.post(url, {"role": own}).status_code == 302
     assert actions()[-2:] == ["person.role_given", "authority.founding"]
     assert set(cast.reviewer.groups.values_list("name", flat=True)) == {
         "clinic/reviewer:customer_clinician",
-        "clinic/auditor",
+        "clinic/reviewer:sa_qa",
     }
 
 

@@ -5,6 +5,8 @@ It still needs lines in four other files: kinds/test_kinds.py (its outcomes and 
 event types), engine/support.py (params and a completion) and test_simulator_answers.py (a request, if the simulator
 answers it)."""
 
+import json
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,6 +27,7 @@ JSON = st.recursive(
     max_leaves=12,
 )
 UUIDS = st.uuids(version=4).map(str)
+SOME_UUIDS = st.lists(UUIDS, max_size=3)
 
 
 def findings(document: Any, **changes: Any) -> list[DefinitionFinding]:
@@ -54,6 +57,13 @@ def event(name: str, version: str = "v1") -> EventType:
 
 def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """What a schema of the kinds accepts."""
+    return _values_of(json.dumps(schema))
+
+
+@cache
+def _values_of(text: str) -> st.SearchStrategy[Any]:
+    # Made once: making a strategy takes longer than drawing from it.
+    schema = json.loads(text)
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -104,12 +114,17 @@ _TYPES: dict[str, Any] = {
 }
 
 
+@cache
+def _kind_names(*names: str) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), max_size=3)
+
+
 @st.composite
 def contexts(draw: Any) -> dict[str, Any]:
     """What an engine may hand to a kind: the root and outputs of steps of any kind."""
     context: dict[str, Any] = {name: draw(UUIDS) for name in ("case_id", "org_id", "product_id", "definition_id")}
-    context |= {"instance_id": draw(UUIDS), "patient_id": "patient-1", "image_ids": draw(st.lists(UUIDS, max_size=3))}
-    for kind in draw(st.lists(st.sampled_from(sorted(kinds())), max_size=3)):
+    context |= {"instance_id": draw(UUIDS), "patient_id": "patient-1", "image_ids": draw(SOME_UUIDS)}
+    for kind in draw(_kind_names(*sorted(kinds()))):
         context[f"step_{kind}"] = draw(values_of(kinds()[kind].output_schema))
     return context
 

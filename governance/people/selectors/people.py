@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
+from governance.identity.models import ProviderPerson
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
@@ -289,6 +290,13 @@ def author_of(*, actor: Actor) -> UUID | None:
     if actor.kind is ActorKind.SERVICE and actor.id is not None:
         return ServiceAccount.objects.filter(id=actor.id).values_list("responsible_id", flat=True).first()
     return None
+
+
+def provider_elsewhere(*, user_id: UUID, organization_id: UUID) -> bool:
+    """Whether the identity provider of another organization signs this person in."""
+    with every_tenant():
+        rows = ProviderPerson.objects.filter(user_id=user_id).exclude(provider__organization_id=organization_id)
+        return rows.exists()
 
 
 def accounts_orphaned() -> "QuerySet[ServiceAccount]":

@@ -44,8 +44,11 @@ def proof_check(request: HttpRequest, *, user: User, kind: str, value: str) -> s
         return _by_form(ReauthenticateWebAuthnForm({"credential": value}, user=user))
     if kind == CODE:
         return _by_form(CodeAgainForm({"code": value}, user=user))
-    form = ReauthenticateForm({"password": value}, user=user)
-    wrong = _by_form(form, save=False)
+    wrong = _by_form(ReauthenticateForm({"password": value}, user=user), save=False)
+    if getattr(request, "axes_locked_out", None):
+        # Otherwise the middleware would replace the prompt by a whole page, which no script shows.
+        request.axes_locked_out = None  # type: ignore[attr-defined]
+        return LOCKED
     if not wrong:
         reauthenticate_by_password(request)
     return wrong

@@ -1,11 +1,12 @@
 """SCIM: people and groups of one provider, with its token alone; deprovisioning ends everything at once."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from attempts.reviews.models import Review
+from attempts.reviews.models import Delegation, Review
 from attempts.reviews.services.claim import review_claim
 from governance.identity.models import IdentityProvider
 from governance.identity.services.providers import identity_provider_disable, scim_close
@@ -167,6 +168,9 @@ def test_deactivated_there_ends_everything_here_at_once(cast: Cast, client: Scim
     assert browser.get("/api/v1/reviews").status_code == 200
     contract(cast, adapter="external", effect="none", rules=HOLD)
     held = ask(cast.api("attempts:create"), connector="external").json()
+    ends = (timezone.now() + timedelta(days=1)).isoformat()
+    cover = {"tier": "customer_clinician", "to_username": "rita", "reason_code": "handover", "ends_at": ends}
+    assert browser.post("/api/v1/delegations", cover, format="json").status_code == 201
     with every_tenant():
         review_claim(actor=cast.actor(user, [cast.organization]), at=timezone.now(), review_id=held["review"]["id"])
         account = ServiceAccountFactory(organization=cast.organization, responsible=user)
@@ -181,10 +185,11 @@ def test_deactivated_there_ends_everything_here_at_once(cast: Cast, client: Scim
     assert cast.with_key(secret).get("/api/v1/contracts").status_code == 401
     with every_tenant():
         assert Review.objects.get(id=held["review"]["id"]).claimed_by_id is None
+        assert Delegation.objects.get().ended_at is not None
         account.refresh_from_db()
     assert (account.status, account.suspended_reason_code) == ("suspended", "responsible_left")
     said = actions(provider)
-    assert {"review.released", "service_account.suspended", "person.deactivated"} <= set(said)
+    assert {"review.released", "delegation.ended", "service_account.suspended", "person.deactivated"} <= set(said)
     page = cast.console(cast.operator).get("/admin/")
     assert str(account.slug) in page.content.decode()
 

@@ -9,9 +9,10 @@ from governance.identity.models import IdentityProvider, ProviderPerson
 from governance.identity.services.people import person_link
 from governance.people.models import User
 from governance.people.services.people import person_deactivate, person_role_give
+from governance.tenancy.models import RoleGroup
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.actors import SYSTEM
-from reasoncodes.base.errors import AlreadyExists
+from reasoncodes.base.errors import AlreadyExists, Refused
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.identity.support import QA, TIER, actions, change, connect, roles, sign_in
@@ -107,7 +108,10 @@ def test_somebody_with_a_role_elsewhere_is_not_signed_in_and_the_try_is_on_recor
     cast: Cast, provider: IdentityProvider
 ) -> None:
     user = sign_in(provider, "sub-1", "reviewers")
-    cast.person(user.username, "auditor", organization=cast.other)
+    with pytest.raises(Refused):
+        cast.person(user.username, "auditor", organization=cast.other)
+    with every_tenant():
+        user.groups.add(RoleGroup.objects.get(organization=cast.other, role="auditor").group)
     with pytest.raises(ProviderOverreach):
         sign_in(provider, "sub-1", "reviewers")
     assert violations() == ["cross_tenant"]
@@ -167,3 +171,6 @@ def test_people_of_a_provider_cannot_use_a_password_and_others_only_where_it_is_
     assert sign_in_by_password(cast.reviewer) == 403
     assert sign_in_by_password(cast.administrator) == 302  # the way in when the provider is away
     assert sign_in_by_password(cast.other_operator) == 302
+    both = cast.person("bea", TIER)
+    cast.person("bea", TIER, organization=cast.other)
+    assert sign_in_by_password(both) == 302  # one organization cannot shut another one's people out

@@ -20,20 +20,30 @@ def shipped() -> dict[str, Any]:
     return data
 
 
+# Made once: making a strategy takes longer than drawing from it.
+REGIONS = st.sampled_from([json.dumps(region) for region in shipped()["regions"]])
+FLAGS = st.booleans()
+YEARS = st.integers(1, 100)
+DAYS = st.integers(1, 366)
+HOURS = st.integers(1, 8_760)
+RESIDENCY = st.sampled_from(RESIDENCY_LEVELS)
+DURING = st.sampled_from(DURING_RETENTION)
+ALLOWED = st.lists(st.sampled_from(PLACES), unique=True, max_size=6)
+BLOCKED = st.lists(st.sampled_from((*PLACES, "*")), unique=True, max_size=4)
+
+
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
     """A profile with arbitrary terms; looser than any file the loader would accept, which is the point."""
-    region = draw(st.sampled_from(shipped()["regions"]))
-    flags = st.booleans()
-    region["retention"] |= {"default_years": draw(st.integers(1, 100)), "auto_purge": draw(flags)}
-    region["residency"]["default"] = draw(st.sampled_from(RESIDENCY_LEVELS))
-    region["failover"]["allowed_regions"] = draw(st.lists(st.sampled_from(PLACES), unique=True, max_size=6))
-    blocked = st.lists(st.sampled_from((*PLACES, "*")), unique=True, max_size=4)
-    region["cross_border_transfer"]["blocked_destinations"] = draw(blocked)
-    region["export"]["default_days"] = draw(st.integers(1, 366))
-    region["deletion"]["default_days"] = draw(st.integers(1, 366))
-    region["deletion"]["during_retention"] = draw(st.sampled_from(DURING_RETENTION))
-    region["breach_notification"]["default_hours"] = draw(st.integers(1, 8_760))
-    region["legal_hold"] |= {"blocks_deletion": draw(flags), "blocks_purge": draw(flags)}
-    region["legal_hold"]["release_needs_two_people"] = draw(flags)
+    region = json.loads(draw(REGIONS))
+    region["retention"] |= {"default_years": draw(YEARS), "auto_purge": draw(FLAGS)}
+    region["residency"]["default"] = draw(RESIDENCY)
+    region["failover"]["allowed_regions"] = draw(ALLOWED)
+    region["cross_border_transfer"]["blocked_destinations"] = draw(BLOCKED)
+    region["export"]["default_days"] = draw(DAYS)
+    region["deletion"]["default_days"] = draw(DAYS)
+    region["deletion"]["during_retention"] = draw(DURING)
+    region["breach_notification"]["default_hours"] = draw(HOURS)
+    region["legal_hold"] |= {"blocks_deletion": draw(FLAGS), "blocks_purge": draw(FLAGS)}
+    region["legal_hold"]["release_needs_two_people"] = draw(FLAGS)
     return profile_from(region, schema_version="1.0")

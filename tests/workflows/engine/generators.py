@@ -1,5 +1,6 @@
 """Random definitions that go only forward, and random things that happen to their runs."""
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,31 +18,44 @@ HAPPENINGS = (
     "gate", "gate_elsewhere", "halt", "resume", "resume", "retry_step", "cancel", "supersede", "start",
 )  # fmt: skip
 RARE = ("deadline", "cancel", "supersede")
+# Made once: making a strategy takes longer than drawing from it.
+COUNTS = st.integers(1, 8)
+SECONDS = st.sampled_from([60, 1000, 1_000_000])
+KIND_NAMES = st.sampled_from(ALL + CALLED * 2)
+TIMEOUTS = st.sampled_from([None, 1, 30, 1000])
+RETRIES = st.integers(0, 3)
+BACKOFFS = st.sampled_from(["exponential", "linear", "fixed"])
+DELAYS = st.sampled_from([1, 5, 400])
+
+
+@cache
+def _one_of(*values: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(values)
 
 
 @st.composite
 def definitions(draw: Any) -> Definition:
     """Up to eight steps; every transition leads to a later step or to the end."""
-    count = draw(st.integers(1, 8))
+    count = draw(COUNTS)
     return definition(
         {f"s{number}": _step(draw, number, count) for number in range(count)},
-        seconds=draw(st.sampled_from([60, 1000, 1_000_000])),
+        seconds=draw(SECONDS),
     )
 
 
 def _step(draw: Any, number: int, count: int) -> dict[str, Any]:
-    kind = draw(st.sampled_from(ALL + CALLED * 2))
+    kind = draw(KIND_NAMES)
     later = [f"s{other}" for other in range(number + 1, count)]
-    targets = {outcome: draw(st.sampled_from([*later, *later, TERMINAL])) for outcome in KINDS[kind].outcomes}
+    targets = {outcome: draw(_one_of(*later, *later, TERMINAL)) for outcome in KINDS[kind].outcomes}
     fields: dict[str, Any] = {
-        "timeout_seconds": draw(st.sampled_from([None, 1, 30, 1000])),
-        "max_retries": draw(st.integers(0, 3)),
-        "retry_backoff": draw(st.sampled_from(["exponential", "linear", "fixed"])),
-        "retry_delay_seconds": draw(st.sampled_from([1, 5, 400])),
+        "timeout_seconds": draw(TIMEOUTS),
+        "max_retries": draw(RETRIES),
+        "retry_backoff": draw(BACKOFFS),
+        "retry_delay_seconds": draw(DELAYS),
     }
     if kind == "condition":
         earlier = draw(st.integers(0, number))  # its own or a later one's output is not there: it cannot be evaluated
-        fields["params"] = {"expr": draw(st.sampled_from(["sample(0.5)", f"s{earlier}.value < 5", "now() > 'x'"]))}
+        fields["params"] = {"expr": draw(_one_of("sample(0.5)", f"s{earlier}.value < 5", "now() > 'x'"))}
     elif kind == "request_human_review" and draw(st.booleans()):
         fields["params"] = {"module": True}
     elif kind == "emit_final":
