@@ -12,6 +12,8 @@ from governance.authority.errors import ProposalOutdated
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
 from governance.authority.services.shapes import choice_of, flag_of, only, text_of, texts_of, whole_of
+from governance.authorship.services import authorship_add
+from governance.authorship.states import WorkKind
 from governance.boundary.services import handle_check, text_check
 from governance.ledger.selectors import was_deactivated_in
 from governance.people.configured import api_key_life
@@ -329,4 +331,12 @@ class ApiKeyIssue:
                 expires_at=parse_datetime(asked["expires_at"]) if asked["expires_at"] else None,
                 material=material,
             )
+        # The proposer saw the key, so what is done with it may be theirs.
+        authorship_add(
+            actor=actor,
+            at=at,
+            organization_id=change.organization_id,
+            kind=WorkKind.SERVICE,
+            subject_ids=[issued.key.service_account_id],
+        )
         return Applied({"api_key": str(issued.key.id)}, made=issued.key)

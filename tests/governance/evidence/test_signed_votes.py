@@ -28,6 +28,9 @@ from tests.cast import Cast
 from tests.governance.evidence import synthetic
 from tests.governance.evidence.support import built, files_of, rows, stored
 
+# Sealing sees committed entries only.
+real_transactions = pytest.mark.django_db(transaction=True)
+
 
 def released(cast: Cast, key: SoftKey, **clinic: Any) -> Review:
     """Held, and approved by Rita with her passkey."""
@@ -37,6 +40,7 @@ def released(cast: Cast, key: SoftKey, **clinic: Any) -> Review:
     return review
 
 
+@real_transactions
 @pytest.mark.parametrize("kind", ["ES256", "EdDSA", "RS256"])
 def test_a_signed_vote_is_checked_offline_and_the_bundle_says_since_when_its_key_is_registered(
     kind: str, cast: Cast
@@ -53,6 +57,7 @@ def test_a_signed_vote_is_checked_offline_and_the_bundle_says_since_when_its_key
     assert "passkey registered" in files_of(data)["report.html"].decode()
 
 
+@real_transactions
 def test_an_unsigned_vote_where_nobody_asked_is_shown_as_unsigned_and_the_bundle_is_valid(cast: Cast) -> None:
     review = Clinic(cast).hold()
     assert do(cast.session(cast.reviewer), review, "approve").status_code == 200
@@ -96,6 +101,7 @@ def forge(review: Review, voter: User, **more: Any) -> ReviewVote:
     return vote
 
 
+@real_transactions
 def test_a_vote_forged_with_all_secrets_is_named_by_the_bundle_that_the_forgers_own_server_seals(cast: Cast) -> None:
     review = Clinic(cast, signature="passkey").hold()
     register(cast.reviewer, SoftKey())
@@ -109,6 +115,7 @@ def test_a_vote_forged_with_all_secrets_is_named_by_the_bundle_that_the_forgers_
     assert "unsigned" in files_of(data)["report.html"].decode()
 
 
+@real_transactions
 def test_what_was_released_by_a_forged_vote_is_not_executed(cast: Cast) -> None:
     review = Clinic(cast, signature="passkey").hold()
     forge(review, cast.reviewer)
@@ -231,6 +238,7 @@ ATTACKS: dict[str, tuple[Change, str]] = {
 }
 
 
+@real_transactions
 def test_every_forgery_in_a_ledger_that_was_signed_again_names_the_vote(cast: Cast) -> None:
     review = released(cast, SoftKey())
     data = stored(built(cast, UUID(str(review.attempt_id))))
@@ -243,6 +251,7 @@ def test_every_forgery_in_a_ledger_that_was_signed_again_names_the_vote(cast: Ca
         assert words in fault, (name, fault)
 
 
+@real_transactions
 @pytest.mark.parametrize("part", ["credential_id", "authenticator_data", "client_data_json", "signature"])
 def test_a_flipped_bit_in_any_part_of_the_assertion_is_named_in_a_ledger_that_was_signed_again(
     part: str, cast: Cast
