@@ -27,7 +27,7 @@ class ProviderOverreach(RuleBroken):
 
     code = "provider-overreach"
     status = 403
-    title = "Not this provider's person"
+    title = "Somebody that this provider may not sign in"
     violation = ViolationKind.CROSS_TENANT
 
 
@@ -40,7 +40,7 @@ class ProviderAnswerInvalid(DomainError):
 
     code = "provider-answer-invalid"
     status = 403
-    title = "The provider's answer is not valid"
+    title = "The answer of the provider is not valid"
 
 
 class MappingRefused(DomainError):

@@ -68,7 +68,7 @@ def test_polling_with_the_entity_tag_is_still_answered_with_304(cast: Cast) -> N
         assert (again.status_code, again.content, stored(again)) == (304, b"", False)
 
 
-def test_static_files_keep_their_caching() -> None:
+def test_static_files_keep_their_caching(db: None) -> None:
     answer = Client().get("/static/holdpoint/console.css")
     answer.close()
     assert (answer.status_code, stored(answer)) == (200, True)

@@ -83,6 +83,7 @@ def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
         ("policy", "archive"),
         ("workflowdefinition", "archive"),
         ("shutdown", "release"),
+        ("identityprovider", "close-scim"),
     }
     for model, page in registered().items():
         if not isinstance(page, ConsoleAdmin):

@@ -122,6 +122,7 @@ class DelegationListApi(DelegationView):
 
 class DelegationCandidatesApi(DelegationView):
     one_page = True
+    required_scopes = {"GET": ApiScope.REVIEWS_DECIDE}
 
     @extend_schema(operation_id="delegations_candidates", responses=CandidatesOut(many=True))
     def get(self, request: Request) -> Response:
@@ -133,6 +134,8 @@ class DelegationCandidatesApi(DelegationView):
 
 
 class DelegationEndApi(DelegationView):
+    required_scopes = {"POST": ApiScope.REVIEWS_DECIDE}
+
     @extend_schema(operation_id="delegations_end", request=None, responses=DelegationOut)
     def post(self, request: Request, delegation_id: UUID) -> Response:
         self.body(request, EmptyQuery)

@@ -55,7 +55,7 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
-class ReleaseIn(ApproveIn):
+class SignedApproveIn(ApproveIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
@@ -179,9 +179,11 @@ class ReviewDelegateApi(DecidingView):
 
 
 class ReviewApproveApi(DecidingView):
-    @extend_schema(operation_id="reviews_approve", request=ReleaseIn, responses=CardOut, examples=[APPROVE, SIGNED])
+    @extend_schema(
+        operation_id="reviews_approve", request=SignedApproveIn, responses=CardOut, examples=[APPROVE, SIGNED]
+    )
     def post(self, request: Request, review_id: UUID) -> Response:
-        return self.vote(request, review_id, VoteVerdict.APPROVE, ReleaseIn)
+        return self.vote(request, review_id, VoteVerdict.APPROVE, SignedApproveIn)
 
 
 class ReviewRejectApi(DecidingView):

@@ -94,6 +94,16 @@ CONNECT = OpenApiExample(
     },
     request_only=True,
 )
+REMAP = OpenApiExample(
+    "Another group gives the role",
+    value={"mapping": {"holdpoint-night-shift": ["reviewer:customer_clinician"]}},
+    request_only=True,
+)
+DISCONNECT = OpenApiExample(
+    "The provider was broken into",
+    value={"reason_code": "incident_response", "note": "see INC-7"},
+    request_only=True,
+)
 
 
 class IdentityProviderListApi(ApiView):
@@ -126,7 +136,9 @@ class IdentityProviderApi(ApiView):
         self.query(request)
         return Response(IdentityProviderOut(tenant_get(IdentityProvider, provider_id)).data)
 
-    @extend_schema(operation_id="identity_providers_change", request=TermsIn, responses={202: ProposedOut})
+    @extend_schema(
+        operation_id="identity_providers_change", request=TermsIn, responses={202: ProposedOut}, examples=[REMAP]
+    )
     def patch(self, request: Request, provider_id: UUID) -> Response:
         given, actor = self.body(request, TermsIn), self.actor(request)
         provider = tenant_get(IdentityProvider, provider_id)
@@ -140,7 +152,12 @@ class IdentityProviderDisableApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="identity_providers_disable", request=ReasonedIn, responses=IdentityProviderOut)
+    @extend_schema(
+        operation_id="identity_providers_disable",
+        request=ReasonedIn,
+        responses=IdentityProviderOut,
+        examples=[DISCONNECT],
+    )
     def post(self, request: Request, provider_id: UUID) -> Response:
         given = self.body(request, ReasonedIn)
         tenant_get(IdentityProvider, provider_id)
