@@ -34,8 +34,8 @@ def create(*arguments: str) -> tuple[str, str]:
 
 
 def test_a_key_from_the_command_line_works_and_its_account_is_made(cast: Cast) -> None:
-    assert cast.organization
-    secret, said = create("clinic", "importer", "--scope", "ledger:read", "--scope", "governance:read")
+    wanted = ("--scope", "ledger:read", "--scope", "governance:read")
+    secret, said = create("clinic", "importer", *wanted, "--responsible", cast.operator.username)
     assert "Shown once" in said
     assert secret not in said
     answer = APIClient().get("/api/v1/ledger/entries", HTTP_AUTHORIZATION=f"Bearer {secret}")
@@ -45,21 +45,31 @@ def test_a_key_from_the_command_line_works_and_its_account_is_made(cast: Cast) -
         assert set(key.scopes) == {"ledger:read", "governance:read"}
         assert key.expires_at is not None
         assert (key.expires_at - key.created_at).days in {89, 90}
+        assert key.service_account.responsible_id == cast.operator.id
         assert LedgerEntry.objects.filter(action="api_key.issued", actor_kind="system").count() == 1
     create("clinic", "importer", "--scope", "ledger:read", "--days", "0")
     with every_tenant():
         assert ServiceAccount.objects.filter(slug="importer").count() == 1
-        assert ApiKey.objects.filter(expires_at=None).count() == 1
+        longest = ApiKey.objects.exclude(id=key.id).get()
+        assert longest.expires_at is not None
+        assert (longest.expires_at - longest.created_at).days in {364, 365}, "no key is for ever"
     with pytest.raises(CommandError, match="two live API keys"):
         create("clinic", "importer", "--scope", "ledger:read")
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nowhere", "importer", "--scope", "ledger:read"), ("clinic", "importer", "--scope", "all"), ("clinic",)],
+    [
+        ("nowhere", "importer", "--scope", "ledger:read", "--responsible", "alice"),
+        ("clinic", "importer", "--scope", "all", "--responsible", "alice"),
+        ("clinic", "importer", "--scope", "ledger:read"),
+        ("clinic", "importer", "--scope", "ledger:read", "--responsible", "nobody"),
+        ("clinic", "importer", "--scope", "ledger:read", "--responsible", "oscar"),
+        ("clinic",),
+    ],
 )
 def test_a_wrong_command_makes_nothing(cast: Cast, arguments: tuple[str, ...]) -> None:
-    assert cast.organization
+    assert (cast.operator.username, cast.other_operator.username) == ("alice", "oscar")  # Oscar is of another one
     with pytest.raises(CommandError):
         create(*arguments)
     with every_tenant():

@@ -55,6 +55,7 @@ def undone() -> Iterator[None]:
 def world(cast: Cast) -> Cast:
     """Both organizations, made before the first example, which would undo them."""
     assert cast.organization.id != cast.other.id
+    assert cast.operator.id  # answers for the service
     return cast
 
 
@@ -68,7 +69,9 @@ def test_a_key_is_live(
     organization_status: str,
 ) -> None:
     with undone():
-        account = ServiceAccount.objects.create(organization=world.organization, slug="parity")
+        account = ServiceAccount.objects.create(
+            organization=world.organization, slug="parity", responsible=world.operator
+        )
         why = "" if account_status == "active" else "misuse_suspended"
         ServiceAccount.objects.filter(id=account.id).update(status=account_status, suspended_reason_code=why)
         Organization.objects.filter(id=world.organization.id).update(status=organization_status)

@@ -21,6 +21,9 @@ from django.utils import timezone
 from attempts.notify.models import ChatWorkspace
 from attempts.notify.services.chat_workspace import TOKEN, signing_secret_of, workspace_connect
 from config.metrics import render_metrics
+from governance.authority.models import AuthorityChange
+from governance.identity.models import IdentityProvider
+from governance.identity.selectors import client_secret
 from governance.ledger.models import LedgerEntry
 from governance.outside import secret_box
 from governance.outside.secret_box import (
@@ -38,6 +41,7 @@ from governance.secrets.services import _put, secrets_rotate
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
+from tests.governance.identity.support import TERMS
 from tests.processes import ended, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -253,6 +257,39 @@ def test_two_changes_of_the_key_in_a_row_lose_nothing(settings: Any) -> None:
     rotate()
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets_of_people() == people_before == {SECRET}
+
+
+def confirmed(cast: Cast) -> int:
+    """What the second person is answered who confirms the newest proposal."""
+    with every_tenant():
+        change = AuthorityChange.objects.latest("id")
+    url = f"/api/v1/authority-changes/{change.id}/confirm"
+    return int(cast.fresh(cast.session(cast.second_operator)).post(url, {}, format="json").status_code)
+
+
+def test_a_secret_that_waits_for_a_second_person_outlives_the_change_or_is_asked_for_again(
+    settings: Any, cast: Cast
+) -> None:
+    """The details of a proposal never change, so that its secret is sealed again when it is confirmed."""
+    _ = cast.operator, cast.second_operator
+    url, body = "/api/v1/identity-providers", {"slug": "clinic-login", "kind": "oidc", "client_secret": "very secret"}
+    assert cast.session(cast.operator).post(url, body | TERMS, format="json").status_code == 202
+    changed(settings)
+    rotate()
+    assert confirmed(cast) == 200
+    settings.SECRET_KEY_FALLBACKS = []  # the former key is gone for good
+    with every_tenant():
+        provider = IdentityProvider.objects.get()
+    assert client_secret(provider) == "very secret"
+    again = cast.session(cast.operator).patch(f"{url}/{provider.id}", {"client_secret": "newer"}, format="json")
+    assert again.status_code == 202, again.json()
+    changed(settings, new="yet-another-secret-key-of-this-installation-9876543210fedcba")
+    rotate()
+    settings.SECRET_KEY_FALLBACKS = []  # before anybody confirmed
+    assert confirmed(cast) == 409
+    with every_tenant():
+        provider.refresh_from_db()
+    assert client_secret(provider) == "very secret"
 
 
 def test_nothing_can_be_sealed_for_a_place_that_rotation_does_not_know() -> None:

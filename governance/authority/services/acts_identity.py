@@ -21,7 +21,7 @@ from governance.identity.services.providers import (
     scim_open,
     terms_check,
 )
-from governance.outside.secret_box import seal
+from governance.outside.secret_box import SecretUnreadable, seal, unseal
 from governance.people.rules.keys import key_hash
 from governance.tenancy.models import SLUG, Organization
 from reasoncodes.base.actors import Actor
@@ -61,7 +61,7 @@ class IdentityProviderChange:
                 slug=change.subject,
                 kind=asked["kind"],
                 terms=asked["terms"],
-                secret_sealed=key.get("secret_sealed", ""),
+                secret_sealed=_sealed_now(key) or "",
             )
             return _applied(made)
         provider = _provider(change.organization, change.subject)
@@ -69,7 +69,7 @@ class IdentityProviderChange:
         if _shown(provider) != change.before:
             raise ProposalOutdated
         if asked["act"] == CHANGE:
-            sealed = key.get("secret_sealed")
+            sealed = _sealed_now(key)
             return _applied(
                 identity_provider_change(**who, provider_id=provider.id, terms=asked["terms"], secret_sealed=sealed)
             )
@@ -122,6 +122,17 @@ def _terms(details: Mapping[str, Any]) -> dict[str, Any]:
 def _sealed(details: Mapping[str, Any]) -> dict[str, Any]:
     secret = text_of(details, "client_secret", longest=500, required=False)
     return {"key": {"secret_sealed": seal(secret, purpose=SECRET)}} if secret else {}
+
+
+def _sealed_now(key: Mapping[str, Any]) -> str | None:
+    """The proposed secret under the current SECRET_KEY. `rotate_secrets` cannot seal it again while it waits, because
+    the details of a proposal never change."""
+    if "secret_sealed" not in key:
+        return None
+    try:
+        return seal(unseal(key["secret_sealed"], purpose=SECRET), purpose=SECRET)
+    except SecretUnreadable as error:
+        raise ProposalOutdated("The secret of this proposal cannot be read any more. Propose it again.") from error
 
 
 def _provider(organization: Organization, subject: str) -> IdentityProvider:

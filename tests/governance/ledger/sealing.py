@@ -3,6 +3,7 @@
 import time
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.db import connection
 from django.utils import timezone
 
 from governance.ledger.models import LedgerEntry
@@ -14,6 +15,24 @@ from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 
 KEY = SealingKey("holdpoint.test/ledger", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+
+
+# Entries of transactions that may still be running, as the sealer sees them.
+HELD_UP = """
+SELECT EXISTS (SELECT 1 FROM governance_ledgerentry WHERE txid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint)
+"""
+
+
+def settled() -> None:
+    """Waits until nothing holds up what was appended: the next sealing takes all of it, or says why not."""
+    deadline = time.monotonic() + 60
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(HELD_UP)
+            if not cursor.fetchone()[0]:
+                return
+        assert time.monotonic() < deadline, "a transaction of another worker does not come to an end"
+        time.sleep(0.05)
 
 
 def seal_all(key: SealingKey = KEY) -> None:

@@ -29,7 +29,7 @@ from reasoncodes.base.errors import ScopeMissing
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governance.ledger.record import append, head, sealed, tampered, verify
-from tests.governance.ledger.sealing import KEY, hand_over, seal_all
+from tests.governance.ledger.sealing import KEY, hand_over, seal_all, settled
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.tampers]
 SEED = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -70,6 +70,7 @@ def test_a_key_that_nobody_named_seals_nothing_and_nothing_is_lost(settings: Any
     size = sealed(3)
     waiting = append(2)
     settings.LEDGER_KEY = "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqo="
+    settled()
     with pytest.raises(KeyNotNamed):
         ledger_seal_all(at=timezone.now(), key=fresh_key())
     ledger_seal_task()
@@ -93,6 +94,7 @@ def test_the_old_key_seals_until_the_first_head_of_the_new_one_and_never_after()
     append()
     seal_all(new)
     append()
+    settled()
     with pytest.raises(KeyNotNamed):
         ledger_seal_all(at=timezone.now(), key=KEY)
     seal_all(new)
@@ -129,6 +131,7 @@ def test_only_an_administrator_with_the_key_that_signs_now_names_another() -> No
         change(fresh_key())
     lost, better = new, fresh_key()
     change(better, instead=True)
+    settled()
     with pytest.raises(KeyNotNamed):
         ledger_seal_all(at=timezone.now(), key=lost)
     seal_all(better)
@@ -311,6 +314,7 @@ def test_heads_are_never_stored_with_a_signature_that_does_not_fit() -> None:
 
     size = sealed(2)
     append()
+    settled()
     with pytest.raises(RuntimeError, match="wrong_signature"):
         ledger_seal_all(at=timezone.now(), key=SealingKey(KEY.name, Broken()))
     assert LedgerCheckpoint.objects.order_by("-size").values_list("size", flat=True).first() == size

@@ -30,7 +30,7 @@ from governance.sealing.tasks import ledger_seal_task
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.record import append, head, tampered, verify
-from tests.governance.ledger.sealing import KEY, hand_over, seal_all
+from tests.governance.ledger.sealing import KEY, hand_over, seal_all, settled
 from tests.governance.ledger.signers import SignerProcess, running_signer, token_make
 from tests.governance.ledger.test_tamper import cut
 
@@ -58,6 +58,7 @@ def sealed_by(key: SealingKey, *batches: int) -> int:
 
 
 def refusal(key: SealingKey) -> str:
+    settled()
     with pytest.raises(SignerFailed) as found:
         ledger_seal_all(at=timezone.now(), key=key)
     return found.value.code
@@ -78,6 +79,7 @@ def test_while_the_signer_is_away_sealing_lags_readiness_says_so_and_nothing_is_
     size = sealed_by(sealing_key(), 3)
     signer.kill()
     waiting = append(4)
+    settled()
     ledger_seal_task()
     assert head().size == size
     assert "the signer is away" in Client().get("/health/ready").json()["checks"]["sealer"]["note"]
@@ -337,7 +339,8 @@ def test_a_module_that_is_asked_wrongly_is_a_stop_with_a_word(
 def test_a_clock_that_jumps_back_changes_nothing_about_the_chain(signer: SignerProcess) -> None:
     sealed_by(signer.key, 2)
     append(2)
-    ledger_seal_all(at=timezone.now() - timedelta(days=400), key=signer.key)
+    settled()
+    assert ledger_seal_all(at=timezone.now() - timedelta(days=400), key=signer.key) == 2
     sealed_by(signer.key, 1)
     assert verify()["valid"]
 

@@ -315,12 +315,14 @@ def test_rewritten_and_signed_with_the_stolen_key_is_named_by_the_witness(
 
 
 def cut(size: int) -> list[str | tuple[str, list[Any]]]:
-    """Entries, leaves, nodes and heads from `size` on. An older backup looks the same."""
+    """Entries, leaves, nodes and heads from `size` on. An older backup looks the same: it also has the entry about the
+    sealing key, which is written in the transaction of the key's first head and sealed with the next one."""
     return [
         (
             "DELETE FROM governance_ledgerentry WHERE id IN"
-            " (SELECT entry_id FROM governance_ledgerleaf WHERE position >= %s)",
-            [size],
+            " (SELECT entry_id FROM governance_ledgerleaf WHERE position >= %s) AND txid::text IS DISTINCT FROM"
+            " (SELECT xmin::text FROM governance_ledgercheckpoint WHERE size = %s)",
+            [size, size],
         ),
         ("DELETE FROM governance_ledgerleaf WHERE position >= %s", [size]),
         ("DELETE FROM governance_ledgernode WHERE (index + 1) << level > %s", [size]),
