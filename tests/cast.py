@@ -32,8 +32,11 @@ class Cast:
     def other(self) -> Organization:
         return OrganizationFactory(slug="stranger", name="Stranger")
 
-    def person(self, username: str, *roles: str, organization: Organization | None = None) -> User:
-        """A person with these roles in the organization (Clinic by default)."""
+    def person(
+        self, username: str, *roles: str, organization: Organization | None = None, exception: bool = False
+    ) -> User:
+        """A person with these roles in the organization (Clinic by default). `exception`: as if two people had allowed
+        them a pair of roles that is forbidden."""
         user: User = User.objects.filter(username=username).first() or PersonFactory(username=username)
         with every_tenant():
             for role in roles:
@@ -43,6 +46,7 @@ class Cast:
                     user=user,
                     organization=organization or self.organization,
                     role=role,
+                    exception=exception,
                 )
         return user
 

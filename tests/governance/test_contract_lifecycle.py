@@ -106,7 +106,7 @@ def test_an_owner_who_lost_the_role_a_moment_ago_decides_nothing(cast: Cast) -> 
 
 
 def test_nobody_approves_a_document_that_they_wrote(cast: Cast) -> None:
-    priya = cast.person("priya", "owner:privacy", "operator")
+    priya = cast.person("priya", "owner:privacy", "operator", exception=True)
     actor = cast.actor(priya, [cast.organization])
     contract = make_contract(cast)
     document = ContractDocument.objects.get(contract=contract, area="metadata_boundary").document

@@ -63,7 +63,8 @@ def test_nobody_outside_the_organization_is_named(cast: Cast, clinic: Clinic, ri
     with every_tenant():  # they had a role here when the account was made
         ServiceAccount.objects.filter(id=clinic.service.id).update(responsible=elsewhere)
     card = rita.get(url(clinic.hold())).json()
-    assert [row["username"] for row in card["excluded"]] == [None]
+    # Who was responsible before still counts, and is named: they are of the organization.
+    assert [row["username"] for row in card["excluded"]] == [None, "boss"]
     assert "elsewhere" not in str(card)
 
 

@@ -118,7 +118,7 @@ def test_an_owner_of_the_same_group_elsewhere_does_not_find_the_contract(cast: C
 
 
 def test_nobody_approves_what_they_wrote_and_the_page_says_so(cast: Cast, contract: Contract) -> None:
-    both = cast.person("paula", "owner:privacy", "operator")
+    both = cast.person("paula", "owner:privacy", "operator", exception=True)
     with every_tenant():
         document = area(AREA).default | {"max_bytes": 1024}
         contract_change(

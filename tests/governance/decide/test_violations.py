@@ -89,7 +89,7 @@ def broken_rules(cast: Cast) -> None:
     operator.patch(url, {"title": "Other"})
     operator.post(f"{url}/readiness/metadata_boundary/revoke", RATIONALE)
     draft = make_contract(cast, slug="draft")
-    alice = cast.session(cast.person("alice", "owner:privacy"))
+    alice = cast.session(cast.person("alice", "owner:privacy", exception=True))
     alice.post(f"/api/v1/contracts/{draft.id}/readiness/metadata_boundary/approve", RATIONALE)
     shutdown = operator.post(
         "/api/v1/shutdowns",
