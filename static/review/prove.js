@@ -109,11 +109,12 @@ function ask(detail, source) {
   part("go").disabled = false;
   part("other").hidden = !detail.elsewhere;
   part("other").querySelector("a").href = detail.elsewhere || "#";
-  part("error").hidden = !detail.error;
-  part("error").textContent = detail.error;
+  // Not called `error`: htmx prints an event's detail of that name to the console.
+  part("error").hidden = !detail.refused;
+  part("error").textContent = detail.refused;
   document.getElementById("prove").showModal();
   say(`${part("title").textContent}. ${part("what").textContent}`);
-  if (byKey && !detail.error) askAuthenticator();
+  if (byKey && !detail.refused) askAuthenticator();
   else (byKey ? part("go") : value).focus();
 }
 

@@ -125,7 +125,16 @@ def test_a_failing_definition_is_not_published_and_a_fixed_one_is(site: Site, pe
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("No errors found")).to_be_visible()
     page.get_by_role("link", name="Publish", exact=True).click()
+    draft = page.url.rstrip("/").split("/")[-3]
     page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_text("a second person has to confirm it")).to_be_visible()
+    proposal = page.url
+    second = people.page("operator2")
+    second.goto(proposal)
+    second.get_by_role("link", name="Confirm", exact=True).click()
+    second.get_by_role("button", name="Confirm", exact=True).click()
+    expect(second.get_by_text("Confirmed. It is in force now.")).to_be_visible()
+    page.goto(f"/admin/workflows/workflowdefinition/{draft}/change/")
     expect(page.locator(".hp-badge", has_text="active").first).to_be_visible()
 
 

@@ -96,7 +96,7 @@ def test_the_password_is_asked_for_on_the_card_and_the_same_press_decides(
 
 
 def test_a_press_with_a_passkey_is_one_prompt_and_a_signed_vote(site: Site, people: People) -> None:
-    version = site.shell(SIGNING % site.demo["organization"]["id"])
+    version = site.shell(SIGNING % site.demo["organization"]["id"]).split()[-1]
     site.demo["contracts"]["signed"] = {"slug": "demo-signed", "version": version}
     user = site.demo["users"]["reviewer"]
     page = with_passkey(by_name(people), user)

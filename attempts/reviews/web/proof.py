@@ -103,7 +103,7 @@ def prompt_answer(prompt: Prompt, *, elsewhere: str) -> HttpResponse:
         "kind": prompt.kind,
         "verb": prompt.verb,
         "what": prompt.what,
-        "error": prompt.error,
+        "refused": prompt.error,
         "challenge_id": prompt.challenge_id,
         "options": prompt.options,
         "elsewhere": "" if prompt.kind == SIGNATURE else elsewhere,

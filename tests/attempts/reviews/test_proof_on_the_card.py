@@ -60,10 +60,10 @@ def test_a_wrong_password_decides_nothing_and_counts_towards_the_lockout(clinic:
     review = clinic.hold(action=HIGH)
     for _ in range(5):
         asked = prompt(answer(rita, review, "approve", hx=True, proof_kind="password", proof="wrong"))
-        assert asked["error"]
+        assert asked["refused"]
     assert AccessAttempt.objects.get().failures_since_start == 5
     asked = prompt(answer(rita, review, "approve", hx=True, proof_kind="password", proof=PASSWORD))
-    assert "Too many wrong tries" in asked["error"]
+    assert "Too many wrong tries" in asked["refused"]
     assert votes(review) == []
 
 
@@ -98,7 +98,7 @@ def test_a_passkey_comes_first_where_one_is_enrolled(cast: Cast, clinic: Clinic,
         },
     }
     wrong = answer(rita, review, "approve", hx=True, proof_kind="passkey", proof="{}")
-    assert prompt(wrong)["error"]
+    assert prompt(wrong)["refused"]
     asked = prompt(answer(rita, review, "approve", hx=True))
     made = key.sign(challenge_of(asked))
     proof["response"] |= {  # type: ignore[operator]
