@@ -126,7 +126,7 @@ def test_nobody_approves_what_they_wrote_and_the_page_says_so(cast: Cast, contra
         )
     client = cast.console(both)
     html = client.get(board(contract, AREA)).content.decode()
-    assert "You wrote this document" in html
+    assert "You wrote to this document since its last approval" in html
     assert 'value="approve"' not in html
     answer = client.post(board(contract, AREA), SAID)
     assert answer.status_code == 403
