@@ -36,6 +36,7 @@ class GovernanceConfig(AppConfig):
         from governance.authority.services.acts_witness import WitnessChange
         from governance.boundary.services import text_check
         from governance.evidence.services.bundles import evidence_erase
+        from governance.identity.selectors import SECRET as IDENTITY_PROVIDER_PURPOSE
         from governance.identity.services.erasing import provider_person_erase
         from governance.ledger.selectors import reason_code_usage_count
         from governance.ledger.services import ledger_append
@@ -68,6 +69,7 @@ class GovernanceConfig(AppConfig):
             SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="secret"),  # of code apps
             SealedColumn("mfa.Authenticator", "data", SECOND_FACTOR, json_key="seed"),  # of recovery codes
             SealedColumn("governance.PasswordResetRequest", "typed_sealed", PASSWORD_RESET_PURPOSE),
+            SealedColumn("governance.IdentityProvider", "secret_sealed", IDENTITY_PROVIDER_PURPOSE),
         )
         register_usage_counter(reason_code_usage_count)
         register_text_check(text_check)
