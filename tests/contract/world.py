@@ -27,6 +27,7 @@ from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
 from governance.evidence.services.build import evidence_build
+from governance.identity.services.providers import identity_provider_create
 from governance.people.models import User
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
 from governance.people.selectors.people import credential_for_secret
@@ -88,6 +89,7 @@ class World:
         self._attempts()
         self._runs()
         self._outside()
+        self._provider()
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
         self.api.put(f"{API}/ledger/entries/{self.ids['entry_id'][0]}")  # a violation
@@ -277,6 +279,22 @@ class World:
         message = StreamMessage("case.created", "1-0", signed(self.key, {"event_id": str(uuid4())}))
         message_take(message=message, at=now, region="US")  # is parked
         self.ids["message_id"] = [self.first("/parked-messages?status=parked")]
+
+    def _provider(self) -> None:
+        """An identity provider, and a change of it that waits for a second person."""
+        terms = {"issuer": "https://login.clinic.example", "client_id": "holdpoint", "mapping": {}}
+        with every_tenant():
+            made = identity_provider_create(
+                actor=SYSTEM,
+                at=timezone.now(),
+                organization=Organization.objects.get(slug="demo"),
+                slug="demo-login",
+                kind="oidc",
+                terms=terms,
+            )
+        answer = self.people.patch(f"{API}/identity-providers/{made.id}", {"roles_claim": "roles"}, format="json")
+        assert answer.status_code == 202, answer.content
+        self.ids |= {"provider_id": [str(made.id)], "change_id": [str(answer.json()["id"])]}
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])

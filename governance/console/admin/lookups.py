@@ -14,6 +14,7 @@ from django.contrib.admin.filters import (
     BooleanFieldListFilter,
     ChoicesFieldListFilter,
     FieldListFilter,
+    RelatedFieldListFilter,
 )
 from django.contrib.admin.options import IS_POPUP_VAR, TO_FIELD_VAR
 from django.contrib.admin.utils import get_fields_from_path
@@ -30,6 +31,7 @@ ENDINGS: dict[type[FieldListFilter], tuple[str, ...]] = {
     BooleanFieldListFilter: ("__exact", "__isnull"),
     ChoicesFieldListFilter: ("__exact", "__isnull"),
     AllValuesFieldListFilter: ("", "__isnull"),
+    RelatedFieldListFilter: ("__id__exact", "__isnull"),  # by the row's id, and no other column of it
 }
 # They open a list as a window that hands a chosen row, or one column of it, to another page. No page of ours does.
 WINDOWS = frozenset({IS_POPUP_VAR, TO_FIELD_VAR})

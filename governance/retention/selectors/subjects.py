@@ -6,13 +6,14 @@ from uuid import UUID
 
 from django.db.models import Max, Q
 
+from governance.authority.models import AuthorityChange
 from governance.authorship.models import Authorship
 from governance.boundary.models import Note
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
 from governance.evidence.models import EvidenceBundle
 from governance.identity.models import IdentityProvider, ProviderGroup, ProviderPerson
 from governance.ledger.models import LedgerEntry
-from governance.people.models import ApiKey, PersonReference, ServiceAccount, SignInRules, User
+from governance.people.models import ApiKey, FoundingEnd, PersonReference, ServiceAccount, SignInRules, User
 from governance.policies.models import Policy
 from governance.regions.rules import years_later
 from governance.retention.hooks import ExportTable, SubjectKind
@@ -119,6 +120,9 @@ def governance_export_tables() -> Iterable[ExportTable]:
         ExportTable(ProviderGroup, "provider__organization_id"),
         ExportTable(ServiceAccount),
         ExportTable(ApiKey, "service_account__organization_id", without=frozenset({"sha256"})),
+        # In `details` are the hashes of keys that wait and sealed secrets; `before` and `after` say the same in words.
+        ExportTable(AuthorityChange, without=frozenset({"details"})),
+        ExportTable(FoundingEnd),
         ExportTable(Contract),
         ExportTable(ContractDocument, through),
         ExportTable(ReadinessDecision, through),
