@@ -96,21 +96,20 @@ class Cast:
         user.save(update_fields=["is_superuser"])
         return user
 
-    def key(self, *scopes: str, organization: Organization | None = None) -> str:
+    def key(self, *scopes: str, organization: Organization | None = None, responsible: User | None = None) -> str:
         """The clear text of a new key with these scopes (all scopes if none is named). Its organization's operator is
-        responsible for the service."""
-        account = ServiceAccountFactory(
-            organization=organization or self.organization,
-            responsible=self.operator if organization in {None, self.organization} else self.other_operator,
-        )
+        responsible for the service, unless somebody else is named."""
+        if responsible is None:
+            responsible = self.operator if organization in {None, self.organization} else self.other_operator
+        account = ServiceAccountFactory(organization=organization or self.organization, responsible=responsible)
         with every_tenant():
             return api_key_issue(
                 actor=SYSTEM, at=timezone.now(), service_account=account, scopes=scopes or tuple(ApiScope)
             ).secret
 
-    def api(self, *scopes: str, organization: Organization | None = None) -> APIClient:
+    def api(self, *scopes: str, organization: Organization | None = None, responsible: User | None = None) -> APIClient:
         """A client that calls the API with a new key."""
-        return self.with_key(self.key(*scopes, organization=organization))
+        return self.with_key(self.key(*scopes, organization=organization, responsible=responsible))
 
     @staticmethod
     def with_key(secret: str) -> APIClient:

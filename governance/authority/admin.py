@@ -197,7 +197,7 @@ class AuthorityChangeAdmin(ConsoleAdmin):
         }
         return render(request, "admin/holdpoint/authority_report.html", context)
 
-    @admin.display(description="What", ordering="kind")
+    @admin.display(description="What")
     def what(self, obj: AuthorityChange) -> str:
         return ACTS[obj.kind].title
 

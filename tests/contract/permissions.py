@@ -165,13 +165,13 @@ def people(world: World) -> dict[str, User | None]:
     return {ANONYMOUS: None, NO_ROLE: nobody, **named, ADMINISTRATOR: users["admin"], STRANGER: world.stranger}
 
 
-def keys() -> dict[str, str]:
+def keys(world: World) -> dict[str, str]:
     """A key for each scope, and one of the other organization with all of them."""
     cast = Cast()
     with every_tenant():
         ours, other = (Organization.objects.get(slug=slug) for slug in ("demo", "other"))
-        own = {str(scope): cast.key(scope, organization=ours) for scope in ApiScope}
-        return own | {STRANGERS_KEY: cast.key(organization=other)}
+        own = {str(scope): cast.key(scope, organization=ours, responsible=world.everybody) for scope in ApiScope}
+        return own | {STRANGERS_KEY: cast.key(organization=other, responsible=world.stranger)}
 
 
 def service(secret: str) -> ServicePrincipal:

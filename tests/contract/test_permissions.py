@@ -119,7 +119,7 @@ def api_columns(world: World, trial: Trial, names: set[str]) -> Cells:
         columns[name] = trial.column(client, principal=None if harmless else user, kept=harmless)
         if harmless:
             assert quiet_counts() == before, f"{name} may change nothing, and has"
-    for name, secret in table.keys().items():
+    for name, secret in table.keys(world).items():
         columns[name] = trial.column(Cast.with_key(secret), principal=table.service(secret))
     return transposed({name: columns[name] for name in [*people, *map(str, ApiScope), STRANGERS_KEY]})
 
@@ -177,7 +177,7 @@ def test_the_id_of_another_organization_as_a_parameter_is_not_found_either(world
     scopes = [scope for scope in ApiScope if scope != ApiScope.ORCHESTRATOR_ADMIN]  # which may name any
     with every_tenant():
         ours, other = (Organization.objects.get(slug=slug) for slug in ("demo", "other"))
-        key = Cast().api(*scopes, organization=ours)
+        key = Cast().api(*scopes, organization=ours, responsible=world.everybody)
     for client in (key, world.people):
         for index, (row, *_) in enumerate(api_trial.rows):
             if row.operation == "attempts_create":  # its organization is the key's: it has no such parameter

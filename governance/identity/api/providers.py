@@ -159,8 +159,8 @@ class IdentityProviderDisableApi(ApiView):
         examples=[DISCONNECT],
     )
     def post(self, request: Request, provider_id: UUID) -> Response:
-        given = self.body(request, ReasonedIn)
         tenant_get(IdentityProvider, provider_id)
+        given = self.body(request, ReasonedIn)
         provider = identity_provider_disable(
             actor=self.actor(request), at=timezone.now(), provider_id=provider_id, **given
         )
