@@ -104,8 +104,8 @@ def test_openid_connect_signs_in_with_the_role_of_the_group_and_not_without_it(
     assert roles_of(site, f"{OIDC}:rita") == [TIER]
 
     providers.knows("rita", "oidc-1")
-    people.allow("status of 403")
     again = visitor(people, providers)
+    people.allow("status of 403")
     go_to_provider(again, site.demo["organization"]["slug"])
     prove(again, "rita")
     expect(again.get_by_role("heading", name="No access through this provider")).to_be_visible()
@@ -124,12 +124,12 @@ def test_an_answer_that_this_browser_did_not_ask_for_signs_nobody_in(
     go_to_provider(page, site.demo["organization"]["slug"])
     prove(page, "ines")
     expect(page.locator(".person summary")).to_have_text(f"{OIDC}:ines")
-    people.allow("status of 403", "status of 401")
     thief = visitor(people, providers)
+    people.allow("status of 403", "status of 401")
     thief.goto(answers[0])
-    expect(thief.get_by_role("heading", name="The provider's answer is not valid")).to_be_visible()
+    expect(thief.get_by_role("heading", name="The answer of the provider is not valid")).to_be_visible()
     page.goto(answers[0])  # the same browser a second time
-    expect(page.get_by_role("heading", name="The provider's answer is not valid")).to_be_visible()
+    expect(page.get_by_role("heading", name="The answer of the provider is not valid")).to_be_visible()
 
 
 def test_saml_signs_in_and_refuses_the_same_answer_again(site: Site, people: People, providers: Providers) -> None:
@@ -155,7 +155,7 @@ def test_a_flawed_assertion_signs_nobody_in(site: Site, people: People, provider
     people.allow("status of 403", "status of 401")
     go_to_provider(page, site.demo["other_organization"]["slug"])
     prove(page, f"sam-{flaw}")
-    expect(page.get_by_role("heading", name="The provider's answer is not valid")).to_be_visible()
+    expect(page.get_by_role("heading", name="The answer of the provider is not valid")).to_be_visible()
     assert site.sql("SELECT 1 FROM governance_user WHERE username = %s", f"{SAML}:sam-{flaw}") == []
 
 

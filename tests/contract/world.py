@@ -295,6 +295,11 @@ class World:
         answer = self.people.patch(f"{API}/identity-providers/{made.id}", {"roles_claim": "roles"}, format="json")
         assert answer.status_code == 202, answer.content
         self.ids |= {"provider_id": [str(made.id)], "change_id": [str(answer.json()["id"])]}
+        # Only who proposed one withdraws it.
+        operator = Cast.session(User.objects.get(username="operator"))
+        own = operator.patch(f"{API}/identity-providers/{made.id}", {"roles_claim": "groups"}, format="json")
+        assert own.status_code == 202, own.content
+        self.special["authority_changes_withdraw"] = {"change_id": str(own.json()["id"])}
 
     def _record(self) -> None:
         bundle = str(self.post(f"/attempts/{self.ids['attempt_id'][0]}/evidence")["id"])
