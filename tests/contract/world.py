@@ -38,6 +38,7 @@ from governance.sealing.services.verification import verification_ask
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant, leave_scope
+from tests.authenticator import SoftKey, register
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.workflows.running import ANSWERS
@@ -90,6 +91,9 @@ class World:
         self._runs()
         self._outside()
         self._provider()
+        # Who has a passkey can ask for something to sign.
+        for person in (User.objects.get(username="reviewer"), self.everybody):
+            register(person, SoftKey("ES256"))
         self._record()
         verification_ask(actor=SYSTEM, at=timezone.now())
         self.api.put(f"{API}/ledger/entries/{self.ids['entry_id'][0]}")  # a violation
