@@ -29,6 +29,10 @@ ATTEMPT = {
         "workflow_slug": {"type": "string"},
         "contract_version": {"type": "integer"},
         "runtime_mode": {"type": "string"},
+        "risk_tier": {
+            "type": "string",
+            "description": "What was declared, raised to the contract's where that is higher.",
+        },
         "decision_id": {"type": "string", "format": "uuid"},
         "action_digest": {"type": "string"},
         "created_at": {"type": "string", "format": "date-time"},

@@ -10,7 +10,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.authority.api import ProposedOut
+from governance.authority.api import AuthorityRefOut, ProposedOut
 from governance.authority.services.changes import authority_act
 from governance.identity.models import IdentityProvider
 from governance.identity.selectors import provider_list
@@ -58,6 +58,13 @@ class IdentityProviderOut(serializers.ModelSerializer[IdentityProvider]):
 
     def get_has_secret(self, provider: IdentityProvider) -> bool:
         return bool(provider.secret_sealed)
+
+
+class ProviderProposedOut(ProposedOut):
+    authority_change = AuthorityRefOut(source="*")
+
+    class Meta(ProposedOut.Meta):
+        fields = [*ProposedOut.Meta.fields, "authority_change"]
 
 
 class TermsIn(StrictSerializer):
@@ -116,7 +123,10 @@ class IdentityProviderListApi(ApiView):
         return self.page(request, provider_list(), IdentityProviderOut)
 
     @extend_schema(
-        operation_id="identity_providers_create", request=ProviderIn, responses={202: ProposedOut}, examples=[CONNECT]
+        operation_id="identity_providers_create",
+        request=ProviderIn,
+        responses={202: ProviderProposedOut},
+        examples=[CONNECT],
     )
     def post(self, request: Request) -> Response:
         """Proposes it: a second person confirms before anybody can sign in by it."""
@@ -137,7 +147,10 @@ class IdentityProviderApi(ApiView):
         return Response(IdentityProviderOut(tenant_get(IdentityProvider, provider_id)).data)
 
     @extend_schema(
-        operation_id="identity_providers_change", request=TermsIn, responses={202: ProposedOut}, examples=[REMAP]
+        operation_id="identity_providers_change",
+        request=TermsIn,
+        responses={202: ProviderProposedOut},
+        examples=[REMAP],
     )
     def patch(self, request: Request, provider_id: UUID) -> Response:
         given, actor = self.body(request, TermsIn), self.actor(request)
@@ -171,7 +184,7 @@ class ScimTokenApi(ApiView):
     required_scopes = {"POST": ApiScope.GOVERNANCE_WRITE, "DELETE": ApiScope.GOVERNANCE_WRITE}
     services_allowed = False
 
-    @extend_schema(operation_id="identity_providers_scim_open", request=None, responses={202: ProposedOut})
+    @extend_schema(operation_id="identity_providers_scim_open", request=None, responses={202: ProviderProposedOut})
     def post(self, request: Request, provider_id: UUID) -> Response:
         """Shows a new token once, and proposes it. It works when a second person has confirmed it."""
         self.body(request, EmptyQuery)
@@ -202,9 +215,8 @@ def _proposed(actor: Any, organization: Any, subject: str, details: dict[str, An
         note=note,
     )
     with tenant_scope([organization.id]):
-        body = ProposedOut(outcome.change, context={"once": outcome.once}).data
-    reference = {"authority_change": {"id": body["id"], "state": body["state"]}}
-    return Response(body | reference, status=status.HTTP_202_ACCEPTED)
+        body = ProviderProposedOut(outcome.change, context={"once": outcome.once}).data
+    return Response(body, status=status.HTTP_202_ACCEPTED)
 
 
 PROVIDER = "identity-providers/<uuid:provider_id>"
