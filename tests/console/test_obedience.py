@@ -85,6 +85,7 @@ def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
         ("shutdown", "release"),
         ("identityprovider", "close-scim"),
         ("user", "withdraw-invitation"),
+        ("delegation", "end"),
     }
     for model, page in registered().items():
         if not isinstance(page, ConsoleAdmin):
