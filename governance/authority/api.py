@@ -115,8 +115,8 @@ class WaitingOut(serializers.Serializer[Any]):
 
 
 PROPOSE = OpenApiExample(
-    "A role for a colleague",
-    value={"kind": "role.give", "subject": "rita", "details": {"role": "reviewer:customer_clinician"}},
+    "A new auditor",
+    value={"kind": "person.create", "subject": "nina", "details": {"roles": ["auditor"]}},
     request_only=True,
 )
 
