@@ -49,9 +49,8 @@ class AuthorityAct(Protocol):
         """Who cannot confirm besides the proposer, and why: who gains by it, and who wrote what comes into force."""
         ...
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
-        """Does it, through the service of its room. `actor` is the proposer. `private`: what is not stored, given only
-        by an entry point that acts at once."""
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
+        """Does it, through the service of its room. `actor` is the proposer."""
         ...
 
 

@@ -72,7 +72,7 @@ class PolicyPublish:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return dict.fromkeys(authors_of(kind=WorkKind.POLICY, subject_id=UUID(change.subject)), AUTHOR)
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         # Locked before it is compared, in the order of `policy_publish`: the draft must not change in between.
         Organization.objects.select_for_update(no_key=True).get(id=change.organization_id)
         policy = policy_lock(actor=actor, policy_id=UUID(change.subject))
@@ -122,7 +122,7 @@ class CapsRaise:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         organization = Organization.objects.select_for_update(no_key=True).get(id=change.organization_id)
         # Somebody may have lowered a cap or suspended the organization meanwhile, and for a reason.
         if any(getattr(organization, name) != value for name, value in change.before.items()):

@@ -52,7 +52,7 @@ class IdentityProviderChange:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         asked, key = change.details, change.details.get("key", {})
         who: dict[str, Any] = {"actor": actor, "at": at, "organization": change.organization}
         if asked["act"] == CREATE:

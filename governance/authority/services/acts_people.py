@@ -22,7 +22,7 @@ from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors.people import may_answer_for, person_named, roles_held
+from governance.people.selectors.people import may_answer_for, person_named, roles_held, service_account_named
 from governance.people.services.accounts import (
     RESERVED_SLUGS,
     api_key_issue,
@@ -43,7 +43,7 @@ LONGEST_NAME = 150
 LONGEST_EXCEPTION = timedelta(days=366)
 
 
-def _person(subject: str, pointer: str = "/subject") -> User:
+def person_of(subject: str, pointer: str = "/subject") -> User:
     found = person_named(text=subject)
     if found is None:
         raise InvalidInput(errors=[FieldError(pointer, "is not the id or user name of a person")])
@@ -65,7 +65,7 @@ class RoleGive:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details, "role", "exception_until")
-        user = _person(subject)
+        user = person_of(subject)
         role = _role(text_of(details, "role", longest=64), "/details/role")
         held = roles_held(user_id=user.id, organization_id=organization.id)
         if role in held:
@@ -94,8 +94,8 @@ class RoleGive:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {UUID(change.subject): GAINS}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
-        user = _person(change.subject)
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
+        user = person_of(change.subject)
         if not user.is_active:
             raise ProposalOutdated("This person has no access any more.")
         role, excepted = change.details["role"], change.details["exception_until"] is not None
@@ -143,7 +143,7 @@ class PersonCreate:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         asked = change.details
         user = person_create(
             actor=actor,
@@ -167,7 +167,7 @@ class PersonReactivate:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details)
-        user = _person(subject)
+        user = person_of(subject)
         # Their roles ended with their access, so only the record knows that they were here. Somebody else's people are
         # answered like people who do not exist.
         if not was_deactivated_in(user_id=user.id, organization_id=organization.id):
@@ -180,7 +180,7 @@ class PersonReactivate:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {UUID(change.subject): GAINS}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         user = person_reactivate(actor=actor, at=at, user_id=UUID(change.subject), organization=change.organization)
         return Applied({"person": change.subject}, made=user)
 
@@ -194,7 +194,7 @@ class ServiceAccountCreate:
     ) -> Prepared:
         only(details, "responsible", "description")
         named = text_of(details, "responsible", longest=150, required=False)
-        responsible = _person(named or str(actor.id), "/details/responsible")
+        responsible = person_of(named or str(actor.id), "/details/responsible")
         if not may_answer_for(user=responsible, organization_id=organization.id):
             message = "must be an active person who has a role in this organization"
             raise InvalidInput(errors=[FieldError("/details/responsible", message)])
@@ -221,22 +221,22 @@ class ServiceAccountCreate:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {UUID(change.details["responsible"]): GAINS}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         account = service_account_create(
             actor=actor,
             at=at,
             organization=change.organization,
             slug=change.subject,
             description=change.details["description"],
-            responsible=_person(change.details["responsible"]),
+            responsible=person_of(change.details["responsible"]),
         )
         return Applied({"service_account": str(account.id)}, made=account)
 
 
-def _account(subject: str, organization: Organization) -> ServiceAccount:
-    rows = ServiceAccount.objects.filter(organization=organization).select_related("responsible")
-    found = rows.filter(slug=subject).first() or next((row for row in rows if str(row.id) == subject), None)
-    if found is None:
+def account_of(subject: str, organization: Organization) -> ServiceAccount:
+    """A service account of people. Holdpoint's own accounts have no key and nobody who answers for them."""
+    found = service_account_named(organization_id=organization.id, text=subject)
+    if found is None or found.internal:
         raise InvalidInput(errors=[FieldError("/subject", "is not the id or slug of a service account")])
     return found
 
@@ -253,16 +253,16 @@ class ServiceAccountReinstate:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details)
-        account = _account(subject, organization)
+        account = account_of(subject, organization)
         if account.status == ServiceAccount.Status.ACTIVE:
             raise WrongState("This account is active.")
         before = {"slug": account.slug, "status": account.status, "reason": account.suspended_reason_code}
         return Prepared(str(account.id), {}, before, {"slug": account.slug, "status": "active"}, loosens=True)
 
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
-        return _responsible(_account(change.subject, change.organization))
+        return _responsible(account_of(change.subject, change.organization))
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         account = service_account_reinstate(actor=actor, at=at, service_account_id=UUID(change.subject))
         return Applied({"service_account": str(account.id)}, made=account)
 
@@ -280,7 +280,7 @@ class ApiKeyIssue:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details, "scopes", "days", "replaces", "overlap_hours")
-        account = _account(subject, organization)
+        account = account_of(subject, organization)
         old = self._old(details, account)
         scopes = scopes_check(actor=actor, scopes=old.scopes if old else texts_of(details, "scopes"))
         days = whole_of(details, "days", least=1, most=LONGEST_DAYS, default=None)
@@ -313,9 +313,9 @@ class ApiKeyIssue:
         return found
 
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
-        return _responsible(_account(change.subject, change.organization))
+        return _responsible(account_of(change.subject, change.organization))
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         asked, material = change.details, KeyMaterial.from_json(change.details["key"])
         if asked["replaces"]:
             overlap = timedelta(hours=asked["overlap_hours"])
@@ -326,7 +326,7 @@ class ApiKeyIssue:
             issued = api_key_issue(
                 actor=actor,
                 at=at,
-                service_account=_account(change.subject, change.organization),
+                service_account=account_of(change.subject, change.organization),
                 scopes=asked["scopes"],
                 expires_at=parse_datetime(asked["expires_at"]) if asked["expires_at"] else None,
                 material=material,

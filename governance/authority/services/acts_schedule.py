@@ -42,7 +42,7 @@ class ScheduleChangeAct:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         # The core has checked that both people may do this for the installation.
         made = schedule_change(
             actor=actor, at=at, name=change.subject, seconds=change.details["seconds"], installation=True

@@ -9,11 +9,10 @@ from uuid import UUID
 
 from governance.authority.hooks import Applied, Prepared
 from governance.authority.models import AuthorityChange
-from governance.authority.services.acts_people import GAINS
+from governance.authority.services.acts_people import GAINS, account_of, person_of
 from governance.authority.services.shapes import only, text_of, texts_of
-from governance.people.models import User
 from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION
-from governance.people.selectors.people import may_answer_for, person_named, service_account_named
+from governance.people.selectors.people import may_answer_for
 from governance.people.selectors.sign_in import has_sign_in, sign_in_rules_of
 from governance.people.services.accounts import service_account_responsible_name
 from governance.people.services.links import IssuedLink, invitation_create, password_reset_issue
@@ -22,15 +21,6 @@ from governance.people.services.sign_in_rules import sign_in_rules_change
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, WrongState
-
-NO_PERSON = "is not the id or user name of a person"
-
-
-def _named(text: str, pointer: str = "/subject") -> User:
-    found = person_named(text=text)
-    if found is None:
-        raise InvalidInput(errors=[FieldError(pointer, NO_PERSON)])
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +50,7 @@ class SignInRulesChange:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         rules = sign_in_rules_change(actor=actor, at=at, organization=change.organization, **change.details)
         return Applied({"second_factor_roles": list(rules.second_factor_roles)}, made=rules)
 
@@ -77,7 +67,7 @@ class LinkAct:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details)
-        user = _named(subject)
+        user = person_of(subject)
         require_standing_over(actor=actor, user=user)
         if not user.is_active:
             raise WrongState("This person has no access.")
@@ -91,8 +81,8 @@ class LinkAct:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {UUID(change.subject): GAINS}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
-        issued = self.issue(actor=actor, at=at, user=_named(change.subject), shown_to=change.decided_by_id)
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
+        issued = self.issue(actor=actor, at=at, user=person_of(change.subject), shown_to=change.decided_by_id)
         return Applied({"link": str(issued.link.id)}, made=issued.link, once=issued.address)
 
 
@@ -109,10 +99,8 @@ class ServiceAccountResponsible:
         self, *, actor: Actor, at: datetime, organization: Organization, subject: str, details: Mapping[str, Any]
     ) -> Prepared:
         only(details, "responsible")
-        account = service_account_named(organization_id=organization.id, text=subject)
-        if account is None or account.internal:
-            raise InvalidInput(errors=[FieldError("/subject", "is not the id or slug of a service account")])
-        user = _named(text_of(details, "responsible", longest=150), "/details/responsible")
+        account = account_of(subject, organization)
+        user = person_of(text_of(details, "responsible", longest=150), "/details/responsible")
         if not may_answer_for(user=user, organization_id=organization.id):
             message = "must be an active person who has a role in this organization"
             raise InvalidInput(errors=[FieldError("/details/responsible", message)])
@@ -129,11 +117,11 @@ class ServiceAccountResponsible:
         people = (change.details["responsible"], change.details["until_now"])
         return {UUID(one): GAINS for one in people if one}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         account = service_account_responsible_name(
             actor=actor,
             at=at,
             service_account_id=UUID(change.subject),
-            responsible=_named(change.details["responsible"]),
+            responsible=person_of(change.details["responsible"]),
         )
         return Applied({"service_account": str(account.id)}, made=account)

@@ -41,7 +41,7 @@ class WitnessChange:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return {}
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         if change.details["witnesses"] != witness_digests():
             raise ProposalOutdated("The environment names other witnesses now.")
         return Applied({"witnesses": sorted(change.details["witnesses"])})

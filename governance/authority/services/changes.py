@@ -49,10 +49,9 @@ def authority_act(
     subject: str = "",
     details: Mapping[str, Any] | None = None,
     note: str = "",
-    private: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """What every entry point calls for an act that widens authority. Proposes it; a founder's act comes into force at
-    once. `private` is used only then, and not stored."""
+    once."""
     person_id = _proposer(actor, organization, kind)
     act = act_for(kind)
     with tenant_scope([organization.id]), transaction.atomic():
@@ -80,7 +79,7 @@ def authority_act(
             _record(change, "authority.proposed", actor=actor, at=at)
             return Outcome(change, once=prepared.once)
         # Nobody could confirm: the organization has one such person. The mark stays on the row and in the ledger.
-        applied = act.apply(actor=actor, at=at, change=change, private=private or {})
+        applied = act.apply(actor=actor, at=at, change=change)
         _end(change, "put_in_force", by=None, at=at, result=applied.result)
         _record(change, "authority.founding", actor=actor, at=at)
         return Outcome(change, applied, once=prepared.once or applied.once)
@@ -131,7 +130,7 @@ def authority_confirm(*, actor: Actor, at: datetime, change_id: UUID, authentica
             if not is_fresh(authenticated_at, at=at):
                 raise FreshSignInNeeded
             change.decided_by_id = actor.id  # an act that shows a link records to whom
-            applied = act_for(change.kind).apply(actor=_as_proposer(change), at=at, change=change, private={})
+            applied = act_for(change.kind).apply(actor=_as_proposer(change), at=at, change=change)
         _end(change, "put_in_force", by=actor.id, at=at, result=applied.result)
         _record(change, "authority.confirmed", actor=actor, at=at)
     return Outcome(change, applied, once=applied.once)

@@ -80,7 +80,7 @@ class DefinitionPublish:
     def excluded(self, *, change: AuthorityChange) -> dict[UUID, str]:
         return dict.fromkeys(authors_of(kind=WorkKind.DEFINITION, subject_id=UUID(change.subject)), AUTHOR)
 
-    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange, private: Mapping[str, Any]) -> Applied:
+    def apply(self, *, actor: Actor, at: datetime, change: AuthorityChange) -> Applied:
         asked = change.details
         # Locked before it is compared: the draft must not change in between.
         definition = definition_lock(actor=actor, definition_id=UUID(change.subject))
