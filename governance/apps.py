@@ -26,6 +26,7 @@ class GovernanceConfig(AppConfig):
             ServiceAccountCreate,
             ServiceAccountReinstate,
         )
+        from governance.authority.services.acts_record import RecordAccept
         from governance.authority.services.acts_schedule import ScheduleChangeAct
         from governance.authority.services.acts_sign_in import (
             INVITATION_SHOW,
@@ -61,6 +62,7 @@ class GovernanceConfig(AppConfig):
         register_act("invitation.show", INVITATION_SHOW)
         register_act("password_reset.issue", PASSWORD_RESET_ISSUE)
         register_act("witness.change", WitnessChange())
+        register_act("record.accept", RecordAccept())
         register_act("policy.publish", PolicyPublish())
         register_act("caps.raise", CapsRaise())
         register_act("identity_provider.change", IdentityProviderChange())

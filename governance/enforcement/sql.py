@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from governance.contracts.models import Contract
 from governance.contracts.states import ContractState
+from governance.integrity.states import RECORD_DIFFERS
 from governance.people.models import ApiKey, ServiceAccount
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.states import ShutdownScope, ShutdownState
@@ -121,12 +122,18 @@ def contracts_covered(*, scope: str, target: str) -> Q:
             return Q()
 
 
+# Scopes whose target names no contract, connector or region, so that a word of ours can stand there.
+WHOLE = frozenset({ShutdownScope.GLOBAL, ShutdownScope.ORGANIZATION})
+
+
 def stopping_reason(covering: Iterable[Mapping[str, Any]]) -> str | None:
     """The reason code of the shutdowns that cover a contract, or None. A drill stops nothing."""
     engaged = [shutdown for shutdown in covering if not shutdown["drill"]]
     # Deny mode first: it is not ended by releasing a shutdown, so the caller must see this reason and no other.
     if any(row["scope"] == ShutdownScope.GLOBAL and row["target"] == LEDGER_INCONSISTENT for row in engaged):
         return LEDGER_INCONSISTENT
+    if any(row["scope"] in WHOLE and row["target"] == RECORD_DIFFERS for row in engaged):
+        return RECORD_DIFFERS
     return "shutdown_engaged" if engaged else None
 
 
