@@ -18,7 +18,7 @@ from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors.people import is_administrator, provider_elsewhere, roles_held
+from governance.people.selectors.people import is_administrator, provider_elsewhere, standing_held
 from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
@@ -168,7 +168,7 @@ def role_check(*, user_id: UUID, organization: Organization, role: str) -> None:
     if provider_elsewhere(user_id=user_id, organization_id=organization.id):
         # Their own organization's provider could no longer sign them in.
         raise Refused("This person signs in through another organization's identity provider.")
-    pairs = combinations_with(role, roles_held(user_id=user_id, organization_id=organization.id))
+    pairs = combinations_with(role, standing_held(user_id=user_id, organization_id=organization.id))
     if pairs:
         raise RolesForbidden(
             " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs),
