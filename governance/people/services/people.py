@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 
 from governance.boundary.services import note_create
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import ledger_append, person_commitment
 from governance.outside.keyed_hash import keyed_hash
 from governance.people.errors import AdministratorProtected, RolesForbidden
@@ -24,7 +25,6 @@ from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
 from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import AlreadyExists, NotFound, Refused, ScopeMissing, WrongState
