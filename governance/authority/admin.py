@@ -108,7 +108,8 @@ def _change_context(request: HttpRequest, obj: AuthorityChange) -> dict[str, Any
     waits = obj.state == AuthorityState.PROPOSED
     why = refusal_for(change=obj, user_id=user.pk) if waits else ""
     return {
-        "change": obj,
+        # Not `change`: Django's own page has a variable of this name, which says that it is no new row.
+        "proposal": obj,
         "rule": ACTS[obj.kind],
         "differences": document_differences(obj.before, obj.after),
         "standing": authority_standing(change=obj) if waits else None,
@@ -203,8 +204,7 @@ class AuthorityChangeAdmin(ConsoleAdmin):
 
     @admin.display(description="About")
     def subject_shown(self, obj: AuthorityChange) -> str:
-        named = obj.after.get("person") or obj.after.get("slug") or obj.after.get("service_account")
-        return str(named or obj.subject)
+        return obj.about
 
     @display(description="State", label=LABELS)
     def state_shown(self, obj: AuthorityChange) -> str:

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.identity.models import ProviderPerson
+from governance.identity.states import Origin
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
@@ -314,6 +315,13 @@ def provider_elsewhere(*, user_id: UUID, organization_id: UUID) -> bool:
     with every_tenant():
         rows = ProviderPerson.objects.filter(user_id=user_id).exclude(provider__organization_id=organization_id)
         return rows.exists()
+
+
+def provider_brought(*, user_id: UUID) -> bool:
+    """Whether an identity provider made this person's account, by SCIM or at a first sign-in. False for somebody who
+    linked an account that they had before."""
+    with every_tenant():
+        return ProviderPerson.objects.filter(user_id=user_id).exclude(origin=Origin.LINKED).exists()
 
 
 def accounts_orphaned() -> "QuerySet[ServiceAccount]":
