@@ -18,6 +18,8 @@ class GovernanceConfig(AppConfig):
         _sealed_columns_register()
         _lower_apps_serve()
         _retention_register()
+        # First: what the handlers after it write is bound like everything else.
+        post_migrate.connect(bind_governed_tables, sender=self)
         post_migrate.connect(adopt_region_profiles, sender=self)
         post_migrate.connect(record_suspended_accounts, sender=self)
 
@@ -90,6 +92,14 @@ def _retention_register() -> None:
     on_erased(evidence_erase)
     on_erased(sign_in_links_erase)
     on_erased(provider_person_erase)
+
+
+def bind_governed_tables(**_: Any) -> None:
+    from governance.record.services.install import binding_install
+    from reasoncodes.base.tenancy import every_tenant
+
+    with every_tenant():
+        binding_install(at=timezone.now())
 
 
 def adopt_region_profiles(**_: Any) -> None:
