@@ -1,6 +1,7 @@
 """Reads who wrote to something since its last approval."""
 
 from collections.abc import Collection
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -26,7 +27,7 @@ def authors_of(*, kind: WorkKind, subject_id: UUID) -> frozenset[UUID]:
     return lineages_of(kind=kind, subject_ids=[subject_id]).get(subject_id, (0, frozenset()))[1]
 
 
-def services_behind(*, person_ids: Collection[UUID]) -> QuerySet[Authorship]:
+def services_behind(*, person_ids: Collection[UUID]) -> "QuerySet[Authorship, Any]":
     """The services that one of these people is or ever was responsible for, for a query: the same rows as `authors_of`
     reads, seen from the people. A service has one lineage, because its past people always count."""
     # As above: the service of another organization, with an administrator's key, may have asked.
