@@ -122,7 +122,9 @@ def reader_of(*, actor: Actor, now: datetime) -> Reader:
     lent = Delegation.objects.filter(to_user_id=person, ended_at=None, starts_at__lte=now, ends_at__gt=now)
     names = ("organization_id", "tier", "from_user_id", "from_user__username", "ends_at")
     given = lent.order_by("id").values_list(*names, "from_user__reference__commitment")
-    covers = tuple(Covered(*row[:5], row[5] or "") for row in given)
+    covers = tuple(
+        Covered(where, tier, who, name, until, commitment or "") for where, tier, who, name, until, commitment in given
+    )
     return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()}, covers)
 
 
