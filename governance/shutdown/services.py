@@ -14,7 +14,7 @@ from governance.authorship.services import authorship_add, second_person_require
 from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
 from governance.contracts.states import AdapterName
-from governance.enforcement.sql import contracts_covered
+from governance.enforcement.sql import contracts_covered, send_lock_exclude
 from governance.integrity.states import RECORD_DIFFERS
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.rules.roles import OPERATE
@@ -25,7 +25,6 @@ from governance.shutdown.errors import GlassUnbroken
 from governance.shutdown.models import BreakGlass, Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope, ShutdownState
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded

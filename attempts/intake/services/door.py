@@ -30,9 +30,9 @@ from governance.enforcement.selectors import (
     intake_own_arrival,
 )
 from governance.enforcement.sql import Closed, contract_open_sql
+from governance.integrity.states import RECORD_DIFFERS
 from governance.ledger.services import ledger_append
 from governance.people.selectors.people import Credential
-from governance.integrity.states import RECORD_DIFFERS
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.sql.statements import fetch, stored_row
 from governance.throttles.services import Limit, limits_for

@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from governance.enforcement.sql import send_lock_exclude
 from governance.integrity.models import RecordAcceptance, RecordFault
 from governance.integrity.selectors.standing import faults_open, record_denials
 from governance.integrity.states import RECORD_DIFFERS, FoundBy
@@ -15,7 +16,6 @@ from governance.record.services.verify import RecordDifference
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.tenancy import every_tenant
 
