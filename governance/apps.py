@@ -31,6 +31,7 @@ def _acts_register() -> None:
     """Every act of this app that needs two people. The room of workflows registers its own."""
     from governance.authority.hooks import register_act
     from governance.authority.services import acts_content, acts_identity, acts_people, acts_schedule, acts_sign_in
+    from governance.authority.services.acts_record import RecordAccept
     from governance.authority.services.acts_witness import WitnessChange
 
     register_act("role.give", acts_people.RoleGive())

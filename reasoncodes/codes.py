@@ -49,7 +49,7 @@ _DENIAL = [
     (
         "record_differs",
         "Record differs",
-        "A row of the record is not what the ledger says. Nothing runs in its scope until two people have looked at it.",
+        "A row of the record is not what the ledger says. Nothing runs there until two people have looked at it.",
     ),
     ("contract_suspended", "Contract suspended", "An operator suspended the contract."),
     ("contract_retired", "Contract retired", "This version of the contract is retired."),
