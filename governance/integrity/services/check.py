@@ -9,7 +9,7 @@ from governance.integrity.models import RecordProgress
 from governance.integrity.selectors.standing import progress_get
 from governance.record.services.verify import Progress, RecordDifference, record_rows_verify
 from governance.sealing.adapters.base import Witness
-from governance.sealing.services.verify import ledger_verify
+from governance.sealing.services.verify import Verified, ledger_verify
 from governance.sealing.services.witnesses import PublicKeys
 
 LEDGER = "governance_ledgerentry"
@@ -23,10 +23,23 @@ class RecordChecked:
     count: int = 0
     faults: list[RecordDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    ledger: Verified = field(default_factory=Verified)
 
     @property
     def valid(self) -> bool:
         return not self.count
+
+    def as_page(self) -> dict[str, Any]:
+        """For the console: what the ledger alone shows, and the rows."""
+        words = [f"{one.table} {one.id}: {one.what}" for one in self.faults if one.table != LEDGER]
+        ledger = self.ledger.as_json()
+        return ledger | {
+            "valid": self.valid,
+            "rows": self.rows,
+            "tables": self.tables,
+            "faults": self.count,
+            "wrong": [*ledger["wrong"], *words],
+        }
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -52,7 +65,7 @@ def record_check(
     first = 0 if full else progress_get().checked_to
     ledger = ledger_verify(processes=processes, progress=progress, witnesses=witnesses, keys=keys)
     rows = record_rows_verify(first=first, processes=processes, progress=progress)
-    checked = RecordChecked(entries=ledger.entries, rows=rows.rows, tables=rows.tables)
+    checked = RecordChecked(entries=ledger.entries, rows=rows.rows, tables=rows.tables, ledger=ledger)
     checked.faults = [RecordDifference(LEDGER, "", text) for text in ledger.wrong] + rows.faults
     checked.count = ledger.faults + rows.count
     checked.notes = [*ledger.notes, *rows.notes]
