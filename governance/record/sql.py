@@ -84,21 +84,24 @@ def note(shape: TableShape, row: str) -> str:
         PERFORM set_config('holdpoint.rows', so_far || {_item(shape, row)}, true);"""
 
 
-# What an erasure or a deletion leaves: the salts of earlier images are destroyed at the commit.
+# What an erasure or a deletion leaves: the salts of earlier images are destroyed at the commit. The version says which
+# are earlier: the erased form keeps its salt, or nobody could say that it is what the ledger says.
 _FORGET = """
-        PERFORM set_config('holdpoint.forget', coalesce(current_setting('holdpoint.forget', true), '') || {key}, true),
+        PERFORM set_config('holdpoint.forget',
+            coalesce(current_setting('holdpoint.forget', true), '') || {key} || {version}, true),
             set_config('holdpoint.forget_item', coalesce(current_setting('holdpoint.erasure', true), ''), true);"""
 
 
 def bind_body(shape: TableShape) -> str:
     """The body of the table's trigger function."""
+    next_version = f"lpad(to_hex({'OLD.row_version + 1' if shape.versioned else '2'}), 8, '0')"
     gone = f"""
         PERFORM set_config('holdpoint.rows', coalesce(current_setting('holdpoint.rows', true), '')
             || '{shape.code:04x}' || {key_bytes(shape, "OLD")}
-            || lpad(to_hex({"OLD.row_version + 1" if shape.versioned else "2"}), 8, '0') || repeat('0', 64), true);"""
+            || {next_version} || repeat('0', 64), true);"""
     erased = ""
     if shape.salted:
-        forget = _FORGET.format(key=key_bytes(shape, "OLD"))
+        forget = _FORGET.format(key=key_bytes(shape, "OLD"), version=next_version)
         gone += f"""
         PERFORM set_config('holdpoint.salts',
             coalesce(current_setting('holdpoint.salts', true), '') || repeat('0', 32), true);{forget}"""
