@@ -3,15 +3,15 @@ remembers rows that are later than what it has seen, until it meets their entry.
 
 from django.db import migrations, models
 
-# `ids` names each erased row (32 digits) and the version from which its salts stay (8 digits).
+# `ids` names each erased row, in hexadecimal digits: its table (4), its id (32), the version from which its salts stay (8).
 FORGET = """
 CREATE OR REPLACE FUNCTION holdpoint_bind_forget(ids text, order_item uuid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 DECLARE
     -- A person's rows are written with entries about many subjects: those are looked for everywhere.
     narrow boolean := EXISTS (SELECT FROM governance_erasureitem WHERE id = order_item AND kind IN ('attempt', 'run'));
-    until jsonb := (SELECT jsonb_object_agg(substr(ids, i * 40 + 1, 32), substr(ids, i * 40 + 33, 8) ORDER BY i)
-        FROM generate_series(0, length(ids) / 40 - 1) AS i);
+    until jsonb := (SELECT jsonb_object_agg(substr(ids, i * 44 + 1, 36), substr(ids, i * 44 + 37, 8) ORDER BY i)
+        FROM generate_series(0, length(ids) / 44 - 1) AS i);
     part record;
     at integer;
     row_id text;
@@ -28,13 +28,15 @@ BEGIN
             OR ((NOT narrow OR bound.entry_id IN (SELECT own.id FROM governance_ledgerentry own
                     WHERE own.action IN ('record.baseline', 'record.rows_changed')))
                 AND EXISTS (SELECT FROM jsonb_object_keys(until) one
-                    WHERE position(decode(one, 'hex') IN bound.rows) > 0)))
+                    WHERE position(decode(substr(one, 5), 'hex') IN bound.rows) > 0)))
     LOOP
         at := 0;
         fresh := part.salts;
         FOR i IN 0 .. (length(part.rows) - 8) / 54 - 1 LOOP
             IF get_byte(part.rows, 8 + i * 54) >= 128 THEN
-                row_id := encode(substring(part.rows FROM 11 + i * 54 FOR 16), 'hex');
+                -- The table's number without the bits of shape and salt. A person's reference has the person's id.
+                row_id := lpad(to_hex((get_byte(part.rows, 8 + i * 54) & 3) * 256 + get_byte(part.rows, 9 + i * 54)),
+                    4, '0') || encode(substring(part.rows FROM 11 + i * 54 FOR 16), 'hex');
                 -- Hexadecimal digits of one length sort like the numbers.
                 IF encode(substring(part.rows FROM 27 + i * 54 FOR 4), 'hex') COLLATE "C" < until ->> row_id THEN
                     fresh := overlay(fresh PLACING decode(repeat('00', 16), 'hex') FROM at * 16 + 1);

@@ -30,6 +30,7 @@ class TableShape:
     salted: bool
     whole: bool = True
     versioned: bool = True
+    erased: str = ""
 
     @property
     def code(self) -> int:
@@ -88,7 +89,7 @@ def note(shape: TableShape, row: str) -> str:
 # are earlier: the erased form keeps its salt, or nobody could say that it is what the ledger says.
 _FORGET = """
         PERFORM set_config('holdpoint.forget',
-            coalesce(current_setting('holdpoint.forget', true), '') || {key} || {version}, true),
+            coalesce(current_setting('holdpoint.forget', true), '') || '{number:04x}' || {key} || {version}, true),
             set_config('holdpoint.forget_item', coalesce(current_setting('holdpoint.erasure', true), ''), true);"""
 
 
@@ -101,12 +102,13 @@ def bind_body(shape: TableShape) -> str:
             || {next_version} || repeat('0', 64), true);"""
     erased = ""
     if shape.salted:
-        forget = _FORGET.format(key=key_bytes(shape, "OLD"), version=next_version)
+        forget = _FORGET.format(number=shape.number, key=key_bytes(shape, "OLD"), version=next_version)
         gone += f"""
         PERFORM set_config('holdpoint.salts',
             coalesce(current_setting('holdpoint.salts', true), '') || repeat('0', 32), true);{forget}"""
+        own = f" OR {shape.erased}" if shape.erased else ""
         erased = f"""
-        IF TG_OP = 'UPDATE' AND coalesce(current_setting('holdpoint.erasure', true), '') <> '' THEN{forget}
+        IF TG_OP = 'UPDATE' AND (coalesce(current_setting('holdpoint.erasure', true), '') <> ''{own}) THEN{forget}
         END IF;"""
     salt = "\n    salt bytea;" if shape.salted else ""
     return f"""

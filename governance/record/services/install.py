@@ -67,6 +67,7 @@ class LiveTable:
             salted=bound.erasable,
             whole=not bound.loose,
             versioned=versioned,
+            erased=bound.erased,
         )
 
 

@@ -194,13 +194,21 @@ def _result(whole: Compared, shapes: Shapes, size: int, seed: int | None) -> Rec
     for entry_id in parts_without_entry():
         verified.fault(RecordDifference("governance_boundrows", str(entry_id), "its ledger entry is gone"))
     if seed is not None:
-        for number, shape in tables.items():
-            if rows_sum(shape=shape, seed=seed) != (whole.current.get(number, 0), whole.marks.get(number, 0)):
-                known = {fault.row_id for fault in whole.faults if fault.number == number}
-                for fault in _uncovered(shape, size):
-                    if fault.row_id not in known:
-                        verified.fault(named(fault, tables))
+        for shape in tables.values():
+            for fault in rows_uncovered(whole, shape, size, seed):
+                verified.fault(named(fault, tables))
     return verified
+
+
+def rows_uncovered(whole: Compared, shape: TableShape, size: int, seed: int) -> Iterator[RowFault]:
+    """Rows of the table that no item covers as they are, after all items were compared."""
+    number = shape.number
+    if rows_sum(shape=shape, seed=seed) == (whole.current.get(number, 0), whole.marks.get(number, 0)):
+        return
+    known = {fault.row_id for fault in whole.faults if fault.number == number}
+    for fault in _uncovered(shape, size):
+        if fault.row_id not in known:
+            yield fault
 
 
 def named(fault: RowFault, tables: dict[int, TableShape]) -> RecordDifference:
