@@ -76,7 +76,7 @@ def template() -> Template:
         format="json",
         headers={"Idempotency-Key": key},
     )
-    assert asked.status_code == 201, asked.content  # noqa: S101
+    assert asked.status_code == 201, asked.content
     with every_tenant():
         entries = list(LedgerEntry.objects.filter(subject_id=asked.json()["id"]).order_by("id"))
         parts = {
@@ -112,7 +112,7 @@ def clone(made: Template, first: int, last: int) -> None:
 
 def _copy_rows(cursor: Any, made: Template, shape: TableShape, row_id: bytes, first: int, last: int) -> None:
     cursor.execute(
-        f"SELECT to_jsonb(r)::text FROM {shape.table} r WHERE {quoted(shape.key)} = %s",  # noqa: S608
+        f"SELECT to_jsonb(r)::text FROM {shape.table} r WHERE {quoted(shape.key)} = %s",
         [UUID(bytes=row_id)],
     )
     (text,) = cursor.fetchone()
@@ -123,7 +123,7 @@ def _copy_rows(cursor: Any, made: Template, shape: TableShape, row_id: bytes, fi
             parameters.append(token)
     names = ", ".join(quoted(name) for name in shape.columns)
     cursor.execute(
-        f"INSERT INTO {shape.table} ({names}) SELECT {names} FROM generate_series({first}, {last}) AS n, "  # noqa: S608
+        f"INSERT INTO {shape.table} ({names}) SELECT {names} FROM generate_series({first}, {last}) AS n, "
         f"jsonb_populate_record(NULL::{shape.table}, ({expression})::jsonb)",
         parameters,
     )
@@ -140,10 +140,11 @@ def _copy_items(cursor: Any, made: Template, part: int, order: int, item: BoundI
         f" ELSE sha256(uuid_send(r.{quoted(shape.key)})) END"
     )
     cursor.execute(
-        f"INSERT INTO bench_items SELECT n, {part}, {order}, decode('{shape.code:04x}', 'hex')"  # noqa: S608
+        f"INSERT INTO bench_items SELECT n, {part}, {order}, decode('{shape.code:04x}', 'hex')"
         f" || uuid_send(pg_temp.fresh({token}, n)) || int4send({item.version}) || {digest},"
         f" {salt if shape.salted else 'NULL'}"
-        f" FROM generate_series({first}, {last}) AS n JOIN {shape.table} r ON r.{quoted(shape.key)} = pg_temp.fresh({token}, n)"
+        f" FROM generate_series({first}, {last}) AS n"
+        f" JOIN {shape.table} r ON r.{quoted(shape.key)} = pg_temp.fresh({token}, n)"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from django.db import connection, transaction
 
 from governance.integrity.models import RecordProgress
+from governance.integrity.selectors.standing import rows_put_in
 from governance.integrity.services.faults import faults_record
 from governance.integrity.states import FoundBy
 from governance.record.rules.compare import Compared, RowKey
@@ -74,8 +75,13 @@ def _look(*, at: datetime, seconds: float, most_new: int, clock: Clock) -> list[
 
 
 def _new(progress: RecordProgress, most: int) -> list[RecordDifference]:
+    # Rows that are known to be without an entry are counted in: otherwise each tick would search the whole record for
+    # them, for as long as they are there.
     result = record_new_verify(
-        first=progress.checked_to, most=most, known={int(n): c for n, c in progress.counts.items()}
+        first=progress.checked_to,
+        most=most,
+        known={int(n): c for n, c in progress.counts.items()},
+        put_in=rows_put_in(),
     )
     progress.checked_to = result.checked_to
     progress.counts = {str(number): count for number, count in result.counts.items()}

@@ -2,7 +2,7 @@
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -290,7 +290,7 @@ class NewChecked:
     faults: list[RecordDifference]
 
 
-def record_new_verify(*, first: int, most: int, known: dict[int, int]) -> NewChecked:
+def record_new_verify(*, first: int, most: int, known: dict[int, int], put_in: Mapping[str, int]) -> NewChecked:
     """Compare what was sealed since `first`, at most so many leaves. When nothing is left, the tables are counted too:
     a row that was put in by hand has no entry, so only the count shows it. The caller holds one snapshot."""
     shapes = shapes_stored()
@@ -306,7 +306,7 @@ def record_new_verify(*, first: int, most: int, known: dict[int, int]) -> NewChe
         counts[number] = counts.get(number, 0) + count
     found = differences(whole, shapes)
     if end == size:
-        found += _uncounted(counts, shapes, size)
+        found += _uncounted(counts, shapes, size, put_in)
     return NewChecked(end, counts, found)
 
 
@@ -317,7 +317,7 @@ SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND rel
 """
 
 
-def _uncounted(counts: dict[int, int], shapes: Shapes, size: int) -> list[RecordDifference]:
+def _uncounted(counts: dict[int, int], shapes: Shapes, size: int, put_in: Mapping[str, int]) -> list[RecordDifference]:
     tables = {shape.number: shape for shape in shapes.values()}
     waiting = parts_compare(parts_unsealed(), shapes)
     with connection.cursor() as cursor:
@@ -326,7 +326,7 @@ def _uncounted(counts: dict[int, int], shapes: Shapes, size: int) -> list[Record
     there = row_counts(tables=small)
     found = []
     for number, shape in tables.items():
-        expected = counts.get(number, 0) + waiting.inserted.get(number, 0)
+        expected = counts.get(number, 0) + waiting.inserted.get(number, 0) + put_in.get(shape.table, 0)
         if shape.table in small and there[shape.table] > expected:
             found += [named(fault, tables) for fault in _uncovered(shape, size)]
     return found
