@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -113,8 +113,7 @@ def shapes_stored() -> dict[tuple[int, int], TableShape]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class RowNow:
+class RowNow(NamedTuple):
     """`mark`: a number for this row in this version. With another seed it is another one, so that nobody can prepare
     rows whose numbers cancel out."""
 

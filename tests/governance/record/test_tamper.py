@@ -47,7 +47,7 @@ class Sealed:
 
 
 @pytest.fixture(scope="module")
-def owner_with_replica(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
+def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
     """The tests' role may switch to replica mode, and there is a role with what the application gets."""
     name = f"app_{uuid4().hex[:8]}"
     with django_db_blocker.unblock():
@@ -72,15 +72,13 @@ def owner_with_replica(django_db_setup: None, django_db_blocker: Any) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def sealed(
-    owner_with_replica: str, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sealed]:
+def sealed(db: str, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
     with django_db_blocker.unblock():
         World(tmp_path_factory.mktemp("demo"))
         block = transaction.atomic()
         block.__enter__()
         try:
-            made = Sealed(owner_with_replica)
+            made = Sealed(db)
             shapes = shapes_stored()
             made.tables = {shape.table: Table(shape, shapes) for shape in shapes.values()}
             made.filled = [name for name, table in made.tables.items() if table.fill()]
