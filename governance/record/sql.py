@@ -154,8 +154,10 @@ def bind_triggers(shape: TableShape) -> list[str]:
     made = [
         ("bind_rows", f"CREATE TRIGGER bind_rows AFTER INSERT OR DELETE ON {table} FOR EACH ROW", shape.function),
         (
-            "bind_end",
-            f"CREATE CONSTRAINT TRIGGER bind_end AFTER INSERT OR UPDATE OR DELETE ON {table} "
+            # The name sorts after the others: with SET CONSTRAINTS ALL IMMEDIATE it runs at once, and what they note
+            # after it would not be written at the commit.
+            "bind_rows_end",
+            f"CREATE CONSTRAINT TRIGGER bind_rows_end AFTER INSERT OR UPDATE OR DELETE ON {table} "
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
             "holdpoint_bind_end",
         ),
@@ -178,7 +180,7 @@ def bind_triggers(shape: TableShape) -> list[str]:
                 shape.function,
             ),
         ]
-    statements = []
+    statements = [f"DROP TRIGGER IF EXISTS bind_end ON {table}"]  # its former name
     for name, text, function in made:
         statements += [
             f"DROP TRIGGER IF EXISTS {name} ON {table}",

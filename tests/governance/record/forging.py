@@ -51,7 +51,7 @@ SOME = {
     "inet": "'10.0.0.1'",
     "interval": "interval '1 s'",
 }
-BINDING = ("bind_rows", "bind_end", "bind_changes", "zz_bind_version")
+BINDING = ("bind_rows", "bind_rows_end", "bind_changes", "zz_bind_version")
 NUMBERS = ("smallint", "integer", "bigint", "numeric", "double precision", "real")
 
 
