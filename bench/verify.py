@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.intake import manage, python
+from bench.intake import manage
 
 ROOT = Path(__file__).resolve().parent.parent
 ATTEMPTS = int(os.environ.get("BENCH_ATTEMPTS", "100000"))
@@ -28,7 +28,14 @@ def run() -> dict[str, Any]:
     }
     manage(environment, "migrate", "--noinput", "-v0")
     began = time.monotonic()
-    made = json.loads(python(environment, "-c", FILL.format(count=ATTEMPTS)).splitlines()[-1])
+    fill = subprocess.run(
+        [sys.executable, "-c", FILL.format(count=ATTEMPTS)],
+        env=environment,
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    made = json.loads(fill.stdout.splitlines()[-1])
     filled = time.monotonic() - began
     began = time.monotonic()
     command = [sys.executable, str(ROOT / "manage.py"), "verify_record", "--full", "--json", f"--processes={PROCESSES}"]
