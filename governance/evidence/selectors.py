@@ -17,6 +17,7 @@ from governance.evidence.rules import CollectedEntry, Person, canonical_plain
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
+from governance.retention.models import ErasedPayload
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
 from governance.sealing.rules.merkle import inclusion_proof
 from governance.sealing.rules.merkle.tree import Node, inclusion_nodes
@@ -131,6 +132,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
         "nonce": bytes(entry.nonce).hex() if entry.payload is not None and entry.nonce is not None else None,
         "payload_sha256": bytes(entry.payload_sha256).hex(),
         "sha256": bytes(entry.sha256).hex(),
+        "rows": [],
     }
     return CollectedEntry(canonical_plain(document), wording(entry.action))
 
@@ -179,6 +181,16 @@ def _references(rows: Sequence[Any]) -> tuple[set[str], set[str]]:
             services.add(str(row["caller_id"]))
         commitments.update(one for one in found if COMMITMENT.fullmatch(one))
     return commitments, services
+
+
+def payloads_taken(*, entries: Sequence[Any]) -> list[str]:
+    """Of these entries: the ids of those whose payload is gone although no order erased it."""
+    gone = {entry["id"] for entry in entries if entry["payload"] is None}
+    if not gone:
+        return []
+    with every_tenant():
+        ordered = set(ErasedPayload.objects.filter(entry_id__in=gone).values_list("entry_id", flat=True))
+    return sorted(gone - {str(one) for one in ordered})
 
 
 # -- under the seal ----------------------------------------------------------------------------------------------------
