@@ -10,6 +10,10 @@ from governance.evidence.rules.report import ReportFacts, report_html
 from governance.ledger.rules.entry import canonical_bytes
 from sdk import holdpoint_verify as verifier
 
+# Their rows hold what modules sent and what a run made of it. That never enters a bundle, which is given away: the
+# bundle names the digest that covers the row, and the row was compared with it when the bundle was built.
+WITHHELD = frozenset({"workflows_workflowinstance", "workflows_workflowstep", "workflows_workflowevent"})
+
 
 @dataclass(frozen=True, slots=True)
 class CollectedEntry:
@@ -34,11 +38,14 @@ class Collected:
     carriers: list[Row] = field(default_factory=list)
     """Entries about something else, without their payload, to which rows of this bundle are bound."""
 
+    def rows(self) -> dict[str, list[Row]]:
+        """The rows by the name of their file, as the file has them."""
+        return {name: canonical_plain(list(found)) for name, found in content_rows(self).items()}
+
     def compared(self) -> verifier.Comparison:
         """Everything that goes in, field against field, with what the ledger says about it."""
         entries = [entry.document for entry in self.entries]
-        rows = {name: canonical_plain(list(found)) for name, found in content_rows(self).items()}
-        found = verifier.compare(rows, entries, self.images, self.carriers)
+        found = verifier.compare(self.rows(), entries, self.images, self.carriers)
         verifier.compare_entries(found)
         return found
 
@@ -80,7 +87,8 @@ def content_files(collected: Collected, ties: Mapping[str, Mapping[str, Any]] | 
         costs=verifier.costs_of(material.receipts),
         ties=ties or {},
     )
-    files[verifier.IMAGES] = canonical_bytes(canonical_plain(collected.images))
+    images = [{**one, "image": None, "salt": None} if one["name"] in WITHHELD else one for one in collected.images]
+    files[verifier.IMAGES] = canonical_bytes(canonical_plain(images))
     files["report.html"] = report_html(told).encode()
     files["verify.py"] = _verifier_source()
     return {name: files[name] for name in verifier.CONTENT}

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -24,12 +25,15 @@ from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import Collected, CollectedEntry, Material, content_files, recompute, recomputed
 from governance.evidence.selectors import (
     Sealed,
+    carriers_collected,
     decisions_collected,
     entries_about,
     entries_sealed,
     entry_collected,
+    images_collected,
     payloads_taken,
     people_collected,
+    rows_bound,
     snapshots_collected,
 )
 from governance.evidence.services.request import PATIENCE, evidence_record
@@ -70,7 +74,8 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
         )
         bundle.anchor = evidence_record(bundle, verifier.ANCHOR, actor=SYSTEM, at=at, payload=payload)
         # Kept in the row: a later run must not read the rows again, which may have changed since the anchor.
-        bundle.draft = verifier.zip_write({**files, ENTRIES: verifier.canonical(entries)})
+        kept = {verifier.CARRIERS: verifier.canonical(collected.carriers), ENTRIES: verifier.canonical(entries)}
+        bundle.draft = verifier.zip_write({**files, **kept})
         bundle.covers = _covers(collected)
         bundle.entries = sum(1 for entry in entries if entry["subject_id"] != str(bundle.id))
         bundle.state, bundle.progress = EvidenceState.BUILDING, "waiting for the sealer"
@@ -136,12 +141,12 @@ def _collected(bundle: EvidenceBundle, material: Material) -> Collected:
     """Everything that goes into the files."""
     # With the bundle's own entries: it also shows who requested it.
     subjects = material.record | {bundle.id}
-    entries = [
-        entry_collected(entry) for entry in entries_about(organization_id=bundle.organization_id, subjects=subjects)
-    ]
+    about = entries_about(organization_id=bundle.organization_id, subjects=subjects)
+    bound = rows_bound(entry_ids=[entry.id for entry in about], more=sorted(material.record))
+    entries = [entry_collected(entry, bound.parts.get(str(entry.id), ())) for entry in about]
     decisions = decisions_collected(decision_ids=material.decisions)
     organization = Organization.objects.get(id=bundle.organization_id)
-    return Collected(
+    collected = Collected(
         material=material,
         organization={"slug": organization.slug, "name": organization.name},
         decisions=decisions,
@@ -149,6 +154,10 @@ def _collected(bundle: EvidenceBundle, material: Material) -> Collected:
         people=people_collected(organization_id=bundle.organization_id, rows=_naming(material, entries)),
         entries=entries,
     )
+    images = images_collected(rows=collected.rows(), bound=bound)
+    own = {str(entry.id) for entry in about}
+    carriers = sorted({one["entry"] for one in images} - own)
+    return replace(collected, images=images, carriers=carriers_collected(entry_ids=carriers, bound=bound))
 
 
 def _naming(material: Material, entries: list[CollectedEntry]) -> list[dict[str, object]]:
@@ -228,7 +237,7 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     if bundle is None:
         return
     files, entries = draft_read(bundle)
-    sealed = entries_sealed(entry_ids=[UUID(str(entry["id"])) for entry in entries] + [_anchor(bundle).id])
+    sealed = entries_sealed(entry_ids=entries_needed(bundle, files, entries))
     if sealed is None:
         _later(bundle, "waiting for the sealer", now() + SEALER)
         return
@@ -245,6 +254,12 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     _ready(bundle.id, data, name, sealed.checkpoint.size, at=now())
 
 
+def entries_needed(bundle: EvidenceBundle, files: dict[str, bytes], entries: list[dict[str, object]]) -> list[UUID]:
+    """All entries whose proofs the bundle carries."""
+    listed = [*entries, *json.loads(files[verifier.CARRIERS])]
+    return [UUID(str(entry["id"])) for entry in listed] + [_anchor(bundle).id]
+
+
 def file_name(bundle: EvidenceBundle) -> str:
     return f"{bundle.organization_id}/{bundle.id}.zip"
 
@@ -254,12 +269,18 @@ def bundle_bytes(
 ) -> bytes:
     """The finished zip. It is verified with the verifier inside it, and every decision is computed again. Raises
     NotTrue."""
-    documents = [*entries, entry_collected(_anchor(bundle)).document]
-    proven = []
-    for document in documents:
-        position, proof = sealed.places[str(document["id"])]
-        proven.append({**document, "position": position, "proof": proof})
-    data = verifier.bundle_write(files, proven, sealed.checkpoint.text, sealed.keys)
+    anchor = _anchor(bundle)
+    own = rows_bound(entry_ids=[anchor.id]).parts.get(str(anchor.id), ())
+    documents = [*entries, entry_collected(anchor, own).document]
+    files, carriers = {**files}, json.loads(files[verifier.CARRIERS])
+    files.pop(verifier.CARRIERS)
+    data = verifier.bundle_write(
+        files,
+        [_proven(document, sealed) for document in documents],
+        sealed.checkpoint.text,
+        sealed.keys,
+        [_proven(document, sealed) for document in carriers],
+    )
     report = verifier.verify(data)
     # A vote that its person did not sign does not stop the bundle: the bundle is what tells others about it.
     faults = [fault for fault in report.faults if fault not in report.not_signed] + list(recompute(files))
@@ -267,6 +288,11 @@ def bundle_bytes(
         differing = [verifier.Difference(**one, text=one["id"]) for one in report.differences]
         raise NotTrue(faults[0], differing if len(differing) == len(faults) else ())
     return data
+
+
+def _proven(document: dict[str, Any], sealed: Sealed) -> dict[str, Any]:
+    position, proof = sealed.places[str(document["id"])]
+    return {**document, "position": position, "proof": proof}
 
 
 def _anchor(bundle: EvidenceBundle) -> LedgerEntry:

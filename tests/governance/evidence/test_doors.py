@@ -248,7 +248,10 @@ def test_bits_flipped_anywhere_in_a_real_bundle_are_caught(cast: Cast) -> None:
 
 def test_the_bundle_carries_the_verifier_of_this_repository(cast: Cast) -> None:
     data = stored(built(cast, allowed(cast)))
-    assert files_of(data)["verify.py"] == Path(verifier.__file__).read_bytes()
+    copy = files_of(data)["verify.py"].decode()
+    assert copy == verifier.copy_source(Path(verifier.__file__).read_text())
+    assert "for convenience" in copy.partition('"""')[0], "it says at its top what it is"
+    assert "\nIS_COPY = True\n" in copy
 
 
 def test_two_requests_at_once_get_one_bundle(cast: Cast) -> None:

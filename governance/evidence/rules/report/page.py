@@ -27,8 +27,8 @@ PARTS = (
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTE = (
     "This page is for reading. The rows behind it are in the JSON files of the same bundle. Its hash and theirs stand "
-    "in the ledger; <code>holdpoint-verify BUNDLE.zip --keys holdpoint-keys.json</code> checks them against the signed head, without "
-    "Holdpoint. The copy of it in the bundle, <code>verify.py</code>, is a convenience."
+    "in the ledger; <code>holdpoint-verify BUNDLE.zip --keys holdpoint-keys.json</code> checks them against the signed "
+    "head, without Holdpoint. The copy of it in the bundle, <code>verify.py</code>, is a convenience."
 )
 
 
