@@ -134,7 +134,7 @@ DECLARE
     so_far text;{salt}
 BEGIN
     SET LOCAL timezone = 'UTC';
-    FOR one IN SELECT * FROM public.{quoted(shape.table)} 
+    FOR one IN SELECT * FROM public.{quoted(shape.table)}
         ORDER BY {quoted(shape.key)} OFFSET {first} LIMIT {count} LOOP{note(shape, "one")}
     END LOOP;
     IF current_setting('holdpoint.rows', true) <> '' THEN

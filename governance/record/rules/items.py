@@ -29,7 +29,7 @@ class BoundItem:
     version: int
     digest: bytes
     salt: bytes | None
-    """None: the table's digests are not salted. FORGOTTEN: an erasure destroyed it, and the digest says nothing any more."""
+    """None: the table's digests are not salted. FORGOTTEN: an erasure destroyed it, so the digest says nothing."""
 
     @property
     def deleted(self) -> bool:

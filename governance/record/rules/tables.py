@@ -81,6 +81,8 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     "governance_ledgerkey": BoundTable(72),
     "governance_ledgerkeyhandover": BoundTable(73),
     "governance_ledgerepoch": BoundTable(74),
+    "governance_recordfault": BoundTable(75),
+    "governance_recordacceptance": BoundTable(76),
     # Attempts.
     "attempts_attempt": BoundTable(100, erasable=True),
     "attempts_attempttransition": BoundTable(101),
@@ -123,6 +125,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "governance_boundrows": _TREE,
     "governance_rowshape": "how rows are written as text: a wrong one makes every digest of its table wrong",
     "governance_ledgerverification": "progress of a check",
+    "governance_recordprogress": "progress of a check",
     "attempts_slot": "derived: which running attempt counts for which cap",
     "attempts_notification": _TRANSPORT,
     "attempts_keyendnotice": _TRANSPORT,

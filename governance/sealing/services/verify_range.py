@@ -35,7 +35,8 @@ SELECT l.position, l.hash, e.id::text, e.organization_id::text, e.action, e.subj
 FROM governance_ledgerleaf l
 LEFT JOIN LATERAL (SELECT * FROM governance_ledgerentry WHERE id = l.entry_id OFFSET 0) e ON TRUE
 LEFT JOIN LATERAL (
-    SELECT string_agg(rows, ''::bytea ORDER BY part) AS rows FROM governance_boundrows WHERE entry_id = l.entry_id) b ON TRUE
+    SELECT string_agg(rows, ''::bytea ORDER BY part) AS rows FROM governance_boundrows
+    WHERE entry_id = l.entry_id) b ON TRUE
 WHERE l.position >= %s AND l.position < %s ORDER BY l.position
 """
 # One look-up per level, each a range of the primary key (level, index).
