@@ -19,7 +19,7 @@ from tests.workflows.run_support import in_status
 from tests.workflows.running import Running
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.tampers]
-# What is done to which table, and the table and field that must be named. `%s` is the subject of the bundle.
+# What is done to which table, and the table and field that must be named.
 ATTEMPT: dict[str, tuple[str, str, str, str]] = {
     "target": (
         "attempts_attempt",
