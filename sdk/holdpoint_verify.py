@@ -744,6 +744,8 @@ def _check_entry(entry: Mapping[str, Any], head: Head, *, old: bool, carrier: bo
     names = {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}
     if set(entry) != (names if old else names | {"rows"}):
         raise Malformed("it has other fields than an entry has")
+    if not old and type(entry["rows"]) is not list:
+        raise Malformed("its bound rows are not a list")
     if carrier and (entry["payload"] is not None or not entry["rows"]):
         raise Malformed("it carries no rows, or more than them")
     entry_hashes(entry)

@@ -87,12 +87,6 @@ def bundle(row: dict[str, Any] | None = None, *, image: str = IMAGE, rows: str =
     files = content(votes=verifier.canonical([row or ROW]))
     files[verifier.IMAGES] = verifier.canonical([shown | {"salt": salt.hex(), "image": image}])
     said = verifier.anchor_payload(files, entries(), organization="clinic", subject=SUBJECT)
-    system = {
-        "actor_kind": "system",
-        "actor_ref": "",
-        "subject_type": "evidence_bundle",
-        "subject_id": synthetic.BUNDLE,
-    }
     listed, checkpoint = proven([*entries(), entry(99, verifier.ANCHOR, said, **SYSTEM), carries])
     key = verifier_key(NAME, synthetic.KEY.public_key())
     return verifier.bundle_write(files, listed[:-1], checkpoint, key, listed[-1:])
@@ -212,12 +206,6 @@ def test_an_old_bundle_without_bound_rows_still_verifies_and_says_what_is_not_ti
     old = {name: files[name] for name in verifier.CONTENT_1}
     bare = [{key: value for key, value in one.items() if key != "rows"} for one in entries()]
     said = verifier.anchor_payload(old, bare, organization="clinic", subject=SUBJECT)
-    system = {
-        "actor_kind": "system",
-        "actor_ref": "",
-        "subject_type": "evidence_bundle",
-        "subject_id": synthetic.BUNDLE,
-    }
     listed, checkpoint = proven([*bare, entry(99, verifier.ANCHOR, said, **SYSTEM)])
     old[verifier.ENTRIES] = verifier.canonical(
         [{key: value for key, value in one.items() if key != "rows"} for one in listed]
