@@ -266,7 +266,7 @@ def erase_payload(cast: Cast, action: str) -> None:
         entry = LedgerEntry.objects.get(action=action)
         order = ErasureOrder.objects.create(
             organization=cast.organization,
-            kind="attempt",
+            kind="deletion",
             reason_code="deletion_request",
             ordered_by=cast.operator.id,
             created_at=timezone.now(),

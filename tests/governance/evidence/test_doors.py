@@ -299,6 +299,17 @@ def test_the_command_checks_a_file_and_a_bundle_by_its_id(cast: Cast, tmp_path: 
         assert unusable.value.returncode == 2
 
 
+def test_the_command_takes_the_installations_own_keys_and_exports_them(cast: Cast, tmp_path: Any) -> None:
+    bundle = built(cast, allowed(cast))
+    assert verify(str(bundle.id))["result"] == "authentic"
+    keys = tmp_path / "holdpoint-keys.json"
+    call_command("export_ledger_keys", output=str(keys), stdout=StringIO())
+    assert verify(str(bundle.id), "--keys", str(keys))["result"] == "authentic"
+    report = verifier.verify(stored(bundle), public_key=verifier.keys_read(keys.read_text()))
+    assert (report.result, report.exit_code) == ("authentic", 0)
+    assert verifier.verify(stored(bundle)).exit_code == 3
+
+
 # -- the console -------------------------------------------------------------------------------------------------------
 def test_an_operator_builds_evidence_from_the_attempts_page_and_downloads_it(cast: Cast) -> None:
     attempt_id = released_and_done(cast)

@@ -178,3 +178,26 @@ def test_a_bundle_of_an_attempt_is_not_built_from_a_forged_row(cast: Cast, case:
 @pytest.mark.parametrize("case", RUN.values(), ids=RUN)
 def test_a_bundle_of_a_run_is_not_built_from_a_forged_row(cast: Cast, case: tuple[str, str, str, str]) -> None:
     refused(cast, in_status(Running(cast), "completed").id, EvidenceKind.INSTANCE, case)
+
+
+def test_the_doors_say_what_differs_without_the_values(cast: Cast) -> None:
+    bundle = refused(cast, released_and_done(cast), EvidenceKind.ATTEMPT, ATTEMPT["target"])
+    reader = cast.api("ledger:read")
+    shown = reader.get(f"/api/v1/evidence/{bundle.id}").json()
+    named = next(one for one in shown["differences"] if one["field"] == "target_ref")
+    assert (shown["state"], named["table"], named["id"]) == ("refused", "attempts_attempt", str(bundle.subject_id))
+    assert named["ledger"].startswith("sha256 ")
+    assert named["ledger"] != named["row"]
+    answer = reader.get(f"/api/v1/evidence/{bundle.id}/download")
+    assert (answer.status_code, answer.json()["type"].rsplit("/")[-1]) == (409, "evidence-refused")
+    page = cast.session(cast.auditor).get(f"/admin/governance/evidencebundle/{bundle.id}/change/").content.decode()
+    assert "the record differs from the ledger" in page
+    assert "target_ref" in page
+    assert "case-9999" not in page + answer.content.decode()
+
+
+def test_when_the_row_is_restored_a_new_bundle_is_built(cast: Cast) -> None:
+    attempt_id = released_and_done(cast)
+    refused(cast, attempt_id, EvidenceKind.ATTEMPT, ATTEMPT["target"])
+    forge("attempts_attempt", "UPDATE attempts_attempt SET target_ref = 'case-0001'")
+    assert built(cast, attempt_id).state == "ready"
