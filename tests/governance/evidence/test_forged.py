@@ -15,6 +15,7 @@ from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governance.evidence.support import build, built, fresh, released_and_done, request, stored
 from tests.governance.ledger.sealing import KEY, seal_all
+from tests.tampering import triggers_off
 from tests.workflows.run_support import in_status
 from tests.workflows.running import Running
 
@@ -44,7 +45,9 @@ ATTEMPT: dict[str, tuple[str, str, str, str]] = {
     "decision deleted": (
         *(
             "governance_enforcementdecision",
-            "DELETE FROM governance_enforcementdecision WHERE verdict = 'needs_approval'",
+            "UPDATE attempts_attempt SET decision_id = (SELECT max(id::text)::uuid FROM governance_enforcementdecision); "
+            "DELETE FROM governance_enforcementdecision d WHERE NOT EXISTS "
+            "(SELECT FROM attempts_attempt a WHERE a.decision_id = d.id)",
         ),
         *("governance_enforcementdecision", ""),
     ),
@@ -124,24 +127,11 @@ RUN: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-TRIGGERS = "SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = %s::regclass AND NOT tgisinternal"
-
-
 def forge(table: str, statement: str) -> None:
-    """As the owner of the tables: the table's triggers off, and replica mode against foreign keys."""
-    with connection.cursor() as cursor:
-        cursor.execute(TRIGGERS, [table])
-        triggers = cursor.fetchall()
-        for name, _ in triggers:
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
-        cursor.execute("SET session_replication_role = replica")
+    """As the owner of the tables, with all triggers off that refuse, bind or count."""
+    with triggers_off(table, "attempts_attempt"), connection.cursor() as cursor:
         cursor.execute(statement)
-        changed = cursor.rowcount
-        cursor.execute("SET session_replication_role = origin")
-        for name, enabled in triggers:
-            how = "ENABLE ALWAYS" if enabled == "A" else "ENABLE"
-            cursor.execute(f"ALTER TABLE {table} {how} TRIGGER {name}")
-    assert changed >= 1
+        assert cursor.rowcount >= 1
 
 
 def refused(cast: Cast, subject: UUID, kind: EvidenceKind, case: tuple[str, str, str, str]) -> EvidenceBundle:
