@@ -45,7 +45,8 @@ ATTEMPT: dict[str, tuple[str, str, str, str]] = {
     "decision deleted": (
         *(
             "governance_enforcementdecision",
-            "UPDATE attempts_attempt SET decision_id = (SELECT max(id::text)::uuid FROM governance_enforcementdecision); "
+            "UPDATE attempts_attempt SET decision_id = "
+            "(SELECT max(id::text)::uuid FROM governance_enforcementdecision); "
             "DELETE FROM governance_enforcementdecision d WHERE NOT EXISTS "
             "(SELECT FROM attempts_attempt a WHERE a.decision_id = d.id)",
         ),
