@@ -14,7 +14,7 @@ from reasoncodes.base.tenancy import leave_scope
 from tests.cast import Cast
 from tests.emptying import empty_database, remember_pristine
 
-pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes"]
+pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes", "tests.template_database"]
 
 
 class TogetherScheduling(LoadScopeScheduling):
