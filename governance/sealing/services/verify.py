@@ -12,11 +12,13 @@ from django.db import connection
 
 from governance.ledger.models import LedgerEntry
 from governance.retention.services.erasure import entries_digest
-from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.adapters.base import Cosigner, Witness, WitnessFailed
 from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
 from governance.sealing.rules.epoch import epoch_of, kept_of
 from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify, frontier_root, node_hash
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.rules.merkle.cosignature import cosignature_find
+from governance.sealing.selectors.cosignatures import cosignature_fits
 from governance.sealing.selectors.witnesses import Tree, epoch_list
 from governance.sealing.services.seal import MOMENT, NO_LEAF
 from governance.sealing.services.verify_keys import key_chain_verify
@@ -80,6 +82,7 @@ class WitnessChecked:
     lost: int = 0
     unsigned: int = 0
     receipts: int = 0
+    cosigned: int = 0
     unreadable: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -110,6 +113,7 @@ def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wi
                 faults.add(f"witness {witness.name}: it holds a head that does not verify: {error}")
                 continue
             _judge(checked, head, tree, faults)
+            _check_cosigned(witness, text, head.size, checked, faults)
             kept.add(head.root)
     except WitnessFailed as failure:
         checked.unreadable = failure.code
@@ -117,7 +121,32 @@ def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wi
         return checked
     if told is not None:
         _check_receipts(checked, told, kept, faults)
+        _check_cosignatures(witness, faults)
     return checked
+
+
+def _check_cosigned(witness: Witness, text: str, size: int, checked: WitnessChecked, faults: Faults) -> None:
+    """A witness that cosigns says of each head that it saw it. Without that, somebody else put the head there."""
+    if not isinstance(witness, Cosigner):
+        return
+    try:
+        good = bool(cosignature_find(text, key=witness.key))
+    except CheckpointInvalid:
+        good = False
+    checked.cosigned += good
+    if not good:
+        faults.add(f"witness {witness.name}: it holds a head of {size} entries that its key did not cosign")
+
+
+def _check_cosignatures(witness: Witness, faults: Faults) -> None:
+    """The cosignatures in our receipts, against the heads in the record."""
+    if not isinstance(witness, Cosigner):
+        return
+    rows = WitnessReceipt.objects.filter(witness=witness.name).exclude(cosignature="").order_by("size")
+    texts = dict(LedgerCheckpoint.objects.filter(size__in=rows.values("size")).values_list("size", "text"))
+    for size, line in rows.values_list("size", "cosignature").iterator(chunk_size=5000):
+        if size in texts and not cosignature_fits(texts[size], line, cosigner=witness):
+            faults.add(f"witness {witness.name}: the stored cosignature of {size} entries is not of its key")
 
 
 def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults) -> None:
