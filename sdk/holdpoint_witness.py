@@ -337,6 +337,8 @@ class WitnessedLog:
     epoch: int = 1
     body: str = ""
     at: int = 0
+    # Of the first head of the key that signs now. Handovers from before it are over: their keys would come back.
+    since: int = 0
     runs: list[HeadRun] = field(default_factory=lambda: [HeadRun()])
 
     def key_add(self, text: str, replaces: list[str]) -> None:
@@ -351,10 +353,11 @@ class WitnessedLog:
         while waiting:
             for gone in self.replaces.pop(waiting.pop(), []):
                 self.keys.pop(gone, None)
+                self.since = head.size
                 waiting.append(gone)
 
     def epoch_add(self, number: int) -> None:
-        self.size, self.root, self.epoch, self.body = 0, b"", number, ""
+        self.size, self.root, self.epoch, self.body, self.since = 0, b"", number, "", 0
         self.runs.append(HeadRun())
 
     def places_after(self, size: int) -> list[int]:
@@ -495,25 +498,25 @@ class Witness:
         return found
 
     def handover_add(self, body: bytes) -> str:
-        """A key of a known log names the next one, as Holdpoint's ledgers do. Oldest first, if there are several."""
+        """A key of a known log names the next one, as Holdpoint's ledgers do: oldest first, if there are several."""
         try:
             lines = [_handover(line) for line in body.decode().strip().split("\n")]
         except ValueError as error:
             raise NotCosigned(400, "unreadable") from error
         with self.alone:
-            for old, new, signature, text in lines:
+            for old, new, size, signature, text in lines:
                 log = self.logs.get(old.name)
                 if log is None:
                     raise NotCosigned(404, "unknown_log")
-                if new.text in log.keys:
+                if old.text not in log.keys or new.text in log.keys or size < log.since:
                     continue
-                if old.text not in log.keys:
-                    raise NotCosigned(403, "unknown_key")
                 if not signature_fits(old.raw, signature, text):
                     raise NotCosigned(403, "wrong_signature")
                 act = {"do": "key", "origin": old.name, "key": new.text, "replaces": [old.text], "by": "handover"}
                 self._record(act)
                 said("key_handed_over", log=log.origin, key=new.id.hex())
+            if lines[-1][1].text not in self.logs[lines[-1][1].name].keys:
+                raise NotCosigned(403, "unknown_key")
         return "known\n"
 
     def heads(self, origin: str, after: int | None) -> list[str]:
@@ -544,13 +547,13 @@ class Witness:
         return {"name": self.key.name, "verifier_key": self.key.public.text, "logs": logs}
 
 
-def _handover(line: str) -> tuple[NoteKey, NoteKey, bytes, bytes]:
+def _handover(line: str) -> tuple[NoteKey, NoteKey, int, bytes, bytes]:
     word, old, new, size, signature = line.split(" ")
     found = note_key_read(old), note_key_read(new)
     if word != "handover" or not NUMBER.fullmatch(size) or found[0].name != found[1].name:
         raise ValueError("not a handover of keys")
     text = f"holdpoint-key-handover-v1\n{old}\n{new}\n{size}\n"
-    return (*found, canonical_base64(signature), text.encode())
+    return (*found, int(size), canonical_base64(signature), text.encode())
 
 
 # -- HTTP ------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class CheckpointListOut(serializers.ListSerializer[Any]):
     def to_representation(self, data: Any) -> list[Any]:
         """The cosignatures of a page in one query."""
         heads = list(data)
-        self.child.context["cosignatures"] = cosignatures_of(heads=heads, cosigners=cosigners_configured())
+        self._context["cosignatures"] = cosignatures_of(heads=heads, cosigners=cosigners_configured())
         return super().to_representation(heads)
 
 

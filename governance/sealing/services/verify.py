@@ -4,6 +4,7 @@ reads. The check of one range of entries is in `verify_range`."""
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import get_context
 from typing import Any
 
@@ -143,10 +144,15 @@ def _check_cosignatures(witness: Witness, faults: Faults) -> None:
     if not isinstance(witness, Cosigner):
         return
     rows = WitnessReceipt.objects.filter(witness=witness.name).exclude(cosignature="").order_by("size")
-    texts = dict(LedgerCheckpoint.objects.filter(size__in=rows.values("size")).values_list("size", "text"))
-    for size, line in rows.values_list("size", "cosignature").iterator(chunk_size=5000):
-        if size in texts and not cosignature_fits(texts[size], line, cosigner=witness):
-            faults.add(f"witness {witness.name}: the stored cosignature of {size} entries is not of its key")
+    told = rows.values_list("size", "root", "cosignature").iterator(chunk_size=2000)
+    while part := list(islice(told, 2000)):
+        heads = LedgerCheckpoint.objects.filter(size__in=[size for size, _, _ in part])
+        # By root too: at this size there may have been another head, in an epoch that was lost.
+        texts = {(head.size, bytes(head.root)): head.text for head in heads.only("size", "root", "text")}
+        for size, root, line in part:
+            text = texts.get((size, bytes(root)))
+            if text is not None and not cosignature_fits(text, line, cosigner=witness):
+                faults.add(f"witness {witness.name}: the stored cosignature of {size} entries is not of its key")
 
 
 def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults) -> None:
