@@ -79,8 +79,18 @@ class GovernanceConfig(AppConfig):
         on_erased(evidence_erase)
         on_erased(sign_in_links_erase)
         on_erased(provider_person_erase)
+        # First: what the handlers after it write is bound like everything else.
+        post_migrate.connect(bind_governed_tables, sender=self)
         post_migrate.connect(adopt_region_profiles, sender=self)
         post_migrate.connect(record_suspended_accounts, sender=self)
+
+
+def bind_governed_tables(**_: Any) -> None:
+    from governance.record.services.install import binding_install
+    from reasoncodes.base.tenancy import every_tenant
+
+    with every_tenant():
+        binding_install(at=timezone.now())
 
 
 def adopt_region_profiles(**_: Any) -> None:

@@ -1,0 +1,65 @@
+"""The whole check of the record: the ledger with its tree, heads and witnesses, then every governed row against it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from governance.integrity.models import RecordProgress
+from governance.record.services.verify import Progress, RecordDifference, record_rows_verify
+from governance.sealing.adapters.base import Witness
+from governance.sealing.services.verify import ledger_verify
+from governance.sealing.services.witnesses import PublicKeys
+
+LEDGER = "governance_ledgerentry"
+
+
+@dataclass(slots=True)
+class RecordChecked:
+    entries: int = 0
+    rows: int = 0
+    tables: int = 0
+    count: int = 0
+    faults: list[RecordDifference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        return not self.count
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "valid": self.valid,
+            "checked": {"entries": self.entries, "rows": self.rows, "tables": self.tables},
+            "count": self.count,
+            "faults": [one.as_json() for one in self.faults],
+            "notes": self.notes,
+        }
+
+
+def record_check(
+    *,
+    full: bool,
+    at: datetime,
+    processes: int = 1,
+    progress: Progress = lambda done, total: None,
+    witnesses: Iterable[Witness] = (),
+    keys: PublicKeys = (),
+) -> RecordChecked:
+    """Check everything. Without `full`, only rows that came since the last good check are compared; the ledger itself is
+    always checked as a whole. It only reads, and notes how far it came."""
+    standing = progress_get()
+    first = 0 if full else standing.checked_to
+    ledger = ledger_verify(processes=processes, progress=progress, witnesses=witnesses, keys=keys)
+    rows = record_rows_verify(first=first, processes=processes, progress=progress)
+    checked = RecordChecked(entries=ledger.entries, rows=rows.rows, tables=rows.tables)
+    checked.faults = [RecordDifference(LEDGER, "", text) for text in ledger.wrong] + rows.faults
+    checked.count = ledger.faults + rows.count
+    checked.notes = [*ledger.notes, *rows.notes]
+    if full:
+        RecordProgress.objects.filter(id=standing.id).update(full_at=at, full_result=checked.as_json())
+    return checked
+
+
+def progress_get() -> RecordProgress:
+    return RecordProgress.objects.get_or_create(id=1)[0]
