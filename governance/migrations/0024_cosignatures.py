@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0021_passkeys"),
+        ("governance", "0023_record_checks"),
     ]
 
     operations = [
