@@ -39,7 +39,8 @@ class CheckpointListOut(serializers.ListSerializer[Any]):
     def to_representation(self, data: Any) -> list[Any]:
         """The cosignatures of a page in one query."""
         heads = list(data)
-        self._context["cosignatures"] = cosignatures_of(heads=heads, cosigners=cosigners_configured())
+        found = cosignatures_of(heads=heads, cosigners=cosigners_configured())
+        self._context = {**self._context, "cosignatures": found}
         return super().to_representation(heads)
 
 
