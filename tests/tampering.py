@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from django.db import connection
 
@@ -26,7 +27,7 @@ def triggers_off(*tables: str) -> Iterator[None]:
                 cursor.execute(f"ALTER TABLE {table} {WORDS[mode]} TRIGGER {trigger}")
 
 
-def bound_rows(entry_id: object) -> bytes | None:
+def bound_rows(entry_id: UUID) -> bytes | None:
     """The rows that are bound to an entry, all parts; None if there are none."""
     with connection.cursor() as cursor:
         cursor.execute(

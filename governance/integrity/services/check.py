@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from governance.integrity.models import RecordProgress
+from governance.integrity.selectors.standing import progress_get
 from governance.record.services.verify import Progress, RecordDifference, record_rows_verify
 from governance.sealing.adapters.base import Witness
 from governance.sealing.services.verify import ledger_verify
@@ -46,10 +47,9 @@ def record_check(
     witnesses: Iterable[Witness] = (),
     keys: PublicKeys = (),
 ) -> RecordChecked:
-    """Check everything. Without `full`, only rows that came since the last good check are compared; the ledger itself is
-    always checked as a whole. It only reads, and notes how far it came."""
-    standing = progress_get()
-    first = 0 if full else standing.checked_to
+    """Check everything. Without `full`, only rows that came since the last check are compared; the ledger itself is
+    always checked as a whole. Faults are returned, not recorded: a check must not depend on writing."""
+    first = 0 if full else progress_get().checked_to
     ledger = ledger_verify(processes=processes, progress=progress, witnesses=witnesses, keys=keys)
     rows = record_rows_verify(first=first, processes=processes, progress=progress)
     checked = RecordChecked(entries=ledger.entries, rows=rows.rows, tables=rows.tables)
@@ -57,9 +57,5 @@ def record_check(
     checked.count = ledger.faults + rows.count
     checked.notes = [*ledger.notes, *rows.notes]
     if full:
-        RecordProgress.objects.filter(id=standing.id).update(full_at=at, full_result=checked.as_json())
+        RecordProgress.objects.update_or_create(id=1, defaults={"full_at": at, "full_result": checked.as_json()})
     return checked
-
-
-def progress_get() -> RecordProgress:
-    return RecordProgress.objects.get_or_create(id=1)[0]

@@ -125,6 +125,8 @@ register_actions(
         "evidence.erased": "erased an evidence bundle with what it held",
         "evidence.altered": "found a stored evidence bundle altered or missing, and blocked its download",
         "record.rows_changed": "changed rows without an act: the database itself wrote this entry",
+        "record.fault_found": "found a row that is not what the ledger says, and stopped what it touches",
+        "record.fault_accepted": "accepted a fault of the record, so that work can go on",
         "record.baseline": "bound the rows of a table to the ledger for the first time",
         "ledger.key_adopted": "began to seal the ledger with a new key",
         "ledger.key_handed_over": "named the next key that seals the ledger",

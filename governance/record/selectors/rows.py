@@ -27,6 +27,10 @@ SELECT b.entry_id, b.rows, b.salts FROM governance_ledgerentry e
 JOIN governance_boundrows b ON b.entry_id = e.id
 WHERE NOT EXISTS (SELECT 1 FROM governance_ledgerleaf l WHERE l.entry_id = e.id) ORDER BY e.txid, e.id, b.part
 """
+# By the partial index of the same condition (migration 0022).
+DELETIONS: Final = """
+SELECT entry_id, rows, salts FROM governance_boundrows WHERE position(decode(repeat('00', 32), 'hex') IN rows) > 0
+"""
 # Parts whose entry is gone: the entry was removed, or the part was put in by hand.
 WITHOUT_ENTRY: Final = """
 SELECT DISTINCT b.entry_id FROM governance_boundrows b
@@ -70,6 +74,11 @@ def _parts(sql: str, parameters: Sequence[Any]) -> list[BoundPart]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return [BoundPart(entry, bytes(rows), bytes(salts or b"")) for entry, rows, salts in cursor.fetchall()]
+
+
+def parts_with_deletions() -> list[BoundPart]:
+    """Parts that may name a deletion. They are few: governed rows are hardly ever deleted."""
+    return _parts(DELETIONS, [])
 
 
 def parts_without_entry() -> list[UUID]:

@@ -1,5 +1,5 @@
-"""Gives every governed table its triggers after a migrate, if they are missing or its columns changed. Rows that a table
-has already are bound once, by an entry `record.baseline`."""
+"""Gives every governed table its triggers after a migrate, if they are missing or its columns changed. Rows that a
+table has already are bound once, by an entry `record.baseline`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
