@@ -1,4 +1,4 @@
-"""What only a process of its own shows, because it loads the whole application anew. Seconds each: not in `make check`."""
+"""What only a process of its own shows: each loads the whole application anew, so `make check` leaves them out."""
 
 import os
 import re
