@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a Holdpoint evidence bundle without Holdpoint: one file, Python 3.9 or newer, and `cryptography`.
 
-    holdpoint-verify bundle.zip [--public-key FILE_OR_TEXT | --keys holdpoint-keys.json] [--json]
+    holdpoint-verify bundle.zip [--public-key FILE_OR_TEXT | --keys holdpoint-keys.json] [--witness-key FILE_OR_TEXT]
 
 With a key that you got on another way it says `authentic`: exit code 0. Without one it can only say `consistent, but
 whose is unknown`: exit code 3, because a forger signs with a key of their own. 1: not valid; 2: it cannot be checked.
@@ -310,12 +310,13 @@ class PublicKey:
         return hashlib.sha256(self.raw).hexdigest()
 
 
-def key_read(text: str) -> PublicKey:
+def key_read(text: str, kind: bytes = b"\x01") -> PublicKey:
+    """`kind` is 1 for the key of a log, 4 for that of a witness."""
     parts = text.strip().split("+", 2)
     if len(parts) != 3:
         raise Malformed("it is not a verifier key (name+id+base64)")
     raw = _base64(parts[2])
-    if len(raw) != 33 or raw[:1] != b"\x01" or parts[1] != sha256(parts[0].encode() + b"\n" + raw)[:4].hex():
+    if len(raw) != 33 or raw[:1] != kind or parts[1] != sha256(parts[0].encode() + b"\n" + raw)[:4].hex():
         raise Malformed("the verifier key does not fit its own id")
     return PublicKey(parts[0], bytes.fromhex(parts[1]), raw[1:])
 
@@ -374,6 +375,32 @@ def keys_followed(keys: Iterable[PublicKey], handovers: Iterable[KeyHandover]) -
     for _ in range(len(waiting)):
         found += [one.new for one in waiting if one.old in found and one.new not in found]
     return found
+
+
+def check_cosignatures(files: Mapping[str, bytes], report: Report, witnesses: list[PublicKey]) -> None:
+    """Which of these witnesses cosigned the head (C2SP tlog-cosignature). A line in the name of one of them that it did
+    not sign is a fault; lines of others say nothing, and none at all is no fault."""
+    head = head_read(files[CHECKPOINT].decode())
+    for witness in witnesses:
+        for name, raw in head.signatures:
+            if name == witness.name and raw[:4] == witness.id:
+                text = f"cosignature/v1\ntime {int.from_bytes(raw[4:12], 'big')}\n{head.body}"
+                if len(raw) != 76 or not _fits(witness, raw[12:], text.encode()):
+                    raise Malformed(f"the cosignature of {name!a} does not fit the head")
+                if name not in report.cosigned_by:
+                    report.cosigned_by.append(name)
+    report.witnesses_known = len(witnesses)
+    if witnesses:
+        known = f"{len(witnesses)} known witness{'es' if len(witnesses) > 1 else ''}"
+        report.checked.append(f"cosignatures: the head is cosigned by {len(report.cosigned_by)} of {known}")
+
+
+def _given_witnesses(text: str) -> list[PublicKey]:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    try:
+        return [key_read(line, b"\x04") for line in dict.fromkeys(lines)]
+    except Malformed as error:
+        raise Unusable(f"the witness' key that was given: {error}") from error
 
 
 # -- votes signed with a passkey (WebAuthn) --------------------------------------------------------------------------
@@ -570,6 +597,8 @@ class Report:
     """Of the faults: those about one row, with table, id, field, what the ledger says and what the row says."""
     ties: dict[str, dict[str, Any]] = field(default_factory=dict)
     """For each file: its rows, how many of them are bound as a whole, and the fields that nothing ties."""
+    cosigned_by: list[str] = field(default_factory=list)
+    witnesses_known: int = 0
     votes: list[dict[str, Any]] = field(default_factory=list)
     """For each vote: who, whether it is signed by them and has to be, and since when their passkey is registered."""
     not_signed: list[str] = field(default_factory=list)
@@ -595,9 +624,9 @@ class Report:
             self.faults.append(text)
 
 
-def verify(data: bytes, *, public_key: str = "") -> Report:
+def verify(data: bytes, *, public_key: str = "", witness_key: str = "") -> Report:
     """Everything that can be found out about these bytes. Raises only Unusable."""
-    keys = _given_keys(public_key)
+    keys, witnesses = _given_keys(public_key), _given_witnesses(witness_key)
     report = Report(key_was_given=bool(keys))
     files, wrong = zip_read(data)
     report.faults += wrong
@@ -611,6 +640,7 @@ def verify(data: bytes, *, public_key: str = "") -> Report:
         return report
     for step in (_check_manifest, _check_head, _check_entries, _check_anchor, _check_rows):
         _guarded(step, files, report, keys)
+    _guarded(check_cosignatures, files, report, witnesses)
     return report
 
 
@@ -627,6 +657,7 @@ def _guarded(step: Callable[..., None], files: Mapping[str, bytes], report: Repo
 _SUBJECT_OF = {
     "_check_manifest": MANIFEST,
     "_check_head": CHECKPOINT,
+    "check_cosignatures": CHECKPOINT,
     "_check_entries": ENTRIES,
     "_check_anchor": "anchor",
     "_check_rows": "rows",
@@ -1628,14 +1659,19 @@ def image_value(value: Any, shown: Any) -> Any:
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
-def _key_text(asked: argparse.Namespace) -> str:
+def _key_texts(asked: argparse.Namespace) -> tuple[str, str]:
+    """The keys of the log and those of witnesses; without `--witness-key`, those of the file of keys."""
+
+    def text(given: str) -> str:
+        return Path(given).read_text() if given and Path(given).is_file() else given
+
     try:
-        if asked.keys:
-            return keys_read(Path(asked.keys).read_text())
-        path = Path(asked.public_key) if asked.public_key else None
-        return path.read_text() if path is not None and path.is_file() else str(asked.public_key)
+        if not asked.keys:
+            return text(asked.public_key), text(asked.witness_key)
+        content = Path(asked.keys).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Unusable("the key cannot be read") from error
+    return keys_read(content), text(asked.witness_key) or "\n".join(map(str, json.loads(content).get("witnesses", [])))
 
 
 def report_lines(report: Report) -> list[str]:
@@ -1669,12 +1705,16 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
     given.add_argument("--keys", default="", help="a holdpoint-keys.json that you keep")
+    parser.add_argument(
+        "--witness-key", default="", help="verifier keys of witnesses that you know: a file, or the text"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     if IS_COPY:
         print(COPY_NOTE, file=sys.stderr)
     try:
-        report = verify(Path(asked.bundle).read_bytes(), public_key=_key_text(asked))
+        public_key, witness_key = _key_texts(asked)
+        report = verify(Path(asked.bundle).read_bytes(), public_key=public_key, witness_key=witness_key)
     except (OSError, Unusable) as error:
         print(f"cannot be checked: {error}", file=sys.stderr)
         return 2

@@ -65,7 +65,7 @@ def test_the_package_is_typed_and_its_version_is_one() -> None:
 def test_the_package_brings_the_verifier_as_a_command() -> None:
     said = tomllib.loads((SDK / "pyproject.toml").read_text())
     assert said["project"]["scripts"]["holdpoint-verify"] == "holdpoint_verify:main"
-    assert said["tool"]["setuptools"]["py-modules"] == ["holdpoint_verify"]
+    assert said["tool"]["setuptools"]["py-modules"] == ["holdpoint_verify", "holdpoint_witness"]
     folders = {path.parent.relative_to(SDK / "src").as_posix() for path in (SDK / "src").rglob("__init__.py")}
     assert {one.replace("/", ".") for one in folders} == set(said["tool"]["setuptools"]["packages"])
 
@@ -100,3 +100,8 @@ def test_the_words_of_the_command_line_are_those_of_the_server() -> None:
     assert choices(parser, "shutdown", "engage", "scope") == set(ShutdownScope)
     assert choices(parser, "holds", "list", "state") == set(HoldState)
     assert choices(parser, "holds", "place", "scope") == set(HoldScope)
+
+
+def test_the_witness_is_one_file_that_needs_nothing_of_the_project() -> None:
+    found = set(imported(SDK / "holdpoint_witness.py"))
+    assert found - set(sys.stdlib_module_names) == {"cryptography"}

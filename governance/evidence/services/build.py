@@ -39,6 +39,7 @@ from governance.evidence.selectors import (
 from governance.evidence.services.request import PATIENCE, evidence_record
 from governance.evidence.states import EvidenceState
 from governance.ledger.models import LedgerEntry
+from governance.sealing.configured import cosigners_configured, witness_quorum
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.errors import InternalError
@@ -176,6 +177,8 @@ def _naming(material: Material, entries: list[CollectedEntry]) -> list[dict[str,
 UNFINISHED = [EvidenceState.REQUESTED, EvidenceState.BUILDING]
 # The sealer runs every second.
 SEALER = timedelta(seconds=1)
+# How long after a head was signed a bundle waits for its cosignatures.
+WITNESSES = timedelta(seconds=30)
 # Of the storage, with growing pauses: a few minutes in all. Then the bundle fails, and a new request builds a new one.
 MOST_TRIES = 5
 log = structlog.get_logger("holdpoint.evidence")
@@ -237,9 +240,14 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     if bundle is None:
         return
     files, entries = draft_read(bundle)
-    sealed = entries_sealed(entry_ids=entries_needed(bundle, files, entries))
+    wanted = entries_needed(bundle, files, entries)
+    sealed = entries_sealed(entry_ids=wanted, cosigners=cosigners_configured())
     if sealed is None:
         _later(bundle, "waiting for the sealer", now() + SEALER)
+        return
+    # Not for ever: a bundle without cosignatures is still evidence, and a witness that is away must not stop it.
+    if len(sealed.cosignatures) < witness_quorum() and now() < sealed.checkpoint.at + WITNESSES:
+        _later(bundle, "waiting for the witnesses", now() + SEALER)
         return
     data = bundle_bytes(bundle, files, entries, sealed)
     name = file_name(bundle)
@@ -277,7 +285,7 @@ def bundle_bytes(
     data = verifier.bundle_write(
         files,
         [_proven(document, sealed) for document in documents],
-        sealed.checkpoint.text,
+        sealed.cosigned,
         sealed.keys,
         [_proven(document, sealed) for document in carriers],
     )

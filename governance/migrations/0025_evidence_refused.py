@@ -11,7 +11,7 @@ FROZEN = ["organization_id", "subject_kind", "subject_id", "actor_kind", "reques
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0023_record_checks"),
+        ("governance", "0024_cosignatures"),
     ]
 
     operations = [

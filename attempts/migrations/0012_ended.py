@@ -5,7 +5,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0010_signatures")]
+    dependencies = [("attempts", "0011_step_reviews_signed")]
 
     operations = [
         migrations.AddIndex(
