@@ -61,13 +61,15 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
             material = collector_for(bundle.subject_kind).collect(subject_id=bundle.subject_id)
             collected = _collected(bundle, material)
         except SnapshotBroken:
-            return _refuse(bundle, [SNAPSHOT_LOST], at=at)
+            _refuse(bundle, [SNAPSHOT_LOST], at=at)
+            return None
         compared = collected.compared()
         files = content_files(collected, compared.ties())
         entries = [entry.document for entry in collected.entries]
         # Before anything is recorded about the content: a bundle must not be made from rows that somebody changed.
         if differences := _differences(compared, files, entries):
-            return _refuse(bundle, differences, at=at)
+            _refuse(bundle, differences, at=at)
+            return None
         # The anchor: this ledger entry names the hash of every file and of the list of entries. Once it is sealed, no
         # file can change and no entry can be left out.
         payload = verifier.anchor_payload(
