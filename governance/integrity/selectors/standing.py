@@ -13,7 +13,6 @@ from governance.shutdown.models import Shutdown
 from governance.shutdown.states import ShutdownState
 from reasoncodes.base.tenancy import every_tenant
 
-
 MOST_COUNTED = 1000
 
 

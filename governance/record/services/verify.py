@@ -124,7 +124,7 @@ def _told(progress: Progress, *, apart: bool) -> Iterator[Progress]:
             yield lambda done, total: teller.submit(progress, done, total).result()
         finally:
             # Connections belong to threads; this one would stay open until the process ends.
-            teller.submit(connection.close).result()
+            teller.submit(lambda: connection.close()).result()
 
 
 def _ranges(first: int, size: int, processes: int, snapshot: str) -> Iterator[tuple[int, Compared]]:
