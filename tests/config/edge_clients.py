@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -96,12 +96,12 @@ def sockets(edge: Edge, count: int, sent: Callable[[], bytes]) -> Iterator[list[
 @contextmanager
 def guessers(edge: Edge, count: int) -> Iterator[list[int]]:
     """Threads that try wrong passwords as fast as they are answered; the statuses."""
-    over, statuses = threading.Event(), []
+    over, statuses, patient = threading.Event(), [], replace(edge, seconds=60)
 
     def guess(number: int) -> None:
         while not over.is_set():
             with suppress(OSError, http.client.HTTPException):
-                statuses.append(edge.wrong_password(number))
+                statuses.append(patient.wrong_password(number))
             number += count
 
     with ThreadPoolExecutor(count) as pool:
@@ -130,10 +130,11 @@ class Asked:
         return "; ".join([*shown, f"{len(self.faults)} without an answer"])
 
 
-def ask(edge: Edge, *, times: int) -> Asked:
+def ask(edge: Edge, *, times: int, pause: float = 0.0) -> Asked:
     """Health and intake in turn, each on a new connection, as a client that has none yet."""
     found = Asked({"health": [], "intake": []}, [])
     for _ in range(times):
+        time.sleep(pause)
         for name, expected, call in (("health", 200, edge.health), ("intake", 201, edge.intake)):
             began = time.monotonic()
             try:

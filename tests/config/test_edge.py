@@ -54,7 +54,7 @@ ATTACKS: dict[str, Callable[[Edge], AbstractContextManager[Any]]] = {
 @pytest.mark.parametrize("what", ATTACKS)
 def test_health_and_intake_are_answered_beside(edge: Edge, what: str) -> None:
     with ATTACKS[what](edge) as attack:
-        asked = ask(edge, times=20)
+        asked = ask(edge, times=20, pause=0.2)
         assert attack
     answered(asked, what)
 
