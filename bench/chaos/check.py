@@ -121,7 +121,8 @@ def everything_ends_or_says_why(run: Run) -> Iterator[str]:
         if one["state"] in ENDED_RUNS or (one["state"] == "halted" and one["halt_reason"]):
             continue
         if one["state"] == "halted" or one["overdue"] or not one["waiting_steps"]:
-            yield f"run {one['id']} is {one['state']} without a reason or a deadline to come"
+            where = one.get("last_step", "")
+            yield f"run {one['id']} is {one['state']} without a reason or a deadline to come: {where}"
     for one in run.final.get("outbox", []):
         yield f"event {one['id']} of the outbox is {one['status']} after {one['tries']} tries"
     for one in run.final.get("deliveries", []):

@@ -1,7 +1,8 @@
 """Does what the plan says to a running stack, undoes it, and writes down from when to when something was away."""
 
-import resource
+import os
 import signal
+import subprocess
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -110,17 +111,27 @@ class FaultInjector(threading.Thread):
     def full(self, fault: Fault, note: dict[str, Any]) -> None:
         """No file can grow: what a full disk does to a server, without filling one that others use."""
         server = self.stack.server(fault.target)
-        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        for one in self.stack.server_processes(fault.target):
-            with suppress(psutil.NoSuchProcess):
-                one.rlimit(psutil.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
-        self.over.wait(fault.seconds)
-        for one in self.stack.server_processes(fault.target):
-            with suppress(psutil.NoSuchProcess):
-                one.rlimit(psutil.RLIMIT_FSIZE, unlimited)
+        try:
+            self._limit_files(fault.target, "1")
+            self.over.wait(fault.seconds)
+        finally:
+            self._limit_files(fault.target, "unlimited")
         time.sleep(0.5)
         if not server.alive():
             server.start()
+
+    def _limit_files(self, target: str, most: str) -> None:
+        """The soft limit of the size of files. As the server's own account: root may lack the right to do it to others,
+        and PostgreSQL does not run as root."""
+        for one in self.stack.server_processes(target):
+            with suppress(psutil.NoSuchProcess):
+                account = (
+                    {"user": one.uids().real, "group": one.gids().real, "extra_groups": []} if os.getuid() == 0 else {}
+                )
+                command = ["prlimit", f"--pid={one.pid}", f"--fsize={most}:"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False, **account)
+                if done.returncode and one.is_running():
+                    raise OSError(done.stderr.strip())
 
     def slow(self, fault: Fault, note: dict[str, Any]) -> None:
         edge = Edge(self.stack.stack.port, self.stack.demo)

@@ -16,7 +16,10 @@ QUERIES = {
         SELECT i.id, i.case_id, i.state, i.halt_reason, i.deadline_at < now() AS overdue,
                (SELECT count(*) FROM workflows_workflowstep s WHERE s.instance_id = i.id AND
                 s.state IN ('in_progress', 'waiting_approval', 'pending')
-                AND coalesce(s.timeout_at, s.next_eligible_at, i.deadline_at) > now()) AS waiting_steps
+                AND coalesce(s.timeout_at, s.next_eligible_at, i.deadline_at) > now()) AS waiting_steps,
+               (SELECT concat_ws(' ', s.step_id, s.step_kind, s.state, s.outcome, s.timeout_at - now(), a.state,
+                a.reason_code) FROM workflows_workflowstep s LEFT JOIN attempts_attempt a ON a.id = s.governed_attempt
+                WHERE s.instance_id = i.id ORDER BY s.number DESC LIMIT 1) AS last_step
         FROM workflows_workflowinstance i""",
     "events": "SELECT event_id AS id FROM workflows_workflowevent",
     "outbox": "SELECT id, event_type, status, tries FROM workflows_outboxevent WHERE status <> 'sent'",
