@@ -16,7 +16,7 @@ OPERATIONS = {
     "intake.timeline": 1,
     "repeat": 6,
     "review": 5,
-    "execute": 4,
+    "execute": 8,
     "event": 3,
     "read": 2,
 }

@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+# A pending step is tried again every few seconds while it has no slot: one that is due for 30 s is forgotten.
 QUERIES = {
     "attempts": """
         SELECT a.id, a.idempotency_key AS key, a.workflow_slug AS slug, a.state, a.reason_code, a.effect, a.connector,
@@ -15,8 +16,9 @@ QUERIES = {
     "runs": """
         SELECT i.id, i.case_id, i.state, i.halt_reason, i.deadline_at < now() AS overdue,
                (SELECT count(*) FROM workflows_workflowstep s WHERE s.instance_id = i.id AND
-                s.state IN ('in_progress', 'waiting_approval', 'pending')
-                AND coalesce(s.timeout_at, s.next_eligible_at, i.deadline_at) > now()) AS waiting_steps,
+                (s.state IN ('in_progress', 'waiting_approval') AND coalesce(s.timeout_at, i.deadline_at) > now()
+                 OR s.state = 'pending' AND coalesce(s.next_eligible_at, i.deadline_at) > now() - interval '30 s')
+               ) AS waiting_steps,
                (SELECT concat_ws(' ', s.step_id, s.step_kind, s.state, s.outcome, s.timeout_at - now(), a.state,
                 a.reason_code) FROM workflows_workflowstep s LEFT JOIN attempts_attempt a ON a.id = s.governed_attempt
                 WHERE s.instance_id = i.id ORDER BY s.number DESC LIMIT 1) AS last_step
