@@ -42,6 +42,11 @@ class ChaosClient(threading.Thread):
             else:
                 acts[operation.name](operation)
 
+    def close(self) -> None:
+        for one in (self.http, self.reviewer):
+            if one is not None:
+                one.close()
+
     def id_of(self, operation: Operation) -> str:
         return str(uuid5(NAMESPACE_URL, f"holdpoint-chaos/{self.seed}/{self.client}/{operation.number}"))
 
@@ -104,6 +109,7 @@ class ChaosClient(threading.Thread):
             self.approved.append(held["id"])
         elif answer is None or answer.status_code >= 500:
             self.held.append(held)
+            reviewer.close()
             self.reviewer = None
 
     def _signed_in(self) -> httpx.Client | None:
@@ -114,10 +120,10 @@ class ChaosClient(threading.Thread):
                 token = {"csrfmiddlewaretoken": client.cookies["csrftoken"]}
                 person = self.demo["users"]["reviewer" if self.client % 2 else "reviewer2"]
                 client.headers["Referer"] = f"{self.base_url}/admin/login/"
-                if client.post("/admin/login/", data=person | token).status_code >= 400:
-                    return None
+                client.post("/admin/login/", data=person | token).raise_for_status()
                 client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
             except (httpx.HTTPError, KeyError):
+                client.close()
                 return None
             self.reviewer = client
         return self.reviewer

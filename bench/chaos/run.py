@@ -1,6 +1,7 @@
 """One chaos run: start, drive and break, heal, let it come to rest, look at the record."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.chaos.drive import ChaosClient
@@ -10,6 +11,7 @@ from bench.chaos.plan import CLIENTS, faults
 from bench.chaos.receiver import Receiver
 from bench.chaos.stack import ChaosStack
 from bench.chaos.state import final_state, moving
+from config.embedded.paths import PROJECT
 from tests.stack.homes import home_folder
 
 CALM_SECONDS = 3.0
@@ -47,6 +49,8 @@ def drive(stack: ChaosStack, history: History, *, seconds: float, seed: int) -> 
         thread.over.set()
     for thread in (injector, *clients):
         thread.join(60)
+    for client in clients:
+        client.close()
     injector.heal()
 
 
@@ -62,9 +66,10 @@ def come_to_rest(stack: ChaosStack, history: History) -> None:
 
 def look(stack: ChaosStack, history: History) -> None:
     history.write("final", state=final_state(stack.servers.database_owner_url))
-    known = stack.manage("help", "--commands").stdout.split()
-    for words in (("verify_ledger",), ("verify_record",), ("replay_decision", "--all")):
-        if words[0] in known or words[0] != "verify_record":
-            done = stack.manage(*words)
+    commands = [("verify_ledger",), ("replay_decision", "--all")]
+    if any(PROJECT.glob("*/management/commands/verify_record.py")):
+        commands.append(("verify_record",))
+    with ThreadPoolExecutor(len(commands)) as pool:
+        for words, done in zip(commands, pool.map(lambda words: stack.manage(*words), commands), strict=True):
             said = (done.stdout + done.stderr).strip().splitlines()
             history.write("verified", name=words[0], code=done.returncode, said=(said or [""])[-1][:300])

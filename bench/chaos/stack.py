@@ -87,8 +87,6 @@ class ChaosStack:
             link.start()
         self.stack.start()
         self.demo: dict[str, Any] = self.stack.demo
-        if not self.demo.get("webhook"):
-            self.manage("demo", "--json")
 
     def server(self, name: str) -> PostgresServer | ValkeyServer:
         return self.postgres if name == DATABASE else self.valkey

@@ -1,6 +1,7 @@
 """A short chaos run: a whole stack is used and broken at random, and its record is checked. `make chaos` is the long
 one."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from bench.chaos.history import History, read_history
 from bench.chaos.run import chaos_run
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(400)]
-# Always the same faults, so that a failure is this change's: PostgreSQL and a worker are killed, both links are holes.
-SEED, SECONDS = 47, 30
+# Always the same faults, so that a failure is this change's: PostgreSQL, Valkey and a worker are killed, Valkey cannot write.
+SEED, SECONDS = 290, 25
 
 
 def test_a_stack_that_is_used_and_broken_at_random_loses_and_doubles_nothing(
@@ -25,6 +26,7 @@ def test_a_stack_that_is_used_and_broken_at_random_loses_and_doubles_nothing(
         history.close()
     lines = read_history(path)
     broken, told = check(lines), figures(lines)
+    sys.stdout.write(f"\nchaos: {told}\n")
     assert broken == [], (f"make chaos SECONDS={SECONDS} SEED={SEED}", told)
     assert told["operations"] > 50
     assert told["faults"] >= 3
