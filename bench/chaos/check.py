@@ -137,6 +137,8 @@ def attempt_stuck(one: dict[str, Any]) -> str | None:
         return None if one["review_in_time"] else "its review has no deadline to come"
     if one["state"] != "approved-for-execution":
         return "a state that should not last"
+    if one["leased"]:
+        return None  # by somebody who may be gone; the clock ends it then
     if one["connector"] == "http" and one["mode"] == "active":
         return "nobody executes it"
     return "its lease is over and nobody ended it" if one["lease_over"] else None

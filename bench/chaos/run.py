@@ -20,7 +20,9 @@ READY_SECONDS = 120.0
 REST_SECONDS = 180.0
 
 
-def chaos_run(*, history: History, seconds: float, seed: int, seasoned: Path | None = None) -> None:
+def chaos_run(
+    *, history: History, seconds: float, seed: int, seasoned: Path | None = None, rest: float = REST_SECONDS
+) -> None:
     receiver = Receiver(history, seed)
     with home_folder() as unused:
         stack = ChaosStack(unused.parent, receiver=receiver.address, seasoned=seasoned)
@@ -29,7 +31,7 @@ def chaos_run(*, history: History, seconds: float, seed: int, seasoned: Path | N
             stack.ready(seconds=READY_SECONDS)
             history.write("start", seed=seed, seconds=seconds, at=history.now())
             drive(stack, history, seconds=seconds, seed=seed)
-            come_to_rest(stack, history)
+            come_to_rest(stack, history, rest)
             look(stack, history)
         finally:
             stack.stop()
@@ -54,11 +56,11 @@ def drive(stack: ChaosStack, history: History, *, seconds: float, seed: int) -> 
     injector.heal()
 
 
-def come_to_rest(stack: ChaosStack, history: History) -> None:
+def come_to_rest(stack: ChaosStack, history: History, seconds: float) -> None:
     """Until everything that our own processes have to do is done, or they have had more than enough time."""
     began = history.now()
     recovered = stack.ready(seconds=READY_SECONDS)
-    deadline = time.monotonic() + REST_SECONDS
+    deadline = time.monotonic() + seconds
     while (left := moving(stack.servers.database_owner_url)) and time.monotonic() < deadline:
         time.sleep(1)
     history.write("rest", began=began, ended=history.now(), ready_after=round(recovered, 1), left=left)

@@ -11,6 +11,7 @@ QUERIES = {
         SELECT a.id, a.idempotency_key AS key, a.workflow_slug AS slug, a.state, a.reason_code, a.effect, a.connector,
                a.runtime_mode AS mode, a.origin_step IS NOT NULL AS of_step,
                a.lease_expires_at IS NOT NULL AND a.lease_expires_at < now() AS lease_over,
+               coalesce(a.lease_expires_at > now(), false) AS leased,
                r.status AS review, r.expires_at > now() AS review_in_time
         FROM attempts_attempt a LEFT JOIN attempts_review r ON r.attempt_id = a.id""",
     "runs": """

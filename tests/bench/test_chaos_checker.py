@@ -21,7 +21,7 @@ def op(name: str, began: float, status: int, **more: Any) -> dict[str, Any]:
 
 def attempt(name: str, state: str, **more: Any) -> dict[str, Any]:
     plain = {"slug": "demo-allow", "effect": "idempotent", "connector": "external", "mode": "active", "of_step": False}
-    over = {"reason_code": "", "lease_over": False, "review": None, "review_in_time": None}
+    over = {"reason_code": "", "lease_over": False, "leased": False, "review": None, "review_in_time": None}
     return {"id": name, "key": f"key-{name}", "state": state} | plain | over | more
 
 

@@ -11,7 +11,8 @@ from bench.chaos.history import History, read_history
 from bench.chaos.run import chaos_run
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(400)]
-# Always the same faults, so that a failure is this change's: PostgreSQL, Valkey and a worker are killed, Valkey cannot write.
+# Always the same faults, so that a failure is this change's: PostgreSQL, Valkey and a worker are killed, and Valkey's
+# files cannot grow.
 SEED, SECONDS = 290, 25
 
 
@@ -21,7 +22,7 @@ def test_a_stack_that_is_used_and_broken_at_random_loses_and_doubles_nothing(
     path = tmp_path / "history.jsonl"
     history = History(path)
     try:
-        chaos_run(history=history, seconds=SECONDS, seed=SEED, seasoned=seasoned_home)
+        chaos_run(history=history, seconds=SECONDS, seed=SEED, seasoned=seasoned_home, rest=20)
     finally:
         history.close()
     lines = read_history(path)
