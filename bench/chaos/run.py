@@ -47,8 +47,9 @@ def drive(stack: ChaosStack, history: History, *, seconds: float, seed: int) -> 
     for thread in (*clients, injector):
         thread.start()
     time.sleep(seconds)
-    for thread in (injector, *clients):
-        thread.over.set()
+    injector.over.set()
+    for client in clients:
+        client.over.set()
     for thread in (injector, *clients):
         thread.join(60)
     for client in clients:

@@ -194,7 +194,7 @@ class EdgeWorker(ThreadWorker):  # type: ignore[misc]
             # The parser says whether the address or the headers are too long; what follows stays unread.
             del conn.received[MOST_HEAD_BYTES:]
             conn.cut = True
-        conn.pool = pool_for(conn.received[:4200])
+        conn.pool = pool_for(bytes(conn.received[:4200]))
         self._submit(conn)
 
     def _submit(self, conn: ClientConnection) -> None:
