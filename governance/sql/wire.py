@@ -177,7 +177,7 @@ def _in_turn(pgconn: Any, count: int) -> Generator[Any, Any, list[Any]]:
 
 def _good(answers: Sequence[Any]) -> Any:
     """The statement's own answer. An error may follow it: outside a transaction the commit comes after that answer, and
-    when it fails (a deferred constraint, a server that dies) nothing was written. `make chaos` found it acknowledged."""
+    when it fails (a deferred constraint, a server that dies) nothing was written. Found by `make chaos`."""
     for result in answers:
         if result.status == ExecStatus.FATAL_ERROR:
             raise errors.error_from_result(result)
