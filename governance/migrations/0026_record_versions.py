@@ -69,7 +69,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0023_record_checks")]
+    dependencies = [("governance", "0025_evidence_refused")]
     operations = [
         # Back: the function of 0022 would destroy too many salts. This one does the same for its callers.
         migrations.RunSQL(sql=FORGET, reverse_sql=BACK),
