@@ -46,7 +46,7 @@ SOME = {
     "uuid": "gen_random_uuid()",
     "jsonb": "'{}'",
     "bytea": "'\\x00'",
-    "timestamp with time zone": "now()",
+    "timestamp with time zone": "clock_timestamp()",
     "date": "now()::date",
     "inet": "'10.0.0.1'",
     "interval": "interval '1 s'",
@@ -107,6 +107,9 @@ class Table:
     def ids(self) -> list[Any]:
         return [row[0] for row in run(f"SELECT {self.key} FROM {self.name} ORDER BY {self.key} DESC LIMIT 2")]  # noqa: S608
 
+    def keys(self) -> set[Any]:
+        return {row[0] for row in run(f"SELECT {self.key} FROM {self.name}")}  # noqa: S608
+
     def row_name(self, key: Any) -> str:
         """As the verifier names it."""
         if self.shape.key_kind == "text":
@@ -117,6 +120,9 @@ class Table:
         """No trigger, no rule, no unique index is left: as the owner could do it."""
         run("SET CONSTRAINTS ALL IMMEDIATE")
         run(f"ALTER TABLE {self.name} DISABLE TRIGGER USER")
+        self.lift_rules()
+
+    def lift_rules(self) -> None:
         for sql in (RULES, UNIQUE):
             for (statement,) in run(sql, f"public.{self.name}"):
                 run(statement)
@@ -144,7 +150,7 @@ class Table:
         for name, kind in chosen:
             if kind in NUMBERS:
                 key = f"(SELECT coalesce(max({self.key}), 0) + {number} FROM {self.name})"  # noqa: S608
-                values.append(key if name == self.shape.key else "1")
+                values.append(key if name == self.shape.key else str(number))
             else:
                 values.append("'{}'" if kind.endswith("[]") else SOME.get(kind, f"'x{number}'"))
         names = ", ".join(quoted(name) for name, _ in chosen)
@@ -180,7 +186,7 @@ class Table:
             case "int":
                 return run(f"SELECT max({self.key}) + 1000 FROM {self.name}")[0][0]  # noqa: S608
             case _:
-                return f"{key}x"
+                return f"{key[:-1]}{'0' if key[-1] != '0' else '1'}"
 
     def own_part(self) -> list[BoundPart]:
         """What the ledger has about this table's rows."""

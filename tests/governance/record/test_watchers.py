@@ -21,6 +21,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, contract
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
+from tests.governance.record.world import record_verified
 from tests.processes import ended, start
 from tests.tampering import triggers_off
 
@@ -145,7 +146,7 @@ def test_two_processes_find_what_one_finds(attempts: list[Any]) -> None:
         cursor.execute("DELETE FROM attempts_idempotencyrecord WHERE attempt_id = %s", [attempts[2]])
     with every_tenant():
         one, two = (record_check(full=True, at=timezone.now(), processes=count).as_json() for count in (1, 2))
-    assert one == two
+    assert one == two == record_verified("--full")
     assert {fault["id"] for fault in one["faults"]} > {str(attempt) for attempt in attempts[:2]}
 
 
