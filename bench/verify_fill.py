@@ -68,7 +68,7 @@ class Template:
 
 def template() -> Template:
     facts = demo_seed(at=timezone.now(), secrets=DemoSecrets(Path(mkdtemp()) / "demo.json"))
-    client, key = APIClient(), f"bench-{uuid4()}"
+    client, key = APIClient(SERVER_NAME="localhost"), f"bench-{uuid4()}"
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {facts['keys']['admin']}")
     asked = client.post(
         "/api/v1/execution/demo-allow/1/attempts",
@@ -162,7 +162,7 @@ def _copy_entries(cursor: Any, made: Template, first: int, last: int) -> None:
                 text = json.dumps(entry.payload)
                 for token, old in enumerate(made.tokens):
                     text = text.replace(old, str(fresh(token, n)))
-                payload = payload_hash(payload=json.loads(text), nonce=bytes(entry.nonce))
+                payload = payload_hash(payload=json.loads(text), nonce=bytes(entry.nonce or b""))
                 header = EntryText(
                     id=str(fresh(number, n)),
                     organization_id=str(entry.organization_id),
@@ -180,7 +180,7 @@ def _copy_entries(cursor: Any, made: Template, first: int, last: int) -> None:
                     (
                         *header[:10],
                         text,
-                        bytes(entry.nonce),
+                        bytes(entry.nonce or b""),
                         payload,
                         entry_hash_of_text(header, payload_sha256=payload),
                         entry.at,
