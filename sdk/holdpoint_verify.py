@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 FORMAT = "holdpoint-evidence-v1"
-ENTRY_FORMAT = "holdpoint-ledger-v1"
+# An entry of the first format does not name it, and has one move. One of the second has the actions of the moves before
+# the deciding one in `earlier`, and the facts of all of them in the payload.
+ENTRY_V1, ENTRY_V2 = ("holdpoint-ledger-v1", "holdpoint-ledger-v2")
 ANCHOR = "evidence.collected"
 # What was frozen at one moment and whose hashes stand in one ledger entry, the anchor.
 ROWS = (
@@ -199,8 +201,37 @@ def sha256(data: bytes) -> bytes:
 
 def entry_sha256(entry: Mapping[str, Any]) -> bytes:
     """Of a ledger entry: its header and the salted hash of its payload."""
-    hashed = {name: entry[name] for name in HEADER}
-    return sha256(canonical({**hashed, "format": ENTRY_FORMAT, "payload_sha256": entry["payload_sha256"]}))
+    hashed = {name: entry[name] for name in (*HEADER, "payload_sha256")}
+    if "format" not in entry:
+        return sha256(canonical({**hashed, "format": ENTRY_V1}))
+    return sha256(canonical({**hashed, "format": entry["format"], "earlier": entry["earlier"]}))
+
+
+def entry_moves(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry per move, in their order, each with its own action, reason code and payload."""
+    actions = [*entry.get("earlier", ()), entry["action"]]
+    if len(actions) == 1:
+        return [dict(entry)]
+    payloads = [None] * len(actions) if entry["payload"] is None else _facts(entry["payload"]["moves"])
+    if len(payloads) != len(actions):
+        raise Malformed("it does not have the facts of each of its moves")
+    codes = [""] * (len(actions) - 1) + [entry["reason_code"]]
+    return [
+        {**entry, "action": action, "reason_code": code, "payload": payload}
+        for action, code, payload in zip(actions, codes, payloads)
+    ]
+
+
+def _facts(moves: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Of each move. A fact that an earlier move said too is only named, in `as_before`."""
+    told: dict[str, Any] = {}
+    found = []
+    for said in moves:
+        facts = {name: told[name] for name in said.get("as_before", ())}
+        facts.update({name: value for name, value in said.items() if name != "as_before"})
+        told.update(facts)
+        found.append(facts)
+    return found
 
 
 def payload_sha256(payload: Any, nonce: bytes) -> bytes:
@@ -657,8 +688,11 @@ def _is_passkey(entry: Mapping[str, Any]) -> bool:
 
 
 def _check_entry(entry: Mapping[str, Any], head: Head) -> None:
-    if set(entry) != {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}:
+    fields = {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}
+    if set(entry) not in (fields, {*fields, "format", "earlier"}):
         raise Malformed("it has other fields than an entry has")
+    if entry.get("format", ENTRY_V2) != ENTRY_V2:
+        raise Malformed("it is of a format that this verifier does not know")
     _hex(entry["payload_sha256"])
     if entry["payload"] is not None:
         if payload_sha256(entry["payload"], _hex(entry["nonce"], 16)).hex() != entry["payload_sha256"]:
@@ -713,7 +747,7 @@ class Book:
     """The entries, to be looked up."""
 
     def __init__(self, entries: list[dict[str, Any]], report: Report) -> None:
-        self.entries = entries
+        self.entries = [move for entry in entries for move in entry_moves(entry)]
         self.report = report
         self.withheld = 0
 

@@ -16,7 +16,8 @@ class CollectedEntry:
     """A ledger entry as the bundle contains it, without position and proof: those exist only after sealing."""
 
     document: Row
-    wording: str
+    told: list[tuple[str, str]]
+    """Its moves: the words and the reason code of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def content_files(collected: Collected) -> dict[str, bytes]:
         organization=collected.organization,
         decisions=collected.decisions,
         people=collected.people,
-        entries=[(entry.document, entry.wording) for entry in collected.entries],
+        entries=[(entry.document, entry.told) for entry in collected.entries],
         costs=verifier.costs_of(material.receipts),
     )
     files["report.html"] = report_html(told).encode()

@@ -15,7 +15,7 @@ class ReportFacts:
     organization: Mapping[str, str]
     decisions: list[Row]
     people: list[Person]
-    entries: list[tuple[Row, str]]
+    entries: list[tuple[Row, list[tuple[str, str]]]]
     costs: list[dict[str, Any]]
 
     def who(self, kind: str, reference: str) -> str:
