@@ -101,7 +101,8 @@ class EntryText(NamedTuple):
 
 
 def entry_hash_of_text(text: EntryText, *, payload_sha256: bytes) -> bytes:
-    """SHA-256 over the canonical JSON of the header and the payload's hash. ValueError for a header that no format has."""
+    """SHA-256 over the canonical JSON of the header and the payload's hash. ValueError if no format has such a
+    header."""
     # Without this check moves could be written into old entries: the hash of format 1 does not cover them.
     if text.format not in FORMATS or (text.format == 1 and text.earlier is not None):
         raise ValueError("not a header of a known format")
