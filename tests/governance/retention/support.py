@@ -101,8 +101,8 @@ def payloads(subject_id: UUID) -> list[Any]:
 
 def actions(*prefixes: str) -> list[str]:
     with every_tenant():
-        rows = LedgerEntry.objects.order_by("id").values_list("action", flat=True)
-        return [action for action in rows if action.startswith(prefixes)]
+        told = [move.action for entry in LedgerEntry.objects.order_by("id") for move in entry.moves]
+    return [action for action in told if action.startswith(prefixes)]
 
 
 @pytest.fixture
