@@ -95,8 +95,10 @@ def attempt(attempt_id: UUID) -> Attempt:
 
 
 def payloads(subject_id: UUID) -> list[Any]:
+    """The facts of each move."""
     with every_tenant():
-        return list(LedgerEntry.objects.filter(subject_id=subject_id).order_by("id").values_list("payload", flat=True))
+        rows = LedgerEntry.objects.filter(subject_id=subject_id).order_by("id")
+        return [move.facts for row in rows for move in row.moves]
 
 
 def actions(*prefixes: str) -> list[str]:
