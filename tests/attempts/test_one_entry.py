@@ -27,7 +27,7 @@ RULES: dict[str, Any] = {"allow": None, "hold": HOLD, "deny": DENY}
 
 @pytest.fixture
 def caller(cast: Cast) -> Any:
-    return cast.api("attempts:create", "attempts:read", "ledger:read")
+    return cast.api("attempts:create", "governance:read", "ledger:read")
 
 
 def taken_in(cast: Cast, caller: Any, rules: Any = None) -> UUID:
