@@ -1,16 +1,12 @@
 """The ledger entry. `governance.ledger.services` builds it; it is inserted in the transaction of what it describes."""
 
-from collections.abc import Sequence
-from operator import attrgetter
-from secrets import token_bytes
 from typing import Any
-from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 
-from governance.ledger.rules.entry import FORMAT, EntryText, entry_hash_of_text, moment_text, payload_hash
-from governance.ledger.rules.moves import Move, facts_joined, may_join, moves_of
+from governance.ledger.rules.entry import FORMAT, entries_joined
+from governance.ledger.rules.moves import Move, moves_of
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import ActorKind
@@ -48,6 +44,8 @@ class LedgerEntry(AppendOnlyModel):
     )
 
     objects = TenantManager()
+    # Called by `insert_together` with the entries of one statement.
+    before_insert = staticmethod(entries_joined)
 
     class Meta:
         ordering = ["-id"]
@@ -80,68 +78,3 @@ class LedgerEntry(AppendOnlyModel):
     def save(self, *args: Any, **kwargs: Any) -> None:
         self.before_insert([self])
         super().save(*args, **kwargs)
-
-    @classmethod
-    def before_insert(cls, rows: "Sequence[LedgerEntry]") -> "list[LedgerEntry]":
-        """One entry for moves of the same subject and actor at the same moment that come one after the other, each
-        with its hashes. The only place where moves are joined: all of `rows` are written by one statement."""
-        joined: list[list[LedgerEntry]] = []
-        latest: dict[UUID, list[LedgerEntry]] = {}
-        for row in rows:
-            together = latest.get(row.subject_id)
-            if together is None or not _goes_on(together[-1], row):
-                together = latest[row.subject_id] = []
-                joined.append(together)
-            together.append(row)
-        return [_finished(together) for together in joined]
-
-
-# Of an entry's columns, those that all its moves share.
-_shared = attrgetter(
-    *("organization_id", "subject_type", "actor_kind", "actor_ref", "at", "request_id", "trace_id", "format")
-)
-
-
-def _goes_on(before: LedgerEntry, row: LedgerEntry) -> bool:
-    """Whether a row is one more move of the entry that `before` is in."""
-    # A reason code belongs to the deciding move, which is the last one: the code's index and its readers find it in
-    # the entry's own column.
-    return (
-        not before.sha256
-        and not row.sha256
-        and before.reason_code == ""
-        and may_join(before.action)
-        and may_join(row.action)
-        and _shared(before) == _shared(row)
-    )
-
-
-def _finished(together: list[LedgerEntry]) -> LedgerEntry:
-    """The one entry of these moves. It has the id of the first: readers order entries by id."""
-    entry, last = together[0], together[-1]
-    if entry.sha256:  # a statement that failed is sent again
-        return entry
-    if len(together) > 1:
-        entry.earlier = [row.action for row in together[:-1]]
-        entry.payload = facts_joined([row.payload for row in together])
-        entry.action, entry.reason_code = last.action, last.reason_code
-    # The nonce salts the payload's hash: without it a short payload could be guessed from the hash after its erasure.
-    entry.nonce = token_bytes(16)
-    entry.payload_sha256 = payload_hash(payload=entry.payload, nonce=entry.nonce)
-    text = EntryText(
-        id=str(entry.id),
-        organization_id=str(entry.organization_id) if entry.organization_id else None,
-        action=entry.action,
-        subject_type=entry.subject_type,
-        subject_id=str(entry.subject_id),
-        actor_kind=entry.actor_kind,
-        actor_ref=entry.actor_ref,
-        reason_code=entry.reason_code,
-        request_id=entry.request_id,
-        trace_id=entry.trace_id,
-        at=moment_text(entry.at),
-        format=entry.format,
-        earlier=entry.earlier,
-    )
-    entry.sha256 = entry_hash_of_text(text, payload_sha256=entry.payload_sha256)
-    return entry

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from governance.ledger.models import LedgerEntry
-from governance.ledger.rules.moves import may_join
+from governance.ledger.rules.entry import may_join
 from governance.tenancy.selectors import tenant_get
 
 

@@ -1,5 +1,5 @@
-"""The exact bytes that a ledger entry's hash covers, and canonical JSON (RFC 8785) for everything else that is hashed.
-Pure: a verifier without a database computes the same."""
+"""The exact bytes that a ledger entry's hash covers, how moves are joined into one entry, and canonical JSON (RFC 8785)
+for everything else that is hashed. Pure: a verifier without a database computes the same."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from json import encoder
 from json.encoder import encode_basestring as quoted
+from operator import attrgetter
+from secrets import token_bytes
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import rfc8785
 
@@ -132,3 +135,101 @@ def moment_text(at: datetime) -> str:
     if latest[0] is not at:
         latest = _latest = (at, at.astimezone(UTC).isoformat(timespec="microseconds"))
     return latest[1]
+
+
+# Only moves of these may share an entry. All others are looked up by their action in SQL (keys, epochs, erasures), so
+# each of them is the action of an entry of its own.
+JOINING: Final = ("attempt.", "review.", "workflow.")
+# Keys of a payload that holds the facts of several moves.
+MOVES: Final = "moves"
+AS_BEFORE: Final = "as_before"
+
+
+def may_join(action: str) -> bool:
+    """Whether an entry can hold this move among others."""
+    return action.startswith(JOINING)
+
+
+def facts_joined(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The payload of an entry with several moves. A fact that the latest earlier move with this name says too is only
+    named: hashes and ids are most of an entry, and moves of one transaction repeat them."""
+    told: dict[str, Any] = {}
+    moves = []
+    for one in facts:
+        if AS_BEFORE in one:
+            raise ValueError(f"a fact cannot be called {AS_BEFORE}")
+        repeated = [name for name, value in one.items() if name in told and _same(told[name], value)]
+        said = {name: value for name, value in one.items() if name not in repeated}
+        moves.append(said | {AS_BEFORE: repeated} if repeated else said)
+        told.update(one)
+    return {MOVES: moves}
+
+
+def _same(one: Any, other: Any) -> bool:
+    # Of the same type too: for Python 1, 1.0 and True are equal, as JSON they are not.
+    return type(one) is type(other) and isinstance(one, str | int) and bool(one == other)
+
+
+def entries_joined(rows: Sequence[Any]) -> list[Any]:
+    """One entry for moves of the same subject and actor at the same moment that come one after the other, each with
+    its hashes. The only place where moves are joined: `rows` are the unsaved entries of one statement."""
+    joined: list[list[Any]] = []
+    latest: dict[UUID, list[Any]] = {}
+    for row in rows:
+        together = latest.get(row.subject_id)
+        if together is None or not _goes_on(together[-1], row):
+            together = latest[row.subject_id] = []
+            joined.append(together)
+        together.append(row)
+    return [_finished(together) for together in joined]
+
+
+# Of an entry's columns, those that all its moves share.
+_shared = attrgetter(
+    *("organization_id", "subject_type", "actor_kind", "actor_ref", "at", "request_id", "trace_id", "format")
+)
+
+
+def _goes_on(before: Any, row: Any) -> bool:
+    """Whether a row is one more move of the entry that `before` is in."""
+    # A reason code belongs to the deciding move, which is the last one: the code's index and its readers find it in
+    # the entry's own column.
+    return (
+        not before.sha256
+        and not row.sha256
+        and before.reason_code == ""
+        and may_join(before.action)
+        and may_join(row.action)
+        and _shared(before) == _shared(row)
+    )
+
+
+def _finished(together: list[Any]) -> Any:
+    """The one entry of these moves. It has the id of the first: readers order entries by id."""
+    entry, last = together[0], together[-1]
+    if entry.sha256:  # a statement that failed is sent again
+        return entry
+    if len(together) > 1:
+        entry.earlier = [row.action for row in together[:-1]]
+        entry.payload = facts_joined([row.payload for row in together])
+        entry.action, entry.reason_code = last.action, last.reason_code
+    # The nonce salts the payload's hash: without it a short payload could be guessed from the hash after its erasure.
+    entry.nonce = token_bytes(16)
+    entry.payload_sha256 = payload_hash(payload=entry.payload, nonce=entry.nonce)
+    text = EntryText(
+        id=str(entry.id),
+        organization_id=str(entry.organization_id) if entry.organization_id else None,
+        action=entry.action,
+        subject_type=entry.subject_type,
+        subject_id=str(entry.subject_id),
+        actor_kind=entry.actor_kind,
+        actor_ref=entry.actor_ref,
+        reason_code=entry.reason_code,
+        request_id=entry.request_id,
+        trace_id=entry.trace_id,
+        at=moment_text(entry.at),
+        format=entry.format,
+        earlier=entry.earlier,
+    )
+    entry.sha256 = entry_hash_of_text(text, payload_sha256=entry.payload_sha256)
+    return entry

@@ -120,11 +120,11 @@ def _missing(start: int, end: int, hashes: list[bytes], faults: Faults) -> None:
 
 
 def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> bytes:
-    *header, payload, nonce, payload_sha256, sha256 = entry
+    *header, earlier, payload, nonce, payload_sha256, sha256 = entry
     if header[0] is None:
         faults.add(f"leaf {position}: its entry is gone")
         return stored
-    facts = EntryText(*header[:-1], _names(header[-1]))
+    facts = EntryText(*[*header, _names(earlier)])
     if payload is not None and not _payload_fits(payload, nonce, payload_sha256):
         faults.add(f"leaf {position}: the payload of entry {facts.id} was changed")
     found = _entry_hash(facts, bytes(payload_sha256))

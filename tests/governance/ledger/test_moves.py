@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.ledger.models import LedgerEntry
-from governance.ledger.rules.entry import FORMATS, EntryText, entry_hash_of_text, payload_hash
-from governance.ledger.rules.moves import AS_BEFORE, Move, facts_joined, may_join, moves_of
+from governance.ledger.rules.entry import (
+    AS_BEFORE,
+    FORMATS,
+    EntryText,
+    entry_hash_of_text,
+    facts_joined,
+    may_join,
+    payload_hash,
+)
+from governance.ledger.rules.moves import Move, moves_of
 from governance.ledger.services import ledger_entry_build
 from reasoncodes.base.actors import Actor, ActorKind
 from sdk import holdpoint_verify as verifier
