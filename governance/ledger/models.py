@@ -74,7 +74,3 @@ class LedgerEntry(AppendOnlyModel):
     def moves(self) -> list[Move]:
         """What the entry tells, in order."""
         return moves_of(action=self.action, reason_code=self.reason_code, earlier=self.earlier, payload=self.payload)
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self.before_insert([self])
-        super().save(*args, **kwargs)

@@ -13,6 +13,7 @@ from django.db import connection
 from governance.ledger.errors import LedgerOutsideTransaction
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import ACTIONS
+from governance.ledger.rules.entry import entries_joined
 from governance.people.models import PersonReference
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor, ActorKind
@@ -45,6 +46,7 @@ def ledger_append(
         payload=payload,
         reason_code=reason_code,
     )
+    entries_joined([entry])
     entry.save()
     return entry
 

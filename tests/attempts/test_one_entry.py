@@ -163,6 +163,7 @@ def _first_format() -> UUID:
         payload={"decision": "d"},
     )
     entry.format = 1
+    LedgerEntry.before_insert([entry])
     with transaction.atomic():
         entry.save()
     return entry.id
