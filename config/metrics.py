@@ -13,9 +13,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
+from governance.integrity.selectors.standing import record_standing
 from governance.people.selectors.people import key_ends
 from governance.sealing.adapters.trouble import sealing_trouble
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
+from governance.sealing.selectors.cosignatures import quorum_standing
 from governance.sealing.selectors.tree import sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
 from governance.secrets.selectors import secrets_standing
@@ -44,6 +46,8 @@ def _record_gauges() -> bytes:
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
     denied = Gauge("holdpoint_ledger_denied", "1 while the record does not fit its witnesses.", registry=registry)
+    faults = Gauge("holdpoint_record_faults", "Rows that are not what the ledger says, unaccepted.", registry=registry)
+    watched = Gauge("holdpoint_record_checked_seconds", "Since new rows were compared.", registry=registry)
     stopped = Gauge("holdpoint_sealing_stopped", "1 while the sealing key or its signer fails.", registry=registry)
     heads = Gauge("holdpoint_witness_behind_heads", "Heads a witness has not stored.", ["witness"], registry=registry)
     late = Gauge("holdpoint_witness_behind_seconds", "Age of the oldest such head.", ["witness"], registry=registry)
@@ -52,11 +56,15 @@ def _record_gauges() -> bytes:
     try:
         lag.set(sealer_lag(at=now))
         denied.set(ledger_denial() is not None)
+        standing_now = record_standing()
+        faults.set(standing_now.open)
+        watched.set(standing_now.age(at=now) or 0)
         stopped.set(sealing_trouble(at=now) is not None)
         for witness in witnesses_configured():
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+        _quorum_gauges(registry, now)
         _key_gauges(registry, now)
         texts = secrets_standing()
         for name, count in (("current", texts.current), ("former", texts.former), ("unknown", texts.unknown)):
@@ -66,6 +74,14 @@ def _record_gauges() -> bytes:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
     return generate_latest(registry)
+
+
+def _quorum_gauges(registry: CollectorRegistry, now: datetime) -> None:
+    """Left out if no witness cosigns."""
+    quorum = quorum_standing(cosigners=cosigners_configured(), wanted=witness_quorum())
+    if quorum is not None:
+        words = "Age of the oldest head that too few witnesses cosigned."
+        Gauge("holdpoint_witness_quorum_behind_seconds", words, registry=registry).set(quorum.lag(at=now))
 
 
 def _key_gauges(registry: CollectorRegistry, now: datetime) -> None:

@@ -8,9 +8,11 @@ from governance.contracts import models as contracts
 from governance.enforcement import models as enforcement
 from governance.evidence import models as evidence
 from governance.identity import models as identity
+from governance.integrity import models as integrity
 from governance.ledger import models as ledger
 from governance.people import models as people
 from governance.policies import models as policies
+from governance.record import models as record
 from governance.regions import models as regions
 from governance.retention import models as retention
 from governance.schedule import models as schedule
@@ -28,9 +30,11 @@ __all__ = [
     "enforcement",
     "evidence",
     "identity",
+    "integrity",
     "ledger",
     "people",
     "policies",
+    "record",
     "regions",
     "retention",
     "schedule",

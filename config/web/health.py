@@ -14,11 +14,13 @@ from django.views.decorators.http import require_safe
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
+from governance.integrity.selectors.standing import record_standing
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
 from governance.schedule.selectors import foreign_tasks, schedule_standing
 from governance.sealing.adapters.trouble import sealing_trouble
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
+from governance.sealing.selectors.cosignatures import quorum_standing
 from governance.sealing.selectors.tree import oldest_writer, sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
 from reasoncodes.base.tenancy import every_tenant
@@ -91,13 +93,30 @@ def _check_ledger() -> None:
         raise NotReady(f"the record does not fit its witnesses, and everything is stopped. {found}")
 
 
+def _check_record() -> str | None:
+    """Fails if rows differ from the ledger and everything is stopped. A fault of one organization is a note."""
+    standing = record_standing()
+    if any(one.organization_id is None for one in standing.denied):
+        raise NotReady(f"{standing.open} rows of the record are not what the ledger says, and everything is stopped")
+    if standing.open:
+        return f"{standing.open} rows of the record are not what the ledger says; their organizations are stopped"
+    age = standing.age(at=timezone.now())
+    late = age is not None and age > settings.RECORD_WATCH_LIMIT_SECONDS
+    return f"new rows were last compared with the ledger {age:.0f} s ago" if late else None
+
+
 def _check_witnesses() -> str | None:
-    """Never fails, because the record works without witnesses. Says which witness is behind."""
+    """Never fails, because the record works without witnesses. Says which witness is behind, and whether too few
+    cosigned."""
     now = timezone.now()
     limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
     standings = [witness_standing(witness=witness.name) for witness in witnesses_configured()]
     late = [one for one in standings if one.alarming(at=now, **limits)]
     said = [f"{one.witness} is {one.behind} heads and {one.lag(at=now):.0f} s behind" for one in late]
+    quorum = quorum_standing(cosigners=cosigners_configured(), wanted=witness_quorum())
+    if quorum and quorum.missing(at=now, seconds=settings.WITNESS_LIMIT_SECONDS):
+        fewer = f"fewer than {quorum.wanted} of {quorum.known} witnesses cosigned heads beyond {quorum.size} entries"
+        said.append(f"{fewer}, for {quorum.lag(at=now):.0f} s")
     return "; ".join(said) or None
 
 
@@ -109,6 +128,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "clock": _check_clock,
     "sealer": _check_sealer,
     "ledger": _check_ledger,
+    "record": _check_record,
     "witnesses": _check_witnesses,
 }
 # Skipped if the database fails: each would wait for it again.
@@ -116,6 +136,7 @@ ASK_THE_DATABASE = {
     "clock",
     "sealer",
     "ledger",
+    "record",
     "witnesses",
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 from django import template
 
 from governance.console.selectors.pages import shutdowns_covering
+from governance.integrity.selectors.standing import faults_count
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors.people import founding_open, organizations_where
 
@@ -51,6 +52,13 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
     user = getattr(context.get("request"), "user", None)
     # One query for each page; it uses a partial index that is empty while no shutdown is engaged.
     return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
+
+
+@register.simple_tag(takes_context=True)
+def record_faults(context: dict[str, Any]) -> int:
+    """For the banner on every page: how many faults of the record nobody has accepted."""
+    user = getattr(context.get("request"), "user", None)
+    return faults_count() if user is not None and user.is_authenticated else 0
 
 
 @register.simple_tag(takes_context=True)

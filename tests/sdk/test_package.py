@@ -57,9 +57,17 @@ def test_nothing_of_the_project_imports_the_package() -> None:
 def test_the_package_is_typed_and_its_version_is_one() -> None:
     project = tomllib.loads((SDK / "pyproject.toml").read_text())["project"]
     assert project["version"] == holdpoint_client.__version__
-    assert [one.partition(">")[0] for one in project["dependencies"]] == ["httpx"]
+    assert [one.partition(">")[0] for one in project["dependencies"]] == ["httpx", "cryptography"]
     assert (SDK / "src" / "holdpoint_client" / "py.typed").exists()
     assert all(hasattr(holdpoint_client, name) for name in holdpoint_client.__all__)
+
+
+def test_the_package_brings_the_verifier_as_a_command() -> None:
+    said = tomllib.loads((SDK / "pyproject.toml").read_text())
+    assert said["project"]["scripts"]["holdpoint-verify"] == "holdpoint_verify:main"
+    assert said["tool"]["setuptools"]["py-modules"] == ["holdpoint_verify", "holdpoint_witness"]
+    folders = {path.parent.relative_to(SDK / "src").as_posix() for path in (SDK / "src").rglob("__init__.py")}
+    assert {one.replace("/", ".") for one in folders} == set(said["tool"]["setuptools"]["packages"])
 
 
 def test_both_clients_can_do_the_same() -> None:
@@ -92,3 +100,8 @@ def test_the_words_of_the_command_line_are_those_of_the_server() -> None:
     assert choices(parser, "shutdown", "engage", "scope") == set(ShutdownScope)
     assert choices(parser, "holds", "list", "state") == set(HoldState)
     assert choices(parser, "holds", "place", "scope") == set(HoldScope)
+
+
+def test_the_witness_is_one_file_that_needs_nothing_of_the_project() -> None:
+    found = set(imported(SDK / "holdpoint_witness.py"))
+    assert found - set(sys.stdlib_module_names) == {"cryptography"}

@@ -19,6 +19,7 @@ from governance.sealing.services.witnesses import witness_push
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.sealing import seal_all
+from tests.tampering import triggers_off
 
 
 def append(count: int = 1, *, organization_id: UUID | None = None, at: datetime | None = None) -> list[LedgerEntry]:
@@ -76,14 +77,7 @@ def verify(*options: str) -> dict[str, Any]:
 def tampered(*statements: str | tuple[str, list[Any]]) -> None:
     """As the owner of the tables could: triggers off, changes, triggers on again."""
     tables = ("entry", "leaf", "node", "checkpoint", "key", "keyhandover", "epoch")
-    with connection.cursor() as cursor:
-        for table in tables:
-            cursor.execute(f"ALTER TABLE governance_ledger{table} DISABLE TRIGGER USER")
-        try:
-            for statement in statements:
-                sql, parameters = (statement, []) if isinstance(statement, str) else statement
-                cursor.execute(sql, parameters)
-        finally:
-            for table in tables:
-                for trigger in ("append_only_rows", "append_only_table"):
-                    cursor.execute(f"ALTER TABLE governance_ledger{table} ENABLE ALWAYS TRIGGER {trigger}")
+    with triggers_off(*(f"governance_ledger{table}" for table in tables)), connection.cursor() as cursor:
+        for statement in statements:
+            sql, parameters = (statement, []) if isinstance(statement, str) else statement
+            cursor.execute(sql, parameters)

@@ -6,7 +6,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0021_passkeys")]
+    dependencies = [("governance", "0025_evidence_refused")]
     operations = [
         migrations.AddField(
             model_name="ledgerentry",

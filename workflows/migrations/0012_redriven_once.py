@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workflows", "0010_authorship")]
+    dependencies = [("workflows", "0011_ended")]
     operations = [
         migrations.RemoveConstraint(model_name="workflowevent", name="event_redriven_once"),
         migrations.AddConstraint(
