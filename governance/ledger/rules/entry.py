@@ -99,8 +99,8 @@ class EntryText(NamedTuple):
     request_id: str
     trace_id: str
     at: str
-    format: int
-    earlier: Sequence[str] | None
+    format: int = 1
+    earlier: Sequence[str] | None = None
 
 
 def entry_hash_of_text(text: EntryText, *, payload_sha256: bytes) -> bytes:
