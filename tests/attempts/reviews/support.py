@@ -149,7 +149,7 @@ def actions(review: Review) -> list[str]:
     subjects = [review.id, *([review.attempt_id] if review.attempt_id else [])]
     with every_tenant():
         rows = LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")
-        found = list(rows.values_list("action", flat=True))
+        found = [move.action for row in rows for move in row.moves]
     return found[found.index("attempt.held" if review.attempt_id else "review.opened") + 1 :]
 
 
