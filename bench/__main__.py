@@ -6,7 +6,7 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge"]
+NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge", "verify"]
 
 
 def main(names: list[str]) -> None:

@@ -18,6 +18,9 @@ class RecordProgress(models.Model):
     counts = models.JSONField(default=dict, help_text="Rows per table that the items up to there account for.")
     checked_at = models.DateTimeField(null=True)
     walked_to = models.BigIntegerField(default=0, help_text="How far the present round through the record is.")
+    later = models.JSONField(
+        default=dict, help_text="Rows whose version is later than the items that this round has met so far."
+    )
     round_began_at = models.DateTimeField(null=True)
     round_ended_at = models.DateTimeField(null=True, help_text="When a round last reached the end.")
     full_at = models.DateTimeField(null=True, help_text="When the whole record was last verified in one go.")

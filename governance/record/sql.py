@@ -30,6 +30,7 @@ class TableShape:
     salted: bool
     whole: bool = True
     versioned: bool = True
+    erased: str = ""
 
     @property
     def code(self) -> int:
@@ -84,26 +85,30 @@ def note(shape: TableShape, row: str) -> str:
         PERFORM set_config('holdpoint.rows', so_far || {_item(shape, row)}, true);"""
 
 
-# What an erasure or a deletion leaves: the salts of earlier images are destroyed at the commit.
+# What an erasure or a deletion leaves: the salts of earlier images are destroyed at the commit. The version says which
+# are earlier: the erased form keeps its salt, or nobody could say that it is what the ledger says.
 _FORGET = """
-        PERFORM set_config('holdpoint.forget', coalesce(current_setting('holdpoint.forget', true), '') || {key}, true),
+        PERFORM set_config('holdpoint.forget',
+            coalesce(current_setting('holdpoint.forget', true), '') || '{number:04x}' || {key} || {version}, true),
             set_config('holdpoint.forget_item', coalesce(current_setting('holdpoint.erasure', true), ''), true);"""
 
 
 def bind_body(shape: TableShape) -> str:
     """The body of the table's trigger function."""
+    next_version = f"lpad(to_hex({'OLD.row_version + 1' if shape.versioned else '2'}), 8, '0')"
     gone = f"""
         PERFORM set_config('holdpoint.rows', coalesce(current_setting('holdpoint.rows', true), '')
             || '{shape.code:04x}' || {key_bytes(shape, "OLD")}
-            || lpad(to_hex({"OLD.row_version + 1" if shape.versioned else "2"}), 8, '0') || repeat('0', 64), true);"""
+            || {next_version} || repeat('0', 64), true);"""
     erased = ""
     if shape.salted:
-        forget = _FORGET.format(key=key_bytes(shape, "OLD"))
+        forget = _FORGET.format(number=shape.number, key=key_bytes(shape, "OLD"), version=next_version)
         gone += f"""
         PERFORM set_config('holdpoint.salts',
             coalesce(current_setting('holdpoint.salts', true), '') || repeat('0', 32), true);{forget}"""
+        own = f" OR {shape.erased}" if shape.erased else ""
         erased = f"""
-        IF TG_OP = 'UPDATE' AND coalesce(current_setting('holdpoint.erasure', true), '') <> '' THEN{forget}
+        IF TG_OP = 'UPDATE' AND (coalesce(current_setting('holdpoint.erasure', true), '') <> ''{own}) THEN{forget}
         END IF;"""
     salt = "\n    salt bytea;" if shape.salted else ""
     return f"""
@@ -149,8 +154,10 @@ def bind_triggers(shape: TableShape) -> list[str]:
     made = [
         ("bind_rows", f"CREATE TRIGGER bind_rows AFTER INSERT OR DELETE ON {table} FOR EACH ROW", shape.function),
         (
-            "bind_end",
-            f"CREATE CONSTRAINT TRIGGER bind_end AFTER INSERT OR UPDATE OR DELETE ON {table} "
+            # The name sorts after the others: with SET CONSTRAINTS ALL IMMEDIATE it runs at once, and what they note
+            # after it would not be written at the commit.
+            "bind_rows_end",
+            f"CREATE CONSTRAINT TRIGGER bind_rows_end AFTER INSERT OR UPDATE OR DELETE ON {table} "
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
             "holdpoint_bind_end",
         ),
@@ -173,7 +180,7 @@ def bind_triggers(shape: TableShape) -> list[str]:
                 shape.function,
             ),
         ]
-    statements = []
+    statements = [f"DROP TRIGGER IF EXISTS bind_end ON {table}"]  # its former name
     for name, text, function in made:
         statements += [
             f"DROP TRIGGER IF EXISTS {name} ON {table}",

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
 from governance.integrity.models import RecordFault, RecordProgress
 from governance.integrity.states import RECORD_DIFFERS
+from governance.record.rules.compare import UNBOUND
 from governance.shutdown.models import Shutdown
 from governance.shutdown.states import ShutdownState
 from reasoncodes.base.tenancy import every_tenant
@@ -37,6 +38,12 @@ def progress_get() -> RecordProgress:
 
 def faults_open() -> QuerySet[RecordFault]:
     return RecordFault.objects.filter(acceptance=None).order_by("-id")
+
+
+def rows_put_in() -> dict[str, int]:
+    """Rows per table that are known to have come without the ledger."""
+    found = RecordFault.objects.filter(what__startswith=UNBOUND).order_by().values_list("table")
+    return dict(found.annotate(rows=Count("row", distinct=True)))
 
 
 def record_denials(*, organization_ids: Collection[UUID] | None = None) -> list[Shutdown]:

@@ -31,7 +31,9 @@ def faults_record(*, found: Sequence[RecordDifference], found_by: FoundBy, at: d
     with every_tenant(), transaction.atomic():
         # Exclusively, like every shutdown: no intent commits after it. And two finders at once record a fault once.
         send_lock_exclude()
-        fresh = [fault for one in found if (fault := _new(one, found_by, at)) is not None]
+        # Once each: what is new is also part of the round, and both name it.
+        different = {(one.table, one.id, one.what): one for one in found}.values()
+        fresh = [fault for one in different if (fault := _new(one, found_by, at)) is not None]
         for fault in fresh:
             fault.save()
             ledger_append(

@@ -18,6 +18,8 @@ class Found(Protocol):
     def version(self) -> int: ...
     @property
     def digest(self) -> bytes: ...
+    @property
+    def mark(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class RowFault:
     number: int
     row_id: bytes
     what: str
+    now: bytes = b""
+    """The start of the digest that the row has now. A row that is changed once more is another fault."""
 
     @property
     def key(self) -> RowKey:
@@ -37,6 +41,7 @@ CHANGED = "the row was changed: the ledger has another digest for this version"
 OLDER = "an older copy of the row was put back: the ledger has a later version"
 MISSING = "the row is gone, and no entry says that it was deleted"
 UNBOUND = "no entry of the ledger covers the row: it was put in by hand"
+LATER = "the row was changed: its version is later than any that the ledger has"
 UNSALTED = "the salt of its digest was destroyed, but no erasure followed"
 RETURNED = "the row was deleted, and it is there again"
 
@@ -53,6 +58,12 @@ class Compared:
     deleted: dict[RowKey, int] = field(default_factory=dict)
     inserted: dict[int, int] = field(default_factory=dict)
     """Rows that came minus rows that went, per table, as the items say."""
+    marks: dict[int, int] = field(default_factory=dict)
+    """Sum of the marks of `current`, per table. With the count alone, an item that is there twice could hide a row."""
+    later: dict[RowKey, int] = field(default_factory=dict)
+    """Rows that are newer than the items compared here: another item must cover the version that they have."""
+    met: set[RowKey] = field(default_factory=set)
+    """Rows of more than one version that match an item compared here."""
 
     def add(self, other: "Compared") -> None:
         self.items += other.items
@@ -60,6 +71,8 @@ class Compared:
             self.current[number] = self.current.get(number, 0) + count
         for number, count in other.inserted.items():
             self.inserted[number] = self.inserted.get(number, 0) + count
+        for number, mark in other.marks.items():
+            self.marks[number] = self.marks.get(number, 0) + mark
         self.faults += other.faults
         for mine, theirs in ((self.missing, other.missing), (self.deleted, other.deleted)):
             for key, version in theirs.items():
@@ -92,25 +105,31 @@ def items_compare(items: Iterable[BoundItem], now: Mapping[RowKey, Mapping[bytes
         if not found:
             result.missing[key] = max(item.version, result.missing.get(key, 0))
             continue
-        what = _judge(item, found)
+        one = found.get(item.salt or b"") or next(iter(found.values()))
+        what = _judge(item, one)
         if what:
-            result.faults.append(RowFault(item.number, item.row_id, what))
-        elif next(iter(found.values())).version == item.version:
+            result.faults.append(RowFault(item.number, item.row_id, what, one.digest[:6]))
+        elif one.version > item.version:
+            result.later[key] = one.version
+        else:
             result.current[item.number] = result.current.get(item.number, 0) + 1
+            result.marks[item.number] = result.marks.get(item.number, 0) + one.mark
+            if item.version > 1:
+                result.met.add(key)
+    for key in result.met:
+        result.later.pop(key, None)
     return result
 
 
-def _judge(item: BoundItem, found: Mapping[bytes, Found]) -> str:
-    """What is wrong with a row that is there; empty if nothing is."""
-    version = next(iter(found.values())).version
-    if version > item.version:
-        return ""  # a later item covers it
-    if version < item.version:
+def _judge(item: BoundItem, found: Found) -> str:
+    """What is wrong with a row that is there; empty if nothing is, or if it is newer: then another item covers it."""
+    if found.version > item.version:
+        return ""
+    if found.version < item.version:
         return OLDER
     if item.salt == FORGOTTEN:
         return UNSALTED
-    same = found.get(item.salt or b"")
-    return "" if same is not None and same.digest == item.digest else CHANGED
+    return "" if found.digest == item.digest else CHANGED
 
 
 def row_name(row_id: bytes, key_kind: str) -> str:

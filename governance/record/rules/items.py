@@ -2,10 +2,9 @@
 them the same way."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 # Microseconds since 1970 by the database's clock, when the transaction ended.
 CLOCK: Final = Struct(">q")
@@ -19,8 +18,7 @@ GONE: Final = bytes(32)
 FORGOTTEN: Final = bytes(SALT)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundItem:
+class BoundItem(NamedTuple):
     """One row as a transaction left it. `digest` is GONE if the transaction deleted it."""
 
     number: int

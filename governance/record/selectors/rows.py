@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -30,6 +30,10 @@ WHERE NOT EXISTS (SELECT 1 FROM governance_ledgerleaf l WHERE l.entry_id = e.id)
 # By the partial index of the same condition (migration 0022).
 DELETIONS: Final = """
 SELECT entry_id, rows, salts FROM governance_boundrows WHERE position(decode(repeat('00', 32), 'hex') IN rows) > 0
+"""
+NAMING: Final = """
+SELECT entry_id, rows, salts FROM governance_boundrows b
+WHERE EXISTS (SELECT FROM unnest(%s::bytea[]) AS one WHERE position(one IN b.rows) > 0)
 """
 # Parts whose entry is gone: the entry was removed, or the part was put in by hand.
 WITHOUT_ENTRY: Final = """
@@ -109,13 +113,21 @@ def shapes_stored() -> dict[tuple[int, int], TableShape]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class RowNow:
+class RowNow(NamedTuple):
+    """`mark`: a number for this row in this version. With another seed it is another one, so that nobody can prepare
+    rows whose numbers cancel out."""
+
     version: int
     digest: bytes
+    mark: int = 0
 
 
-def rows_now(*, shape: TableShape, wanted: Mapping[bytes, bytes]) -> dict[bytes, RowNow]:
+def _mark(shape: TableShape, seed: int) -> str:
+    version = "r.row_version" if shape.versioned else "1"
+    return f"hashtextextended(r.{quoted(shape.key)}::text, {seed:d} + {version})"
+
+
+def rows_now(*, shape: TableShape, wanted: Mapping[bytes, bytes], seed: int = 0) -> dict[bytes, RowNow]:
     """The rows with these ids as they are now: version and digest, salted as wanted. Missing rows are missing."""
     version = "r.row_version" if shape.versioned else "1"
     salt = "w.salt || " if shape.salted else ""
@@ -127,12 +139,12 @@ def rows_now(*, shape: TableShape, wanted: Mapping[bytes, bytes]) -> dict[bytes,
     else:
         match = f"{key_bytes(shape, 'r')} = encode(w.id, 'hex')"
     sql = f"""
-    SELECT w.id, {version}, sha256({salt}convert_to({image(shape, "r")}, 'UTF8'))
+    SELECT w.id, {version}, sha256({salt}convert_to({image(shape, "r")}, 'UTF8')), {_mark(shape, seed)}
     FROM unnest(%s::bytea[], %s::bytea[]) AS w(id, salt) JOIN public.{quoted(shape.table)} r ON {match}
     """  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(sql, [list(wanted), list(wanted.values())])
-        return {bytes(key): RowNow(found, bytes(digest)) for key, found, digest in cursor.fetchall()}
+        return {bytes(key): RowNow(found, bytes(digest), mark) for key, found, digest, mark in cursor.fetchall()}
 
 
 def row_counts(*, tables: Iterable[str]) -> dict[str, int]:
@@ -144,15 +156,31 @@ def row_counts(*, tables: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def ids_of(*, shape: TableShape, after: bytes, limit: int) -> list[bytes]:
-    """The next ids of a table, in their order inside bound rows."""
+def rows_sum(*, shape: TableShape, seed: int) -> tuple[int, int]:
+    """How many rows the table has, and the sum of their marks."""
+    sql = f"SELECT count(*), coalesce(sum({_mark(shape, seed)}), 0) FROM public.{quoted(shape.table)} r"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        count, total = cursor.fetchone()
+    return count, int(total)
+
+
+def versions_of(*, shape: TableShape, after: bytes, limit: int) -> dict[bytes, int]:
+    """The next rows of a table with their versions, in the order of their ids inside bound rows."""
+    version = "r.row_version" if shape.versioned else "1"
     sql = f"""
-    SELECT decode(k, 'hex') FROM (SELECT {key_bytes(shape, "r")} AS k FROM public.{quoted(shape.table)} r) AS named
+    SELECT decode(k, 'hex'), v FROM (
+        SELECT {key_bytes(shape, "r")} AS k, {version} AS v FROM public.{quoted(shape.table)} r) AS named
     WHERE k > %s ORDER BY k LIMIT %s
     """  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(sql, [after.hex(), limit])
-        return [bytes(row[0]) for row in cursor.fetchall()]
+        return {bytes(key): found for key, found in cursor.fetchall()}
+
+
+def parts_that_name(*, row_ids: Iterable[bytes]) -> list[BoundPart]:
+    """Every part with one of these ids. It reads all parts: only for few ids, and only after a suspicion."""
+    return _parts(NAMING, [list(row_ids)])
 
 
 def organization_of(*, shape: TableShape, row_id: bytes) -> UUID | None:

@@ -25,7 +25,7 @@ SELECT c.relname, k.attname, format_type(k.atttypid, NULL),
     (SELECT p.prosrc FROM pg_proc p WHERE p.proname = 'holdpoint_bind_' || c.relname
         AND p.pronamespace = 'public'::regnamespace),
     (SELECT count(*) FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled = 'A'
-        AND t.tgname IN ('bind_rows', 'bind_end', 'bind_changes', 'zz_bind_version'))
+        AND t.tgname IN ('bind_rows', 'bind_rows_end', 'bind_changes', 'zz_bind_version'))
 FROM pg_class c
 JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
 JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = i.indkey[0]
@@ -67,6 +67,7 @@ class LiveTable:
             salted=bound.erasable,
             whole=not bound.loose,
             versioned=versioned,
+            erased=bound.erased,
         )
 
 

@@ -1,7 +1,8 @@
 """Checks every governed row against the ledger: whole, in parallel and under one snapshot, or only what is new."""
 
+import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.record.rules.compare import (
+    LATER,
     UNBOUND,
     Compared,
     Found,
@@ -23,15 +25,17 @@ from governance.record.rules.compare import (
 from governance.record.rules.items import BoundItem, BoundRowsInvalid
 from governance.record.selectors.rows import (
     BoundPart,
-    ids_of,
     organization_of,
     parts_sealed,
+    parts_that_name,
     parts_unsealed,
     parts_with_deletions,
     parts_without_entry,
     row_counts,
     rows_now,
+    rows_sum,
     shapes_stored,
+    versions_of,
 )
 from governance.record.sql import TableShape
 
@@ -89,16 +93,18 @@ def record_rows_verify(
     it is the whole record: then rows that no entry covers are found too."""
     with _one_snapshot() as snapshot:
         shapes = shapes_stored()
+        # Another one for each run: see RowNow.
+        seed = secrets.randbits(60)
         with connection.cursor() as cursor:
             cursor.execute(SIZE)
             (size,) = cursor.fetchone()
         whole = Compared()
         with _told(progress, apart=bool(snapshot)) as tell:
-            for done, part in _ranges(first, size, processes, snapshot):
+            for done, part in _ranges(first, size, processes, snapshot, seed):
                 whole.add(part)
                 tell(done, size)
-        whole.add(parts_compare(parts_unsealed(), shapes))
-        return _result(whole, shapes, size, full=first == 0)
+        whole.add(parts_compare(parts_unsealed(), shapes, seed=seed))
+        return _result(whole, shapes, size, seed if first == 0 else None)
 
 
 @contextmanager
@@ -127,25 +133,26 @@ def _told(progress: Progress, *, apart: bool) -> Iterator[Progress]:
             teller.submit(lambda: connection.close()).result()
 
 
-def _ranges(first: int, size: int, processes: int, snapshot: str) -> Iterator[tuple[int, Compared]]:
+def _ranges(first: int, size: int, processes: int, snapshot: str, seed: int) -> Iterator[tuple[int, Compared]]:
     starts = range(first, size, RANGE)
     ends = [min(start + RANGE, size) for start in starts]
     if processes < 2 or len(ends) < 2 or not snapshot:
         shapes = shapes_stored()
         for start, end in zip(starts, ends, strict=True):
-            yield end, parts_compare(parts_sealed(first=start, before=end), shapes)
+            yield end, parts_compare(parts_sealed(first=start, before=end), shapes, seed=seed)
         return
     # Children are forked with the parent's connection in memory; they open their own before they ask anything.
     with ProcessPoolExecutor(
-        processes, mp_context=get_context("fork"), initializer=_child, initargs=(snapshot,)
+        processes, mp_context=get_context("fork"), initializer=_child, initargs=(snapshot, seed)
     ) as pool:
         yield from zip(ends, pool.map(_range, starts, ends), strict=True)
 
 
 _child_shapes: Shapes = {}
+_child_seed: list[int] = []
 
 
-def _child(snapshot: str) -> None:
+def _child(snapshot: str, seed: int) -> None:
     # Forgotten, not closed: closing would end the parent's session on the shared socket.
     connection.connection = None
     connection.savepoint_ids = []
@@ -156,13 +163,17 @@ def _child(snapshot: str) -> None:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         cursor.execute("SET TRANSACTION SNAPSHOT %s", [snapshot])
     _child_shapes.update(shapes_stored())
+    _child_seed.append(seed)
 
 
 def _range(start: int, end: int) -> Compared:
-    return parts_compare(parts_sealed(first=start, before=end), _child_shapes)
+    found = parts_compare(parts_sealed(first=start, before=end), _child_shapes, seed=_child_seed[0])
+    # Only the rounds use these; the sum of the marks says the same. They would be most of what is sent.
+    found.later, found.met = {}, set()
+    return found
 
 
-def parts_compare(parts: Sequence[BoundPart], shapes: Shapes) -> Compared:
+def parts_compare(parts: Sequence[BoundPart], shapes: Shapes, *, seed: int = 0) -> Compared:
     """Compare all items of these parts with their rows. One statement per table, shape and salt set."""
     items: list[BoundItem] = []
     broken = Compared()
@@ -183,27 +194,36 @@ def parts_compare(parts: Sequence[BoundPart], shapes: Shapes) -> Compared:
         # A row that was written twice has two salts: one look per salt, nearly always one in all.
         for turn in range(max(map(len, rows.values()))):
             ask = {row_id: salts[turn] for row_id, salts in rows.items() if turn < len(salts)}
-            for row_id, found in rows_now(shape=known, wanted=ask).items():
+            for row_id, found in rows_now(shape=known, wanted=ask, seed=seed).items():
                 now[RowKey(number, row_id)][ask[row_id]] = found
     result = items_compare(items, now)
     result.add(broken)
     return result
 
 
-def _result(whole: Compared, shapes: Shapes, size: int, *, full: bool) -> RecordVerified:
+def _result(whole: Compared, shapes: Shapes, size: int, seed: int | None) -> RecordVerified:
     tables = {shape.number: shape for shape in shapes.values()}
     verified = RecordVerified(entries=size, rows=whole.items, tables=len(tables))
     for fault in [*whole.faults, *whole.unexplained()]:
         verified.fault(named(fault, tables))
     for entry_id in parts_without_entry():
         verified.fault(RecordDifference("governance_boundrows", str(entry_id), "its ledger entry is gone"))
-    if full:
-        counts = row_counts(tables=[shape.table for shape in tables.values()])
-        for number, shape in tables.items():
-            if counts[shape.table] > whole.current.get(number, 0):
-                for row_id in _unbound(shape, size):
-                    verified.fault(named(RowFault(number, row_id, UNBOUND), tables))
+    if seed is not None:
+        for shape in tables.values():
+            for fault in rows_uncovered(whole, shape, size, seed):
+                verified.fault(named(fault, tables))
     return verified
+
+
+def rows_uncovered(whole: Compared, shape: TableShape, size: int, seed: int) -> Iterator[RowFault]:
+    """Rows of the table that no item covers as they are, after all items were compared."""
+    number = shape.number
+    if rows_sum(shape=shape, seed=seed) == (whole.current.get(number, 0), whole.marks.get(number, 0)):
+        return
+    known = {fault.row_id for fault in whole.faults if fault.number == number}
+    for fault in _uncovered(shape, size):
+        if fault.row_id not in known:
+            yield fault
 
 
 def named(fault: RowFault, tables: dict[int, TableShape]) -> RecordDifference:
@@ -212,26 +232,56 @@ def named(fault: RowFault, tables: dict[int, TableShape]) -> RecordDifference:
         table = "governance_boundrows" if fault.number == 0 else f"table {fault.number}"
         return RecordDifference(table, row_name(fault.row_id, "uuid"), fault.what)
     organization = organization_of(shape=shape, row_id=fault.row_id)
-    return RecordDifference(shape.table, row_name(fault.row_id, shape.key_kind), fault.what, organization)
+    what = f"{fault.what} (now {fault.now.hex()})" if fault.now else fault.what
+    return RecordDifference(shape.table, row_name(fault.row_id, shape.key_kind), what, organization)
 
 
-def _unbound(shape: TableShape, size: int) -> Iterator[bytes]:
-    """The rows of a table that no item covers. Slow: only for a table whose count does not fit."""
+def _uncovered(shape: TableShape, size: int) -> Iterator[RowFault]:
+    """The rows of a table that no item covers in the version that they have. Slow: only for a table whose count or sum
+    does not fit."""
     after, left = b"", MOST_NAMED
     while left > 0:
-        page = ids_of(shape=shape, after=after, limit=100_000)
+        page = versions_of(shape=shape, after=after, limit=100_000)
         if not page:
             return
-        unknown = set(page)
-        for start in range(0, size, RANGE):
-            for part in parts_sealed(first=start, before=min(start + RANGE, size)):
-                unknown.difference_update(item.row_id for item in part.items() if item.number == shape.number)
-        for part in parts_unsealed():
-            unknown.difference_update(item.row_id for item in part.items() if item.number == shape.number)
-        for row_id in sorted(unknown)[:left]:
+        known: set[bytes] = set()
+        open_rows = dict(page)
+        for part in _all_parts(size):
+            for item in part.items():
+                if item.number == shape.number and item.row_id in page:
+                    known.add(item.row_id)
+                    if open_rows.get(item.row_id) == item.version:
+                        del open_rows[item.row_id]
+        found = sorted(open_rows)[:left]
+        now = rows_now(shape=shape, wanted=dict.fromkeys(found, b""))
+        for row_id in found:
             left -= 1
-            yield row_id
-        after = page[-1]
+            yield RowFault(shape.number, row_id, LATER if row_id in known else UNBOUND, now[row_id].digest[:6])
+        after = max(page)
+
+
+def _all_parts(size: int) -> Iterator[BoundPart]:
+    for start in range(0, size, RANGE):
+        yield from parts_sealed(first=start, before=min(start + RANGE, size))
+    yield from parts_unsealed()
+
+
+def later_rows(rows: dict[RowKey, int], shapes: Shapes) -> list[RecordDifference]:
+    """Those of these rows that no item covers in the version that they have now. Exact, and slow if there are many."""
+    if not rows:
+        return []
+    tables = {shape.number: shape for shape in shapes.values()}
+    newest: dict[RowKey, int] = {}
+    for part in parts_that_name(row_ids=[key.row_id for key in rows]):
+        for item in part.items():
+            key = RowKey(item.number, item.row_id)
+            newest[key] = max(item.version, newest.get(key, 0))
+    found = []
+    for key in rows:
+        now = rows_now(shape=tables[key.number], wanted={key.row_id: b""}).get(key.row_id)
+        if now is not None and now.version > newest.get(key, 0):
+            found.append(named(RowFault(key.number, key.row_id, LATER, now.digest[:6]), tables))
+    return found
 
 
 def differences(compared: Compared, shapes: Shapes) -> list[RecordDifference]:
@@ -255,7 +305,7 @@ class NewChecked:
     faults: list[RecordDifference]
 
 
-def record_new_verify(*, first: int, most: int, known: dict[int, int]) -> NewChecked:
+def record_new_verify(*, first: int, most: int, known: dict[int, int], put_in: Mapping[str, int]) -> NewChecked:
     """Compare what was sealed since `first`, at most so many leaves. When nothing is left, the tables are counted too:
     a row that was put in by hand has no entry, so only the count shows it. The caller holds one snapshot."""
     shapes = shapes_stored()
@@ -271,7 +321,7 @@ def record_new_verify(*, first: int, most: int, known: dict[int, int]) -> NewChe
         counts[number] = counts.get(number, 0) + count
     found = differences(whole, shapes)
     if end == size:
-        found += _uncounted(counts, shapes, size)
+        found += _uncounted(counts, shapes, size, put_in)
     return NewChecked(end, counts, found)
 
 
@@ -282,7 +332,7 @@ SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND rel
 """
 
 
-def _uncounted(counts: dict[int, int], shapes: Shapes, size: int) -> list[RecordDifference]:
+def _uncounted(counts: dict[int, int], shapes: Shapes, size: int, put_in: Mapping[str, int]) -> list[RecordDifference]:
     tables = {shape.number: shape for shape in shapes.values()}
     waiting = parts_compare(parts_unsealed(), shapes)
     with connection.cursor() as cursor:
@@ -291,7 +341,7 @@ def _uncounted(counts: dict[int, int], shapes: Shapes, size: int) -> list[Record
     there = row_counts(tables=small)
     found = []
     for number, shape in tables.items():
-        expected = counts.get(number, 0) + waiting.inserted.get(number, 0)
+        expected = counts.get(number, 0) + waiting.inserted.get(number, 0) + put_in.get(shape.table, 0)
         if shape.table in small and there[shape.table] > expected:
-            found += [named(RowFault(number, row_id, UNBOUND), tables) for row_id in _unbound(shape, size)]
+            found += [named(fault, tables) for fault in _uncovered(shape, size)]
     return found

@@ -164,3 +164,10 @@ def test_bound_rows_themselves_cannot_be_changed_unseen(cast: Cast) -> None:
     found = record_verified("--full")
     assert not found["valid"]
     assert any("with its bound rows" in fault["what"] for fault in found["faults"])
+
+
+def test_rows_are_bound_also_when_constraints_are_checked_at_once(cast: Cast) -> None:
+    with every_tenant(), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("UPDATE governance_organization SET name = name || '!'")
+    sealed_and_valid()

@@ -23,6 +23,7 @@ items = st.builds(
 class Row:
     version: int
     digest: bytes
+    mark: int = 0
 
 
 def packed(rows: list[BoundItem]) -> tuple[bytes, bytes]:

@@ -78,7 +78,7 @@ def test_a_change_of_an_old_row_is_named_and_stops_its_organization(cast: Cast, 
     assert len(faults()) == 1, "one change is one fault"
 
 
-def test_a_row_put_in_by_hand_is_named_by_the_count(cast: Cast, attempt: Any) -> None:
+def put_in(attempt: Any) -> None:
     forged(
         "INSERT INTO attempts_attempttransition (id, attempt_id, from_state, to_state, reason_code, actor_kind,"
         " actor_ref, at) SELECT gen_random_uuid(), attempt_id, from_state, to_state, reason_code, actor_kind,"
@@ -86,8 +86,14 @@ def test_a_row_put_in_by_hand_is_named_by_the_count(cast: Cast, attempt: Any) ->
         attempt,
         table="attempts_attempttransition",
     )
-    record_watch_task()
-    assert [table for table, _ in faults()] == ["attempts_attempttransition"]
+
+
+def test_a_row_put_in_by_hand_is_named_by_the_count_and_so_is_the_next(cast: Cast, attempt: Any) -> None:
+    for count in (1, 2):
+        put_in(attempt)
+        for _ in range(2):
+            record_watch_task()
+        assert [table for table, _ in faults()] == ["attempts_attempttransition"] * count
 
 
 def test_a_deleted_row_is_named(cast: Cast, attempt: Any) -> None:
