@@ -11,6 +11,7 @@ from governance.identity import models as identity
 from governance.ledger import models as ledger
 from governance.people import models as people
 from governance.policies import models as policies
+from governance.record import models as record
 from governance.regions import models as regions
 from governance.retention import models as retention
 from governance.schedule import models as schedule
@@ -31,6 +32,7 @@ __all__ = [
     "ledger",
     "people",
     "policies",
+    "record",
     "regions",
     "retention",
     "schedule",

@@ -124,6 +124,7 @@ register_actions(
         "evidence.failed": "could not build an evidence bundle",
         "evidence.erased": "erased an evidence bundle with what it held",
         "evidence.altered": "found a stored evidence bundle altered or missing, and blocked its download",
+        "record.guards_adopted": "adopted what protects the record in the database, as it is now",
         "ledger.key_adopted": "began to seal the ledger with a new key",
         "ledger.key_handed_over": "named the next key that seals the ledger",
         "secrets.resealed": "sealed stored secrets again with the current key",
