@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from attempts.lifecycle.models import Attempt
@@ -76,7 +76,8 @@ MOVES = {
 
 @pytest.fixture
 def world(cast: Cast, role: str) -> dict[str, Any]:
-    case = quarantined(cast)
+    with transaction.atomic():
+        case = quarantined(cast)
     contract(cast, slug="held", policy_slug="held", rules=HOLD)
     contract(cast, slug="free")
     client = cast.api("attempts:create")
