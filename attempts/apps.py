@@ -1,5 +1,5 @@
-"""Registers what governance needs from this app: evidence, retention and exports of attempts, ledger actions, and what
-ends when a person leaves."""
+"""Registers the adapters, and what governance needs from this app: evidence, retention and exports of attempts, ledger
+actions, and what ends when a person leaves."""
 
 from django.apps import AppConfig
 
@@ -8,6 +8,12 @@ class AttemptsConfig(AppConfig):
     name = "attempts"
 
     def ready(self) -> None:
+        from attempts.execution.adapters.base import register_adapters
+        from attempts.execution.adapters.email import EmailAdapter
+        from attempts.execution.adapters.event import EventAdapter
+        from attempts.execution.adapters.external import ExternalAdapter
+        from attempts.execution.adapters.http import HttpAdapter
+        from attempts.execution.adapters.slack import SlackAdapter
         from attempts.lifecycle.selectors.evidence import AttemptCollector
         from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
         from attempts.notify.services.chat_workspace import SIGNING, TOKEN
@@ -20,6 +26,7 @@ class AttemptsConfig(AppConfig):
         from governance.people.hooks import on_standing_lost, register_work_release
         from governance.retention.hooks import register_export, register_kind
 
+        register_adapters(EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
         register_work_release(reviews_give_back)
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)

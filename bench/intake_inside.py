@@ -15,8 +15,12 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from attempts.execution.adapters.base import AdapterCall, Outcome, success  # noqa: E402
-from attempts.execution.adapters.registry import ADAPTERS  # noqa: E402
+from attempts.execution.adapters.base import (  # noqa: E402
+    ADAPTERS,
+    AdapterCall,
+    Outcome,
+    success,
+)
 from attempts.execution.services.dispatch import attempt_dispatch  # noqa: E402
 
 ACTIVE = 20

@@ -48,6 +48,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     "Record": [
         ("Ledger", "menu_book", "governance_ledgerentry"),
         ("Evidence", "folder_zip", "governance_evidencebundle"),
+        ("Faults of the record", "gpp_bad", "governance_recordfault"),
         ("Verification", "verified", "governance_ledgerverification"),
         ("Witnesses", "visibility", "governance_witnessreceipt"),
         ("Read audit", "menu_book", "governance_readaccess"),

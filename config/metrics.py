@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as prometheus_multiprocess
 from redis.exceptions import RedisError
 
+from governance.integrity.selectors.standing import record_standing
 from governance.people.selectors.people import key_ends
 from governance.sealing.adapters.trouble import sealing_trouble
 from governance.sealing.configured import witnesses_configured
@@ -44,6 +45,8 @@ def _record_gauges() -> bytes:
     registry = CollectorRegistry()
     lag = Gauge("holdpoint_sealer_lag_seconds", "How long the oldest unsealed entry has waited.", registry=registry)
     denied = Gauge("holdpoint_ledger_denied", "1 while the record does not fit its witnesses.", registry=registry)
+    faults = Gauge("holdpoint_record_faults", "Rows that are not what the ledger says, unaccepted.", registry=registry)
+    watched = Gauge("holdpoint_record_checked_seconds", "Since new rows were compared.", registry=registry)
     stopped = Gauge("holdpoint_sealing_stopped", "1 while the sealing key or its signer fails.", registry=registry)
     heads = Gauge("holdpoint_witness_behind_heads", "Heads a witness has not stored.", ["witness"], registry=registry)
     late = Gauge("holdpoint_witness_behind_seconds", "Age of the oldest such head.", ["witness"], registry=registry)
@@ -52,6 +55,9 @@ def _record_gauges() -> bytes:
     try:
         lag.set(sealer_lag(at=now))
         denied.set(ledger_denial() is not None)
+        standing_now = record_standing()
+        faults.set(standing_now.open)
+        watched.set(standing_now.age(at=now) or 0)
         stopped.set(sealing_trouble(at=now) is not None)
         for witness in witnesses_configured():
             standing = witness_standing(witness=witness.name)

@@ -6,6 +6,7 @@ from governance.contracts.admin import contracts as contracts_contracts
 from governance.enforcement import admin as enforcement
 from governance.evidence import admin as evidence
 from governance.identity import admin as identity
+from governance.integrity import admin as integrity
 from governance.ledger import admin as ledger
 from governance.people.admin import people as people_people
 from governance.people.admin import service_accounts as people_service_accounts
@@ -25,6 +26,7 @@ __all__ = [
     "enforcement",
     "evidence",
     "identity",
+    "integrity",
     "ledger",
     "people_people",
     "people_service_accounts",

@@ -8,6 +8,7 @@ from governance.contracts import models as contracts
 from governance.enforcement import models as enforcement
 from governance.evidence import models as evidence
 from governance.identity import models as identity
+from governance.integrity import models as integrity
 from governance.ledger import models as ledger
 from governance.people import models as people
 from governance.policies import models as policies
@@ -29,6 +30,7 @@ __all__ = [
     "enforcement",
     "evidence",
     "identity",
+    "integrity",
     "ledger",
     "people",
     "policies",

@@ -3,8 +3,9 @@
 from governance.authority import tasks as authority
 from governance.console import tasks as console
 from governance.evidence import tasks as evidence
+from governance.integrity import tasks as integrity
 from governance.people import tasks as people
 from governance.retention import tasks as retention
 from governance.sealing import tasks as sealing
 
-__all__ = ["authority", "console", "evidence", "people", "retention", "sealing"]
+__all__ = ["authority", "console", "evidence", "integrity", "people", "retention", "sealing"]

@@ -7,6 +7,7 @@ from governance.contracts.api import contracts, readiness
 from governance.enforcement.api import DecisionApi, DecisionListApi
 from governance.evidence import api as evidence
 from governance.identity.api import providers as identity_providers
+from governance.integrity import api as integrity
 from governance.ledger import api as ledger
 from governance.policies import api as policies
 from governance.regions.api import RegionListApi
@@ -78,6 +79,7 @@ urlpatterns = [
     path("evidence/<uuid:bundle_id>", evidence.EvidenceApi.as_view(), name="evidence"),
     path("evidence/<uuid:bundle_id>/download", evidence.EvidenceDownloadApi.as_view(), name="evidence_download"),
     path("ledger/public-key", ledger_tree.PublicKeyApi.as_view(), name="ledger_public_key"),
+    path("record/status", integrity.RecordStatusApi.as_view(), name="record_status"),
     path("ledger/witnesses", witnesses.WitnessListApi.as_view(), name="ledger_witness_list"),
     path("read-audit", read_audit.ReadAuditApi.as_view(), name="read_audit_list"),
 ]

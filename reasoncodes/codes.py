@@ -46,6 +46,11 @@ _DENIAL = [
         "The record is shorter than what a witness holds, or differs from it. Nothing runs until a person confirms "
         "the loss.",
     ),
+    (
+        "record_differs",
+        "Record differs",
+        "A row of the record is not what the ledger says. Nothing runs there until two people have looked at it.",
+    ),
     ("contract_suspended", "Contract suspended", "An operator suspended the contract."),
     ("contract_retired", "Contract retired", "This version of the contract is retired."),
     (
@@ -213,6 +218,7 @@ _INTERVENTION = [
         "The record is shorter than, or differs from, what a witness holds.",
         False,
     ),
+    ("record_differs", "Record differs", "A row of the record is not what the ledger says.", False),
     (
         "restored_backup",
         "Restored from a backup",

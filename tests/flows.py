@@ -41,7 +41,7 @@ BOXES = ("governance/boundary/rules/", "governance/enforcement/rules/")
 # Words of the domain; then what speaks SQL, Valkey and HTTP (but for the one place that writes rows, the
 # append-only guard, the send lock and wake-ups); then who is asking, and whether they are proven.
 GROUND = re.compile(
-    r"^(config|reasoncodes)/|/(states|errors|metrics)\.py|^governance/sql/(?!insert|send_lock|guards)|^governance/outside/(?!wake_up)"
+    r"^(config|reasoncodes)/|/(states|errors|metrics)\.py|^governance/sql/(?!insert|guards)|^governance/outside/(?!wake_up)"
     r"|^governance/(people/(api|web/\w+|rules/keys|rules/sign_in|selectors/sign_in|configured)|tenancy/web)\.py"
 )
 HELD_ATTEMPT = ("request", "approval", "execution")

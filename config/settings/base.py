@@ -243,6 +243,9 @@ LEDGER_SIGNER = env.str("HOLDPOINT_LEDGER_SIGNER", default="")
 SEALER_LAG_LIMIT_SECONDS = env.int("HOLDPOINT_SEALER_LIMIT", default=60)
 # Where witnesses keep the signed heads; see governance/sealing/configured.py.
 LEDGER_WITNESSES = env.str("HOLDPOINT_WITNESSES", default="")
+# Seconds of work per tick of 20 s: 2 % of a core.
+RECORD_WATCH_SECONDS = env.float("HOLDPOINT_RECORD_WATCH_SECONDS", default=0.4)
+RECORD_WATCH_LIMIT_SECONDS = env.int("HOLDPOINT_RECORD_WATCH_LIMIT", default=120)
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from config.celery import app as celery_app
 from config.heartbeat import heartbeat_age
 from config.middleware.database import drop_stale_connection, note_outage
+from governance.integrity.selectors.standing import record_standing
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
 from governance.schedule.selectors import foreign_tasks, schedule_standing
@@ -91,6 +92,18 @@ def _check_ledger() -> None:
         raise NotReady(f"the record does not fit its witnesses, and everything is stopped. {found}")
 
 
+def _check_record() -> str | None:
+    """Fails if rows differ from the ledger and everything is stopped. A fault of one organization is a note."""
+    standing = record_standing()
+    if any(one.organization_id is None for one in standing.denied):
+        raise NotReady(f"{standing.open} rows of the record are not what the ledger says, and everything is stopped")
+    if standing.open:
+        return f"{standing.open} rows of the record are not what the ledger says; their organizations are stopped"
+    age = standing.age(at=timezone.now())
+    late = age is not None and age > settings.RECORD_WATCH_LIMIT_SECONDS
+    return f"new rows were last compared with the ledger {age:.0f} s ago" if late else None
+
+
 def _check_witnesses() -> str | None:
     """Never fails, because the record works without witnesses. Says which witness is behind."""
     now = timezone.now()
@@ -109,6 +122,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
     "clock": _check_clock,
     "sealer": _check_sealer,
     "ledger": _check_ledger,
+    "record": _check_record,
     "witnesses": _check_witnesses,
 }
 # Skipped if the database fails: each would wait for it again.
@@ -116,6 +130,7 @@ ASK_THE_DATABASE = {
     "clock",
     "sealer",
     "ledger",
+    "record",
     "witnesses",
 }
 

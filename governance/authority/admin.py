@@ -108,7 +108,8 @@ def _change_context(request: HttpRequest, obj: AuthorityChange) -> dict[str, Any
     waits = obj.state == AuthorityState.PROPOSED
     why = refusal_for(change=obj, user_id=user.pk) if waits else ""
     return {
-        "change": obj,
+        # Not `change`: Django's own page has a variable of this name, which says that it is no new row.
+        "proposal": obj,
         "rule": ACTS[obj.kind],
         "differences": document_differences(obj.before, obj.after),
         "standing": authority_standing(change=obj) if waits else None,
@@ -129,8 +130,8 @@ def _waits(obj: AuthorityChange) -> bool:
 @admin.register(AuthorityChange)
 class AuthorityChangeAdmin(ConsoleAdmin):
     view_permission = AUDIT
-    list_display = ["what", "subject_shown", "state_shown", "founding", "proposed_by", "proposed_at", "expires_at"]
-    list_display += ["decided_by", "organization"]
+    list_display = ["what", "subject_shown", "state_shown", "founding_shown", "proposed_by", "proposed_at"]
+    list_display += ["expires_at", "decided_by", "organization"]
     list_filter = [
         choice_filter("state", {state.value: state.value.replace("_", " ") for state in AuthorityState}, indexed=False),
         choice_filter("kind", {rule.kind: rule.title for rule in ACTS.values()}, indexed=False),
@@ -138,7 +139,7 @@ class AuthorityChangeAdmin(ConsoleAdmin):
     search_fields = ["=id"]
     search_help_text = "The id of a proposal."
     fields = ["what", "state_shown", "organization", "proposed_by", "proposed_through", "note_shown", "proposed_at"]
-    fields += ["expires_at", "decided_by", "decided_at", "founding"]
+    fields += ["expires_at", "decided_by", "decided_at", "founding_shown"]
     readonly_fields = fields
     list_before_template = "admin/holdpoint/authority_list.html"
     change_form_outer_after_template = "admin/holdpoint/authority.html"
@@ -203,12 +204,16 @@ class AuthorityChangeAdmin(ConsoleAdmin):
 
     @admin.display(description="About")
     def subject_shown(self, obj: AuthorityChange) -> str:
-        named = obj.after.get("person") or obj.after.get("slug") or obj.after.get("service_account")
-        return str(named or obj.subject)
+        return obj.about
 
     @display(description="State", label=LABELS)
     def state_shown(self, obj: AuthorityChange) -> str:
         return str(obj.state)
+
+    @admin.display(description="Founding")
+    def founding_shown(self, obj: AuthorityChange) -> str:
+        # In words: the red cross of a flag that is off looks like a fault, and off is how it should be.
+        return "by one person" if obj.founding else "-"
 
     @admin.display(description="Note")
     def note_shown(self, obj: AuthorityChange) -> str:

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import F, Q
 from django_fsm import FSMField, transition
 
+from governance.authority.rules import ACTS
 from governance.authority.states import AuthorityState
 from governance.boundary.models import Note
 from governance.people.models import ServiceAccount
@@ -74,7 +75,13 @@ class AuthorityChange(StateMachineModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.subject}"
+        return f"{ACTS[self.kind].title}: {self.about}"
+
+    @property
+    def about(self) -> str:
+        """Whom or what it is about, for people: a name if there is one. An id says nothing to whoever confirms it."""
+        named = (self.after.get(key) or self.before.get(key) for key in ("person", "slug", "service_account"))
+        return str(next((name for name in named if name), self.subject) or self.organization)
 
     @transition(field=state, source=AuthorityState.PROPOSED.value, target=AuthorityState.IN_FORCE.value)
     def put_in_force(self) -> None:

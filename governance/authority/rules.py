@@ -77,6 +77,13 @@ ACTS: Final[dict[str, ActRule]] = {
             "nothing: removing a witness is a change",
             installation=True,
         ),
+        ActRule(
+            "record.accept",
+            "Accept faults of the record",
+            "A row is not what the ledger says. Accepting it lets work go on.",
+            "nothing: a new fault stops its scope again",
+            installation=True,
+        ),
         ActRule("sign_in_rules.change", "Change the sign-in rules", "They decide how a person is proven.", "-"),
         ActRule(
             "invitation.show",

@@ -1,6 +1,6 @@
 """Rules that the fast paths need in SQL. Each rule is written once, as a fragment over table aliases; statements are
 composed of these fragments. Next to a fragment is the same rule as a condition for the ORM or as a function over rows
-in memory, where one is needed."""
+in memory, where one is needed. Also the send lock, which makes "nothing is sent after a stop" hold."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,10 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from django.db import connection
 from django.db.models import Q
 
 from governance.contracts.models import Contract
 from governance.contracts.states import ContractState
+from governance.integrity.states import RECORD_DIFFERS
 from governance.people.models import ApiKey, ServiceAccount
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.states import ShutdownScope, ShutdownState
@@ -121,12 +123,18 @@ def contracts_covered(*, scope: str, target: str) -> Q:
             return Q()
 
 
+# Scopes whose target names no contract, connector or region, so that a word of ours can stand there.
+WHOLE = frozenset({ShutdownScope.GLOBAL, ShutdownScope.ORGANIZATION})
+
+
 def stopping_reason(covering: Iterable[Mapping[str, Any]]) -> str | None:
     """The reason code of the shutdowns that cover a contract, or None. A drill stops nothing."""
     engaged = [shutdown for shutdown in covering if not shutdown["drill"]]
     # Deny mode first: it is not ended by releasing a shutdown, so the caller must see this reason and no other.
     if any(row["scope"] == ShutdownScope.GLOBAL and row["target"] == LEDGER_INCONSISTENT for row in engaged):
         return LEDGER_INCONSISTENT
+    if any(row["scope"] in WHOLE and row["target"] == RECORD_DIFFERS for row in engaged):
+        return RECORD_DIFFERS
     return "shutdown_engaged" if engaged else None
 
 
@@ -140,3 +148,31 @@ def closed_by(
         Closed.SHUTDOWN: stopping_reason(covering) is not None,
     }
     return frozenset(why for why, holds in found.items() if holds)
+
+
+# --- the send lock, between "stop" and "send" ------------------------------------------------------------------------
+# A transaction that writes an intent takes it shared; one that closes something (a shutdown, a contract, a role) takes
+# it exclusively. Each takes it before it reads, and until it ends. So a shutdown waits for the intents that are being
+# written, and every later intent sees the shutdown.
+
+# Any number that no other advisory lock uses. All processes must agree on it, also during an upgrade: with a new number
+# an old process could send while a new one stops.
+SEND_LOCK = 0x686F6C64
+# The `first` of a statement that reads what the lock protects. In one and the same statement the read would have a
+# snapshot from before the wait, and would not see the shutdown that it waited for.
+TAKE_SEND_LOCK = f"SELECT pg_advisory_xact_lock_shared({SEND_LOCK})"
+
+
+def send_lock_share() -> None:
+    """Before the reads that it protects, in a separate statement: their snapshot must be newer than the lock."""
+    _send_lock("pg_advisory_xact_lock_shared")
+
+
+def send_lock_exclude() -> None:
+    """Waits for all transactions that send. New ones wait until this one ends."""
+    _send_lock("pg_advisory_xact_lock")
+
+
+def _send_lock(function: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(%s)", [SEND_LOCK])

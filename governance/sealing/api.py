@@ -42,7 +42,12 @@ class CheckpointOut(serializers.ModelSerializer[LedgerCheckpoint]):
 class ProofOut(StrictSerializer):
     entry = LedgerEntryOut()
     leaf_index = serializers.IntegerField(source="position")
-    leaf_sha256 = HexField(source="leaf_hash", help_text="SHA-256 over a zero byte and the entry's sha256.")
+    rows_sha256 = HexField(
+        allow_null=True, help_text="SHA-256 of the rows that are bound to the entry; null if there are none."
+    )
+    leaf_sha256 = HexField(
+        source="leaf_hash", help_text="SHA-256 over a zero byte, the entry's sha256 and, if there is one, rows_sha256."
+    )
     tree_size = serializers.IntegerField(source="checkpoint.size")
     proof = serializers.ListField(child=HexField(), help_text="RFC 9162 inclusion proof, lowest sibling first.")
     checkpoint = serializers.CharField(source="checkpoint.text")

@@ -7,6 +7,7 @@ import structlog
 from celery import shared_task
 from django.utils import timezone
 
+from governance.integrity.services.check import record_check
 from governance.sealing.adapters.trouble import sealing_trouble_end, sealing_trouble_note
 from governance.sealing.configured import known_keys, sealing_key, witnesses_configured
 from governance.sealing.rules.signing import SealingStopped
@@ -63,6 +64,7 @@ def ledger_verify_task(verification_id: str) -> None:
         verification.verification_work(
             verification_id=UUID(verification_id),
             now=timezone.now,
-            witnesses=witnesses_configured(),
-            keys=known_keys(),
+            check=lambda progress: record_check(
+                full=True, at=timezone.now(), progress=progress, witnesses=witnesses_configured(), keys=known_keys()
+            ).as_page(),
         )

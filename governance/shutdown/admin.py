@@ -18,6 +18,7 @@ from governance.console.admin.forms import NOTE_LENGTH, ConsoleForm, ReasonForm,
 from governance.console.selectors.pages import organization_choices
 from governance.contracts.selectors import contract_list
 from governance.contracts.states import AdapterName
+from governance.integrity.states import RECORD_DIFFERS
 from governance.people.rules.roles import DECIDE_READINESS, OPERATE
 from governance.people.selectors.people import people_behind
 from governance.regions.rules import load_profiles
@@ -162,7 +163,12 @@ def _release_context(request: HttpRequest, obj: Shutdown) -> dict[str, Any]:
 
 
 def _is_denial(obj: Shutdown) -> bool:
-    """Whether it is deny mode: engaged by the program, and ended only by confirming the loss."""
+    """Whether the program engaged it because of the record. It is not released like others."""
+    return _is_loss(obj) or (obj.target == RECORD_DIFFERS and obj.reason_code == RECORD_DIFFERS)
+
+
+def _is_loss(obj: Shutdown) -> bool:
+    """Whether a witness keeps what the record has not: it ends by confirming the loss."""
     return obj.scope == ShutdownScope.GLOBAL and obj.target == LEDGER_INCONSISTENT
 
 
@@ -223,7 +229,7 @@ class ShutdownAdmin(ConsoleAdmin):
             "undo this.",
             _shutdown_confirm_act,
             ReasonForm,
-            available=lambda obj: obj.state == "engaged" and _is_denial(obj),
+            available=lambda obj: obj.state == "engaged" and _is_loss(obj),
             context=lambda request, obj: {"warning": _findings_words(obj)},
             danger=True,
             button="Confirm the loss",

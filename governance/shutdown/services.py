@@ -14,7 +14,8 @@ from governance.authorship.services import authorship_add, second_person_require
 from governance.authorship.states import WorkKind
 from governance.boundary.services import note_create
 from governance.contracts.states import AdapterName
-from governance.enforcement.sql import contracts_covered
+from governance.enforcement.sql import contracts_covered, send_lock_exclude
+from governance.integrity.states import RECORD_DIFFERS
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors.people import others_may, owner_groups_of
@@ -24,11 +25,10 @@ from governance.shutdown.errors import GlassUnbroken
 from governance.shutdown.models import BreakGlass, Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope, ShutdownState
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
-from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
 from reasoncodes.base.errors import FieldError, InvalidInput, NotFound, ScopeMissing, WrongState
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.codes import Scope
@@ -93,7 +93,7 @@ def shutdown_release(
         if not (installation or actor.may_act_in(shutdown.organization_id)):
             raise NotFound
         if _is_denial(shutdown):
-            raise WrongState("The record differs from its witnesses: this ends when the loss is confirmed.")
+            raise WrongState("The record differs from what was sealed: this ends when its faults are confirmed.")
         if not shutdown.drill:
             second_person_require(
                 actor=actor,
@@ -164,7 +164,7 @@ def _break_glass_check(shutdown: Shutdown, *, actor: Actor, groups: list[str]) -
         organization_id=shutdown.organization_id,
     )
     if shutdown.drill or _is_denial(shutdown):
-        raise WrongState("Break-glass is not for a drill, nor for a record that differs from its witnesses.")
+        raise WrongState("Break-glass is not for a drill, nor for a record that differs from what was sealed.")
     if shutdown.state != ShutdownState.ENGAGED:
         raise WrongState("This shutdown is released already.")
     others = others_may(
@@ -178,6 +178,9 @@ def _break_glass_check(shutdown: Shutdown, *, actor: Actor, groups: list[str]) -
 
 
 def _is_denial(shutdown: Shutdown) -> bool:
+    """Engaged by the program because of the record: it ends by confirming a loss, or when two people accept faults."""
+    if shutdown.reason_code == RECORD_DIFFERS:
+        return bool(shutdown.target == RECORD_DIFFERS and shutdown.engaged_by_kind == SYSTEM.kind.value)
     return bool(shutdown.target == LEDGER_INCONSISTENT and shutdown.scope == ShutdownScope.GLOBAL)
 
 

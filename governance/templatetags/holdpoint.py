@@ -5,6 +5,7 @@ from typing import Any
 from django import template
 
 from governance.console.selectors.pages import shutdowns_covering
+from governance.integrity.selectors.standing import record_standing
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors.people import founding_open, organizations_where
 
@@ -51,6 +52,13 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
     user = getattr(context.get("request"), "user", None)
     # One query for each page; it uses a partial index that is empty while no shutdown is engaged.
     return list(shutdowns_covering()[:SHOWN]) if user is not None and user.is_authenticated else []
+
+
+@register.simple_tag(takes_context=True)
+def record_standing_now(context: dict[str, Any]) -> Any:
+    """For the banner on every page: faults of the record that nobody has accepted."""
+    user = getattr(context.get("request"), "user", None)
+    return record_standing() if user is not None and user.is_authenticated else None
 
 
 @register.simple_tag(takes_context=True)

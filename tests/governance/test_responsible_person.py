@@ -163,7 +163,7 @@ def test_the_command_creates_an_account_for_a_responsible_person_only(cast: Cast
 
 def test_an_operator_cannot_end_an_administrators_access_and_the_try_is_recorded(cast: Cast) -> None:
     root = cast.administrator
-    cast.person("root", "auditor")
+    cast.person("root", "operator")
     page = f"/admin/governance/user/{root.id}/act/deactivate/"
     assert cast.console(cast.operator).post(page, LEFT).status_code == 403
     root.refresh_from_db()
@@ -184,7 +184,7 @@ def test_another_administrator_can_but_not_they_themselves(cast: Cast) -> None:
 
 def test_nobody_resets_their_own_sign_in_nor_an_administrators(cast: Cast) -> None:
     root = cast.administrator
-    cast.person("root", "auditor")
+    cast.person("root", "operator")
     console = cast.console(cast.operator)
     reason = {"reason_code": "planned_maintenance"}
     for user in (cast.operator, root):

@@ -12,7 +12,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from governance.sql.send_lock import SEND_LOCK, TAKE_SEND_LOCK
+from governance.enforcement.sql import SEND_LOCK, TAKE_SEND_LOCK
 from governance.sql.statements import fetch
 from governance.sql.wire import MOST_PREPARED, PostgresWire, as_text, ready
 

@@ -15,9 +15,9 @@ from attempts.execution.models import DispatchIntent
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review
 from governance.contracts.states import ContractState
+from governance.enforcement.sql import send_lock_exclude
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.errors import DomainError
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import at_once

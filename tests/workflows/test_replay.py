@@ -7,6 +7,7 @@ from django.db import connection, transaction
 
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
+from tests.tampering import triggers_off
 from tests.workflows.world import World, ago, brief, changed
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance
@@ -55,15 +56,11 @@ def completed(cast: Cast) -> WorkflowInstance:
 
 def alter(sql: str, instance: WorkflowInstance) -> None:
     """Somebody with the owner's rights in the database, and bad intentions."""
-    tables = ("workflowinstance", "workflowstep", "workflowevent")
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        for table in tables:
-            cursor.execute(f"ALTER TABLE workflows_{table} DISABLE TRIGGER USER")
-        cursor.execute(sql, [instance.id])
-        assert cursor.rowcount == 1
-        for table in tables:
-            cursor.execute(f"ALTER TABLE workflows_{table} ENABLE TRIGGER USER")
+        with triggers_off("workflows_workflowinstance", "workflows_workflowstep", "workflows_workflowevent"):
+            cursor.execute(sql, [instance.id])
+            assert cursor.rowcount == 1
 
 
 def differences(instance: WorkflowInstance) -> list[str]:

@@ -5,7 +5,7 @@ from django.db import migrations
 from governance.sql.erasable import SET_ASIDE
 from governance.sql.explained import entry_about, explained
 
-# New: a lower bound of the retention that does not come from the item. See governance 0023.
+# New: a lower bound of the retention that does not come from the item. See governance 0024.
 EVENT = f"""
 CREATE OR REPLACE FUNCTION workflows_erase_event(wanted uuid) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER {SET_ASIDE} AS $$
@@ -42,7 +42,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workflows", "0010_authorship"), ("attempts", "0011_explained"), ("governance", "0023_explained")]
+    dependencies = [("workflows", "0010_authorship"), ("attempts", "0011_explained"), ("governance", "0024_explained")]
     operations = [
         migrations.RunSQL(sql=EVENT, reverse_sql=migrations.RunSQL.noop),
         explained(

@@ -1,4 +1,5 @@
-"""The call that an adapter gets, the outcome that it returns, and the signature of what it sends.
+"""What an adapter is: the call that it gets, the outcome that it returns, its name, the effect that counts, and the
+signature of what it sends. `attempts/apps.py` registers the adapters.
 
 Adapters use no database and know no retry rule.
 """
@@ -13,6 +14,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 from uuid import UUID
 
+from governance.contracts.states import STRICTNESS
 from governance.outside.configured import secret_keys
 
 
@@ -97,6 +99,26 @@ class Adapter(Protocol):
     """For people: which failures it reports as retryable."""
 
     def call(self, call: AdapterCall) -> Outcome: ...
+
+
+ADAPTERS: dict[str, Adapter] = {}
+
+
+def register_adapters(*adapters: Adapter) -> None:
+    ADAPTERS.update({adapter.name: adapter for adapter in adapters})
+
+
+def adapter_for(name: str) -> Adapter:
+    """The adapter of this name; KeyError if there is none. The attempt is then not executed."""
+    return ADAPTERS[name]
+
+
+def effect_in_force(*, adapter: str, effect: str) -> str:
+    """The stricter effect of what the contract declares and what the adapter declares."""
+    # An unknown adapter or effect counts as `once`, the strictest: a wrong `idempotent` would permit retries.
+    known = ADAPTERS.get(adapter)
+    declared = (effect, known.effect if known else "once")
+    return max(declared, key=lambda name: STRICTNESS.get(name, 2)) if set(declared) <= set(STRICTNESS) else "once"
 
 
 PURPOSE = "holdpoint.http-adapter.v1"

@@ -10,8 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from attempts.execution.adapters.base import AdapterCall, Outcome, OutcomeKind, failure, unknown
-from attempts.execution.adapters.registry import adapter_for
+from attempts.execution.adapters.base import AdapterCall, Outcome, OutcomeKind, adapter_for, failure, unknown
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
 from attempts.execution.rules import outside_boundary

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from attempts.execution.adapters.registry import effect_in_force
+from attempts.execution.adapters.base import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.outcome import LEASE_SECONDS
@@ -29,10 +29,9 @@ from attempts.reviews.selectors.standing import approval_stands
 from governance.contracts.states import ContractState, Effect
 from governance.enforcement.rules import Verdict
 from governance.enforcement.selectors import IntakeFacts, intake_facts
-from governance.enforcement.sql import Closed
+from governance.enforcement.sql import Closed, send_lock_share
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import Pending, insert_together
-from governance.sql.send_lock import send_lock_share
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7

@@ -13,7 +13,7 @@ from django.core.signing import BadSignature, Signer
 from django.db import transaction
 from django.db.models.functions import Now
 
-from attempts.execution.adapters.registry import effect_in_force
+from attempts.execution.adapters.base import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
 from attempts.execution.models import DispatchIntent, Receipt

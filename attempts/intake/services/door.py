@@ -30,6 +30,7 @@ from governance.enforcement.selectors import (
     intake_own_arrival,
 )
 from governance.enforcement.sql import Closed, contract_open_sql
+from governance.integrity.states import RECORD_DIFFERS
 from governance.ledger.services import ledger_append
 from governance.people.selectors.people import Credential
 from governance.sealing.states import LEDGER_INCONSISTENT
@@ -163,6 +164,7 @@ def key_use(
 SCOPE = "attempts:create"
 STOPPED = {
     "shutdown_engaged": "A shutdown covers this contract.",
+    RECORD_DIFFERS: "A row of the record is not what the ledger says; two people must look at it.",
     LEDGER_INCONSISTENT: "The ledger does not match what its witnesses keep; an administrator must confirm the loss.",
 }
 

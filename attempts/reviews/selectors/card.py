@@ -14,8 +14,16 @@ from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, Exclusion, excluded_people
 from attempts.reviews.selectors.queue import Reader
-from attempts.reviews.selectors.reviews import claimed_by_other, database_now, release_blocked, review_get
-from attempts.reviews.selectors.signatures import VoteSigned, review_asks_signature, signature_needed, votes_signed
+from attempts.reviews.selectors.reviews import (
+    VoteSigned,
+    claimed_by_other,
+    database_now,
+    release_blocked,
+    review_asks_signature,
+    review_get,
+    signature_needed,
+    votes_signed,
+)
 from attempts.reviews.selectors.standing import (
     ReviewStanding,
     members,

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from attempts.reviews.models import Delegation, Review, ReviewVote
 from attempts.reviews.selectors.standing import ROLE
 from attempts.reviews.states import FULFILLING, ReviewStatus
+from governance.authorship.selectors import services_behind
 from governance.people.models import PersonReference
 from governance.tenancy.models import RoleGroup
 from reasoncodes.base.actors import Actor
@@ -63,6 +64,8 @@ class Covered:
     person: UUID
     username: str
     until: datetime
+    ref: str
+    """Their commitment, if they have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,10 @@ def reader_of(*, actor: Actor, now: datetime) -> Reader:
         found.setdefault(organization_id, set()).add(role.removeprefix(ROLE))
     lent = Delegation.objects.filter(to_user_id=person, ended_at=None, starts_at__lte=now, ends_at__gt=now)
     names = ("organization_id", "tier", "from_user_id", "from_user__username", "ends_at")
-    covers = tuple(Covered(*row) for row in lent.order_by("id").values_list(*names))
+    given = lent.order_by("id").values_list(*names, "from_user__reference__commitment")
+    covers = tuple(
+        Covered(where, tier, who, name, until, commitment or "") for where, tier, who, name, until, commitment in given
+    )
     return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()}, covers)
 
 
@@ -201,13 +207,22 @@ def _for_my_groups(rows: QuerySet[Review], reader: Reader, signed: QuerySet[Revi
         for one in several:
             mine |= one
         concerned |= Q(organization_id=organization_id) & mine
-    rows = rows.filter(concerned).exclude(attempt__caller__responsible_id=reader.person)
+    rows = rows.filter(concerned)
+    if reader.person is not None:
+        rows = rows.exclude(_barred_to(reader.person, reader.ref))
     for cover in reader.covers:
-        # What the person asked for whom they stand in is not theirs to decide either.
+        # What is barred to the person for whom they stand in is barred to them too.
         theirs = Q(tier=cover.tier) | Q(buckets__contains=[{"tier": cover.tier}])
-        asked = Q(organization_id=cover.organization_id, attempt__caller__responsible_id=cover.person)
-        rows = rows.exclude(asked & theirs)
+        rows = rows.exclude(Q(organization_id=cover.organization_id) & _barred_to(cover.person, cover.ref) & theirs)
     return rows.exclude(Exists(signed)) if reader.ref else rows
+
+
+def _barred_to(person: UUID, ref: str) -> Q:
+    """Reviews that a vote of the person would be refused for (`facts_of`): of services that they answer for or ever
+    answered for, and those that named them when they were opened."""
+    # The attempt is asked for too: a human review has none, and NULL IN (…) would hide it.
+    asked = Q(attempt__isnull=False, attempt__caller_id__in=services_behind(person_ids=[person]))
+    return asked | Q(excluded__contains=[{"ref": ref}]) if ref else asked
 
 
 def _searched(rows: QuerySet[Review], wanted: QueueFilter) -> QuerySet[Review]:

@@ -26,8 +26,13 @@ from attempts.reviews.rules import (
     mandate_for,
     quorum_for,
 )
-from attempts.reviews.selectors.reviews import claimed_by_other, database_now
-from attempts.reviews.selectors.signatures import VoteSigned, signature_needed, votes_signed
+from attempts.reviews.selectors.reviews import (
+    VoteSigned,
+    claimed_by_other,
+    database_now,
+    signature_needed,
+    votes_signed,
+)
 from attempts.reviews.states import FULFILLING, ReviewStatus
 from governance.authorship.selectors import authors_of
 from governance.authorship.states import WorkKind

@@ -13,8 +13,7 @@ from django.db.models import Q
 
 from attempts.reviews.errors import DigestChanged, SignatureInvalid, SignatureNeeded
 from attempts.reviews.models import Review, ReviewVote, VoteChallenge, VoteSignature
-from attempts.reviews.selectors.reviews import LockedReview, actor_at, review_get
-from attempts.reviews.selectors.signatures import signature_needed
+from attempts.reviews.selectors.reviews import LockedReview, actor_at, review_get, signature_needed
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, VoteVerdict
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import person_commitment

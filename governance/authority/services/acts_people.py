@@ -22,7 +22,13 @@ from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
 from governance.people.rules.roles import known_role
-from governance.people.selectors.people import may_answer_for, person_named, roles_held, service_account_named
+from governance.people.selectors.people import (
+    may_answer_for,
+    person_named,
+    roles_held,
+    service_account_named,
+    standing_held,
+)
 from governance.people.services.accounts import (
     RESERVED_SLUGS,
     api_key_issue,
@@ -73,7 +79,7 @@ class RoleGive:
         if not user.is_active:
             raise WrongState("This person has no access. Re-activate them first.")
         until = _exception_until(details, at)
-        pairs = combinations_with(role, held)
+        pairs = combinations_with(role, standing_held(user_id=user.id, organization_id=organization.id))
         if until is None or not pairs:
             role_check(user_id=user.id, organization=organization, role=role)
             until = None

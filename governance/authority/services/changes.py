@@ -16,11 +16,11 @@ from governance.authority.rules import ACTS, LIFETIME, is_fresh
 from governance.authority.selectors import authority_due, authority_get, entitled, refusal_for
 from governance.authority.states import AuthorityState
 from governance.boundary.services import note_create
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append, person_commitment
 from governance.people.selectors.people import author_of, person_stays
 from governance.people.services.founding import founding_settle
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from governance.violations.errors import SecondPersonNeeded

@@ -22,8 +22,8 @@ from governance.contracts.selectors import contract_lock, readiness_board
 from governance.contracts.services.approvers import approvers_require
 from governance.contracts.states import ADAPTER_EFFECT, STRICTNESS, ContractState, Effect, ReadinessVerdict
 from governance.enforcement.services import contract_snapshot, snapshot_store
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import ledger_append
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from governance.violations.errors import RecordImmutable
 from governance.violations.services import violations_recorded

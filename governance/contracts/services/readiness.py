@@ -19,9 +19,9 @@ from governance.contracts.rules.readiness import APPROVED
 from governance.contracts.selectors import contract_lock, readiness_board
 from governance.contracts.services.contracts import record_contract
 from governance.contracts.states import ContractState, ReadinessVerdict
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import actor_reference
 from governance.people.selectors.people import has_role
-from governance.sql.send_lock import send_lock_exclude
 from governance.violations.errors import OwnWork
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind

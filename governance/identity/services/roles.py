@@ -12,7 +12,7 @@ from governance.identity.selectors import provider_actor
 from governance.identity.states import Origin
 from governance.people.errors import RolesForbidden
 from governance.people.models import User
-from governance.people.selectors.people import roles_held
+from governance.people.selectors.people import roles_held, standing_held
 from governance.people.services.people import person_role_give, person_role_take
 from governance.tenancy.models import Organization
 from governance.violations.services import violation_record
@@ -53,7 +53,8 @@ def roles_apply(
     if not (person.active and user.is_active):
         wanted = frozenset()
     before = frozenset(roles_held(user_id=user.id, organization_id=organization.id))
-    asked, by_hand = wanted, before - frozenset(person.roles)
+    standing = frozenset(standing_held(user_id=user.id, organization_id=organization.id))
+    asked, by_hand = wanted, standing - frozenset(person.roles)
     wanted = roles_allowed(asked, by_hand=by_hand)
     if wanted != asked:
         _forbidden_tell(actor, at, user, organization)

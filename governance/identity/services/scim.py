@@ -56,9 +56,11 @@ def scim_user_change(
 
 
 def _rename(*, at: datetime, person: ProviderPerson, change: UserChange) -> None:
-    """Names only. Of a linked person the provider changes neither the username nor the subject: they chose both."""
+    """Names only. Of a linked person the provider changes neither the username nor the subject: they chose both. The
+    subject of somebody who has signed in stays: otherwise whoever holds the token could put their own subject there
+    and sign in as that person."""
     if person.origin != Origin.LINKED:
-        if change.external_id and person.origin == Origin.SCIM:
+        if change.external_id and person.origin == Origin.SCIM and person.user.last_login is None:
             person.subject = change.external_id
         if change.user_name and change.user_name != person.user_name:
             person.user_name = change.user_name

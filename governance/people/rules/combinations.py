@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from governance.people.rules.roles import AUDITOR, OPERATOR
+from governance.people.rules.sign_in import ADMINISTRATOR
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """`one` and `other` are role names; a name that ends with a colon stands for every role that begins with it."""
+    """`one` and `other` are role names; a name that ends with a colon stands for every role that begins with it. An
+    administrator of the installation counts as having the role `administrator` in every organization."""
 
     one: str
     other: str
@@ -25,6 +27,10 @@ class Forbidden:
 FORBIDDEN: Final = (
     Forbidden(OPERATOR, "reviewer:", "could ask for an action through a service and release it"),
     Forbidden(OPERATOR, "owner:", "could write a policy document and approve it"),
+    # An administrator can be the second person for every act of an operator, so the same roles are forbidden to them.
+    Forbidden(ADMINISTRATOR, "reviewer:", "could confirm a service's key, ask with it and release the action"),
+    Forbidden(ADMINISTRATOR, "owner:", "could confirm a change of the rules and approve what depends on it"),
+    Forbidden(ADMINISTRATOR, AUDITOR, "would audit their own acts"),
     Forbidden(AUDITOR, OPERATOR, "would audit their own acts"),
     Forbidden(AUDITOR, "reviewer:", "would audit their own releases"),
     Forbidden(AUDITOR, "owner:", "would audit their own approvals"),

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.enforcement.sql import key_live
 from governance.identity.models import ProviderPerson
+from governance.identity.states import Origin
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
@@ -20,6 +21,7 @@ from governance.people.models import (
 from governance.people.rules.combinations import Combination, combinations
 from governance.people.rules.keys import TELL_DAYS, key_hash, stream_signature_fits
 from governance.people.rules.roles import OPERATE, ApiScope
+from governance.people.rules.sign_in import ADMINISTRATOR
 from governance.sql.statements import fetch
 from governance.tenancy.models import (
     Organization,
@@ -193,6 +195,13 @@ def roles_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
     return sorted(rows.values_list("role", flat=True))
 
 
+def standing_held(*, user_id: UUID, organization_id: UUID) -> list[str]:
+    """The person's roles in the organization, and `administrator` if they administer the installation: what the table
+    of forbidden roles looks at."""
+    held = roles_held(user_id=user_id, organization_id=organization_id)
+    return sorted([*held, ADMINISTRATOR]) if is_administrator(user_id=user_id) else held
+
+
 @dataclass(frozen=True, slots=True)
 class ForbiddenPair:
     """A person who has two roles that are forbidden together."""
@@ -204,11 +213,13 @@ class ForbiddenPair:
 
 
 _SEVERAL_ROLES = """
-SELECT role_group.organization_id, person.id, person.username, array_agg(role_group.role)
+SELECT role_group.organization_id, person.id, person.username,
+    array_agg(role_group.role::text) || CASE WHEN person.is_superuser THEN ARRAY['administrator'] ELSE '{}'::text[] END
 FROM governance_rolegroup role_group
 JOIN governance_user_groups member ON member.group_id = role_group.group_id
 JOIN governance_user person ON person.id = member.user_id AND person.is_active
-GROUP BY role_group.organization_id, person.id, person.username HAVING count(*) > 1
+GROUP BY role_group.organization_id, person.id, person.username, person.is_superuser
+HAVING count(*) > 1 OR person.is_superuser
 ORDER BY role_group.organization_id, person.username
 """
 
@@ -304,6 +315,13 @@ def provider_elsewhere(*, user_id: UUID, organization_id: UUID) -> bool:
     with every_tenant():
         rows = ProviderPerson.objects.filter(user_id=user_id).exclude(provider__organization_id=organization_id)
         return rows.exists()
+
+
+def provider_brought(*, user_id: UUID) -> bool:
+    """Whether an identity provider made this person's account, by SCIM or at a first sign-in. False for somebody who
+    linked an account that they had before."""
+    with every_tenant():
+        return ProviderPerson.objects.filter(user_id=user_id).exclude(origin=Origin.LINKED).exists()
 
 
 def accounts_orphaned() -> "QuerySet[ServiceAccount]":

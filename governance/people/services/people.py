@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 
 from governance.boundary.services import note_create
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import ledger_append, person_commitment
 from governance.outside.keyed_hash import keyed_hash
 from governance.people.errors import AdministratorProtected, RolesForbidden
@@ -18,13 +19,12 @@ from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
 from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
-from governance.people.selectors.people import is_administrator, provider_elsewhere, roles_held
+from governance.people.selectors.people import is_administrator, provider_elsewhere, standing_held
 from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
 from governance.people.services.passkeys import passkeys_end
 from governance.retention.selectors.subjects import person_organizations
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import AlreadyExists, NotFound, Refused, ScopeMissing, WrongState
@@ -168,7 +168,7 @@ def role_check(*, user_id: UUID, organization: Organization, role: str) -> None:
     if provider_elsewhere(user_id=user_id, organization_id=organization.id):
         # Their own organization's provider could no longer sign them in.
         raise Refused("This person signs in through another organization's identity provider.")
-    pairs = combinations_with(role, roles_held(user_id=user_id, organization_id=organization.id))
+    pairs = combinations_with(role, standing_held(user_id=user_id, organization_id=organization.id))
     if pairs:
         raise RolesForbidden(
             " ".join(f"{pair.one} and {pair.other}: the person {pair.why}." for pair in pairs),

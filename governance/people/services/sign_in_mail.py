@@ -20,6 +20,7 @@ from governance.people.rules.sign_in import (
     token_generate,
     token_hash,
 )
+from governance.people.selectors.people import provider_brought
 from governance.people.selectors.sign_in import has_sign_in
 from governance.people.services.links import PASSWORD_RESET, SIGN_IN_MAIL_TASK, link_address, password_reset_by_mail
 from governance.people.services.people import places_or_none, roles_held_in
@@ -87,8 +88,9 @@ def _meant(sealed: str) -> User | None:
 
 
 def _may_be_mailed(user: User, at: datetime) -> bool:
-    """Only somebody who has a sign-in already, and not so often that their mailbox fills."""
-    if not user.email or not has_sign_in(user=user):
+    """Only somebody who has a sign-in already, and not so often that their mailbox fills. Nobody whom a provider
+    brought here: it can change their address, so whoever holds its SCIM token would get the link and become them."""
+    if not user.email or not has_sign_in(user=user) or provider_brought(user_id=user.id):
         return False
     lately = SignInLink.objects.filter(user=user, purpose=PASSWORD_RESET, created_at__gt=at - WINDOW)
     return lately.count() < LINKS_MOST

@@ -18,6 +18,8 @@ WORDS = {
     "signer_silent": "the signer does not answer",
     "signer_refused_a_fork": "the signer refuses: the record does not continue what it signed",
     "signer_refused_shorter": "the signer refuses: it has signed a longer record",
+    "token_silent": "the hardware module does not answer",
+    "token_away": "the process that speaks to the hardware module ended",
     "wrong_signature": "the signer's signature does not fit its key",
 }
 

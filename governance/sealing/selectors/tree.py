@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import QuerySet
 
 from governance.ledger.models import LedgerEntry
+from governance.record.selectors.rows import bound_rows_of
 from governance.sealing.errors import NotSealedYet
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
 from governance.sealing.rules.merkle import consistency_proof, inclusion_proof
@@ -52,6 +54,7 @@ class InclusionProof:
     entry: LedgerEntry
     position: int
     leaf_hash: bytes
+    rows_sha256: bytes | None
     proof: list[bytes]
     checkpoint: LedgerCheckpoint
 
@@ -80,7 +83,9 @@ def entry_proof(*, entry_id: UUID, size: int | None = None) -> InclusionProof:
     if leaf is None or checkpoint is None or leaf.position >= checkpoint.size:
         raise NotSealedYet
     proof = inclusion_proof(index=leaf.position, size=checkpoint.size, read=nodes_read)
-    return InclusionProof(entry, leaf.position, bytes(leaf.hash), proof, checkpoint)
+    rows = bound_rows_of(entry_ids=[entry.id]).get(entry.id)
+    digest = None if rows is None else sha256(rows).digest()
+    return InclusionProof(entry, leaf.position, bytes(leaf.hash), digest, proof, checkpoint)
 
 
 def consistency(*, old: int, new: int) -> tuple[LedgerCheckpoint, LedgerCheckpoint, list[bytes]]:

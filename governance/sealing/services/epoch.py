@@ -11,6 +11,7 @@ import structlog
 from django.db import connection, transaction
 
 from governance.boundary.services import note_create
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import actor_reference, ledger_append
 from governance.sealing.adapters.base import Witness, WitnessFailed
 from governance.sealing.models import LedgerEpoch
@@ -21,7 +22,6 @@ from governance.sealing.services.seal import LOCK as SEALER
 from governance.sealing.services.witnesses import PublicKeys, head_judge
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.shutdown.models import Shutdown
-from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import ScopeMissing
 from reasoncodes.base.ids import uuid7

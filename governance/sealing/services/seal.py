@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.ledger.services import ledger_append
+from governance.record.rules.items import leaf_data
 from governance.sealing.models import LedgerCheckpoint, LedgerKey
 from governance.sealing.rules.epoch import epoch_lines
 from governance.sealing.rules.merkle import Checkpoint, consistency_proof, extend, frontier_root, leaf_hash
@@ -31,17 +32,24 @@ NOBODY = UUID(int=0)
 LAST = UUID(int=2**128 - 1)
 # The database cluster, and the oldest transaction that is still running.
 MOMENT = "SELECT system_identifier, pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM pg_control_system()"
+# The rows that are bound to an entry, all parts in order; NULL if there are none. Committed with the entry, so a final
+# entry has them all.
+BOUND_ROWS = (
+    "(SELECT string_agg(b.rows, ''::bytea ORDER BY b.part) FROM governance_boundrows b WHERE b.entry_id = e.id)"
+)
 NO_LEAF = "NOT EXISTS (SELECT 1 FROM governance_ledgerleaf l WHERE l.entry_id = e.id)"
 # Every transaction below xmin is finished: no entry can appear there later. A cursor over ids alone would skip entries
 # that commit late. NO_LEAF, because after a restore some entries above the cursor are sealed already.
 FINAL = f"""
-SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e
+SELECT e.id, e.sha256, e.txid, {BOUND_ROWS} FROM governance_ledgerentry e
 WHERE e.txid < %(xmin)s AND (e.txid, e.id) > (%(txid)s, %(id)s) AND {NO_LEAF}
 ORDER BY e.txid, e.id LIMIT %(limit)s
 """  # noqa: S608
 # Another cluster (a restored dump) counts transactions anew: the cursor means nothing there, and only the missing leaf
 # tells that an entry is not sealed.
-WITHOUT_LEAF = f"SELECT e.id, e.sha256, e.txid FROM governance_ledgerentry e WHERE {NO_LEAF} ORDER BY e.id"  # noqa: S608
+WITHOUT_LEAF = (
+    f"SELECT e.id, e.sha256, e.txid, {BOUND_ROWS} FROM governance_ledgerentry e WHERE {NO_LEAF} ORDER BY e.id"  # noqa: S608
+)
 # `unnest`: three parameters, however many rows there are.
 LEAVES = """
 INSERT INTO governance_ledgerleaf (position, entry_id, hash)
@@ -85,6 +93,7 @@ class Final:
     id: UUID
     sha256: bytes
     txid: int
+    rows: bytes | None
 
 
 def ledger_seal(*, at: datetime, key: SealingKey) -> LedgerCheckpoint | None:
@@ -148,11 +157,13 @@ def _entries(head: TreeHead, moment: Moment) -> list[Final]:
             cursor.execute(WITHOUT_LEAF)
         else:
             cursor.execute(FINAL, {"xmin": moment.xmin, "txid": head.txid, "id": head.entry, "limit": BATCH})
-        return [Final(row[0], bytes(row[1]), row[2]) for row in cursor.fetchall()]
+        return [
+            Final(row[0], bytes(row[1]), row[2], None if row[3] is None else bytes(row[3])) for row in cursor.fetchall()
+        ]
 
 
 def _write(head: TreeHead, moment: Moment, entries: Sequence[Final], key: SealingKey, at: datetime) -> LedgerCheckpoint:
-    leaves = [leaf_hash(entry.sha256) for entry in entries]
+    leaves = [leaf_hash(leaf_data(entry.sha256, entry.rows)) for entry in entries]
     nodes, frontier = extend(size=head.size, frontier=head.frontier, leaves=leaves)
     inner = [(level, index, digest) for (level, index), digest in nodes if level]
     size = head.size + len(entries)

@@ -1,22 +1,23 @@
 """A check of the whole record that somebody starts in the console: a worker does it, a row shows its progress."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from governance.ledger.services import actor_reference
 from governance.outside.wake_up import wake_up
-from governance.sealing.adapters.base import Witness
 from governance.sealing.models import LedgerVerification
-from governance.sealing.services.verify import ledger_verify
-from governance.sealing.services.witnesses import PublicKeys
+from governance.sealing.services.verify import Progress
 from reasoncodes.base.actors import Actor
 
 # A check that has not reported progress for this long counts as stopped, and a new one may start.
 PATIENCE = timedelta(minutes=2)
 TASK = "governance.tasks.ledger_verify"
+# Checks everything, reports progress, and returns what is stored and shown.
+Check = Callable[[Progress], dict[str, Any]]
 
 
 def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
@@ -31,9 +32,7 @@ def verification_ask(*, actor: Actor, at: datetime) -> LedgerVerification:
         return found
 
 
-def verification_work(
-    *, verification_id: UUID, now: Callable[[], datetime], witnesses: Iterable[Witness], keys: PublicKeys
-) -> None:
+def verification_work(*, verification_id: UUID, now: Callable[[], datetime], check: Check) -> None:
     """Do the check. Safe to run twice, because it only reads the record."""
     # In one process, unlike `verify_ledger`: the machine's other cores stay free for other work.
     rows = LedgerVerification.objects.filter(id=verification_id, finished_at=None)
@@ -43,5 +42,5 @@ def verification_work(
     def progress(done: int, total: int) -> None:
         rows.update(done=done, total=total, touched_at=now())
 
-    found = ledger_verify(progress=progress, witnesses=witnesses, keys=keys).as_json()
+    found = check(progress)
     rows.update(found=found, done=found["entries"], total=found["entries"], touched_at=now(), finished_at=now())

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection
 
 from governance.ledger.rules.entry import EntryText, entry_hash_of_text, payload_hash
+from governance.record.rules.items import leaf_data
 from governance.sealing.models import LedgerCheckpoint
 from governance.sealing.rules.epoch import epoch_of
 from governance.sealing.rules.merkle import checkpoint_verify, leaf_hash, node_hash
@@ -30,9 +31,12 @@ ROWS = """
 SELECT l.position, l.hash, e.id::text, e.organization_id::text, e.action, e.subject_type, e.subject_id::text,
     e.actor_kind, e.actor_ref, e.reason_code, e.request_id, e.trace_id,
     to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
-    e.payload::text, e.nonce, e.payload_sha256, e.sha256
+    e.payload::text, e.nonce, e.payload_sha256, e.sha256, b.rows
 FROM governance_ledgerleaf l
 LEFT JOIN LATERAL (SELECT * FROM governance_ledgerentry WHERE id = l.entry_id OFFSET 0) e ON TRUE
+LEFT JOIN LATERAL (
+    SELECT string_agg(rows, ''::bytea ORDER BY part) AS rows FROM governance_boundrows
+    WHERE entry_id = l.entry_id) b ON TRUE
 WHERE l.position >= %s AND l.position < %s ORDER BY l.position
 """
 # One look-up per level, each a range of the primary key (level, index).
@@ -119,7 +123,7 @@ def _missing(start: int, end: int, hashes: list[bytes], faults: Faults) -> None:
 
 
 def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> bytes:
-    *header, payload, nonce, payload_sha256, sha256 = entry
+    *header, payload, nonce, payload_sha256, sha256, rows = entry
     if header[0] is None:
         faults.add(f"leaf {position}: its entry is gone")
         return stored
@@ -127,11 +131,11 @@ def _leaf(position: int, stored: bytes, entry: list[Any], faults: Faults) -> byt
     if payload is not None and not _payload_fits(payload, nonce, payload_sha256):
         faults.add(f"leaf {position}: the payload of entry {facts.id} was changed")
     found = entry_hash_of_text(facts, payload_sha256=bytes(payload_sha256))
-    leaf = leaf_hash(found)
+    leaf = leaf_hash(leaf_data(found, None if rows is None else bytes(rows)))
     if found != bytes(sha256):
         faults.add(f"leaf {position}: entry {facts.id} was changed")
     if leaf != stored:
-        faults.add(f"leaf {position}: it is not the leaf of entry {facts.id}")
+        faults.add(f"leaf {position}: it is not the leaf of entry {facts.id} with its bound rows")
     return leaf
 
 

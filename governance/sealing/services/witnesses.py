@@ -12,6 +12,7 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import connection, transaction
 
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import ledger_append
 from governance.sealing.adapters.base import Witness, WitnessFailed
 from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
@@ -23,7 +24,6 @@ from governance.sealing.states import LEDGER_INCONSISTENT, WitnessResult
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.actors import SYSTEM
 
 # The first key of the advisory lock: any number that no other lock uses.

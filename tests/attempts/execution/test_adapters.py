@@ -15,12 +15,11 @@ from uuid import UUID
 import pytest
 from django.core import mail
 
-from attempts.execution.adapters.base import AdapterCall, OutcomeKind
+from attempts.execution.adapters.base import ADAPTERS, AdapterCall, OutcomeKind, effect_in_force
 from attempts.execution.adapters.email import EmailAdapter
 from attempts.execution.adapters.event import STREAM, EventAdapter, stream_client
 from attempts.execution.adapters.external import ExternalAdapter
 from attempts.execution.adapters.http import READ_LIMIT_BYTES, HttpAdapter
-from attempts.execution.adapters.registry import ADAPTERS, effect_in_force
 from attempts.execution.adapters.slack import SlackAdapter
 from attempts.execution.rules import outside_boundary
 from governance.contracts.states import AdapterName

@@ -17,9 +17,9 @@ from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.services.transition import slots_release
 from attempts.quarantine.models import QuarantineCase
+from governance.enforcement.sql import send_lock_exclude
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
-from governance.sql.send_lock import send_lock_exclude
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, asked, attempt, change, contract, lease_runs_out
 from tests.attempts.execution.target import CountingTarget

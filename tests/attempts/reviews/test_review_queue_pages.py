@@ -10,6 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.reviews import database_now
+from governance.ledger.services import person_commitment
+from governance.people.models import ServiceAccount
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, many_cases, page, shown
 from tests.attempts.reviews.support import REVIEWER, Clinic, ask, set_deadline
@@ -44,6 +46,31 @@ def test_nobodys_groups_show_what_they_asked_for_themselves(cast: Cast, clinic: 
     review = clinic.hold()
     boss = browser(clinic.responsible)
     assert (shown(boss), shown(boss, "view=all")) == ([], [str(review.id)])
+
+
+def test_the_queue_hides_what_the_vote_would_refuse_also_after_another_name_was_put_there(
+    cast: Cast, clinic: Clinic
+) -> None:
+    """Whoever answered for the service when it asked, and whoever did before: the vote refuses all of them."""
+    review, boss, emil = clinic.hold(), clinic.responsible, cast.person("emil", REVIEWER)
+    answer(browser(boss), review, "delegate", to_username="emil")
+    with every_tenant():
+        ServiceAccount.objects.filter(responsible=boss).update(responsible=cast.operator)
+    for person in (boss, emil):
+        assert (shown(browser(person)), shown(browser(person), "view=all")) == ([], [str(review.id)])
+        refused = cast.session(person).post(
+            f"/api/v1/reviews/{review.id}/approve", {"action_digest": review.action_digest}, format="json"
+        )
+        assert refused.status_code == 403, refused.json()
+    assert shown(browser(cast.reviewer)) == [str(review.id)]
+
+
+def test_the_queue_hides_what_was_barred_when_the_review_was_opened(cast: Cast) -> None:
+    with every_tenant():
+        ref = person_commitment(user_id=cast.reviewer.id)
+    case = ask(cast, requester_refs=[ref])
+    sam = cast.person("sam", REVIEWER)
+    assert (shown(browser(cast.reviewer)), shown(browser(sam))) == ([], [str(case.id)])
 
 
 def test_a_delegate_sees_for_whom_they_stand_in_but_not_what_that_person_asked_for(cast: Cast, clinic: Clinic) -> None:

@@ -261,3 +261,13 @@ def test_an_act_outside_of_a_request_keeps_the_tenant_scope(two: Cast) -> None:
             details={"role": TIER},
         )
     assert made.applied is None
+
+
+def test_whoever_confirms_reads_whom_it_is_about(two: Cast) -> None:
+    """Before and after differ in the roles only: the name of the person is the same in both, and stood nowhere."""
+    asked = propose(two, subject="norman", details={"role": "operator"}).json()["id"]
+    console = two.fresh(two.console(two.second_operator))
+    for page in ("change/", "act/confirm/"):
+        shown = console.get(f"/admin/governance/authoritychange/{asked}/{page}").content.decode()
+        assert "Give a role: <strong>norman</strong>" in shown
+        assert "This allows more than before." in shown

@@ -4,14 +4,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.utils import timezone
 
 from attempts.reviews.models import Delegation, Review
 from attempts.reviews.services.claim import review_claim
 from governance.identity.models import IdentityProvider
 from governance.identity.services.providers import identity_provider_disable, scim_close
-from governance.people.models import ServiceAccount, User
+from governance.people.models import ServiceAccount, SignInLink, User
 from governance.people.services.people import person_deactivate
+from governance.people.services.sign_in_mail import password_reset_ask
+from governance.people.tasks import sign_in_mail_send_task
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract
 from tests.cast import Cast
@@ -243,3 +246,28 @@ def _key_of(cast: Cast, account: ServiceAccount) -> str:
         return api_key_issue(
             actor=SYSTEM, at=timezone.now(), service_account=account, scopes=["governance:read"]
         ).secret
+
+
+# -- whoever holds the token: the operator who proposed it saw it --
+def test_the_token_makes_nobody_the_second_operator(client: Scim, provider: IdentityProvider) -> None:
+    """The operator changes the second one's address and asks for a new password; then puts their own subject there."""
+    made = client.user("amir", emails=[{"value": "amir@clinic.example", "primary": True}]).json()
+    client.group("reviewers", made["id"])
+    amir = sign_in(provider, "id-amir")
+    User.objects.filter(id=amir.id).update(last_login=timezone.now())
+    mine = [{"value": "mallory@evil.example", "primary": True}]
+    assert client("PUT", f"Users/{made['id']}", {"userName": "amir", "emails": mine}).status_code == 200
+    assert User.objects.get(id=amir.id).email == "mallory@evil.example"
+    password_reset_ask(at=timezone.now(), typed=amir.username, source="10.0.0.9")
+    sign_in_mail_send_task()
+    assert not SignInLink.objects.filter(user=amir).exists()
+    assert mail.outbox == []
+    assert client("PUT", f"Users/{made['id']}", {"userName": "amir", "externalId": "mallory"}).status_code == 200
+    assert person(made["id"]).subject == "id-amir"
+    assert sign_in(provider, "id-amir") == amir
+
+
+def test_a_subject_can_be_corrected_before_the_first_sign_in(client: Scim) -> None:
+    made = client.user("nina").json()
+    assert client("PUT", f"Users/{made['id']}", {"userName": "nina", "externalId": "right"}).status_code == 200
+    assert person(made["id"]).subject == "right"

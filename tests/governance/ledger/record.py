@@ -19,12 +19,7 @@ from governance.sealing.services.witnesses import witness_push
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.sealing import seal_all
-
-LEDGER_TABLES = ("entry", "leaf", "node", "checkpoint", "key", "keyhandover", "epoch")
-MODES = """
-SELECT tgrelid::regclass::text, tgname, tgenabled::text FROM pg_trigger
-WHERE tgrelid = ANY(%s::regclass[]) AND NOT tgisinternal
-"""
+from tests.tampering import triggers_off
 
 
 def append(count: int = 1, *, organization_id: UUID | None = None, at: datetime | None = None) -> list[LedgerEntry]:
@@ -81,16 +76,8 @@ def verify(*options: str) -> dict[str, Any]:
 
 def tampered(*statements: str | tuple[str, list[Any]]) -> None:
     """As the owner of the tables could: triggers off, changes, triggers on again."""
-    tables = [f"governance_ledger{name}" for name in LEDGER_TABLES]
-    with connection.cursor() as cursor:
-        cursor.execute(MODES, [tables])
-        modes = cursor.fetchall()
-        for table in tables:
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-        try:
-            for statement in statements:
-                sql, parameters = (statement, []) if isinstance(statement, str) else statement
-                cursor.execute(sql, parameters)
-        finally:
-            for table, trigger, mode in modes:
-                cursor.execute(f"ALTER TABLE {table} ENABLE {'ALWAYS' if mode == 'A' else ''} TRIGGER {trigger}")
+    tables = ("entry", "leaf", "node", "checkpoint", "key", "keyhandover", "epoch")
+    with triggers_off(*(f"governance_ledger{table}" for table in tables)), connection.cursor() as cursor:
+        for statement in statements:
+            sql, parameters = (statement, []) if isinstance(statement, str) else statement
+            cursor.execute(sql, parameters)

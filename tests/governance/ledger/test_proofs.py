@@ -20,6 +20,7 @@ from tests.cast import Cast
 from tests.governance.ledger.record import verify
 from tests.governance.ledger.sealing import seal_all
 from tests.governance.merkle.proofs import consistency_verify, inclusion_verify
+from tests.tampering import triggers_off
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +48,7 @@ def test_an_entry_is_proven_with_what_the_api_gives_alone(cast: Cast) -> None:
     keys = [verifier_key_read(row["verifier_key"]) for row in api.get("/api/v1/ledger/public-key").json()["keys"]]
     found = api.get(f"/api/v1/ledger/entries/{entry.id}/proof").json()
     head = checkpoint_verify(found["checkpoint"], keys=keys)
-    leaf = leaf_hash(bytes.fromhex(found["entry"]["sha256"]))
+    leaf = leaf_hash(bytes.fromhex(found["entry"]["sha256"]) + bytes.fromhex(found["rows_sha256"] or ""))
     assert (leaf.hex(), head.size) == (found["leaf_sha256"], found["tree_size"])
     proof = [bytes.fromhex(one) for one in found["proof"]]
     inclusion_verify(leaf=leaf, index=found["leaf_index"], size=head.size, proof=proof, root=head.root)
@@ -90,11 +91,8 @@ def test_what_cannot_be_proven_is_refused(cast: Cast) -> None:
 
 def tampered(sql: str, *params: Any, table: str = "governance_ledgerentry") -> None:
     """As the owner of the tables could: triggers off, change, triggers on."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    with triggers_off(table), connection.cursor() as cursor:
         cursor.execute(sql, params)
-        for trigger in ("append_only_rows", "append_only_table"):
-            cursor.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}")
 
 
 def test_an_untouched_record_verifies(cast: Cast) -> None:

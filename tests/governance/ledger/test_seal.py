@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append
+from governance.record.rules.items import leaf_data
 from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf, LedgerNode
 from governance.sealing.rules.merkle import checkpoint_verify, extend, frontier_root, leaf_hash
 from governance.sealing.rules.signing import SealingKey
@@ -18,6 +19,7 @@ from governance.sealing.services.seal import ledger_seal, ledger_seal_all
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 from tests.governance.ledger.sealing import KEY, hand_over, seal_all
+from tests.tampering import bound_rows, triggers_off
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,7 +60,9 @@ def test_entries_get_dense_positions_and_the_head_is_signed() -> None:
     seal_all()
     leaves = list(LedgerLeaf.objects.order_by("position").select_related("entry"))
     assert [leaf.position for leaf in leaves] == list(range(LedgerEntry.objects.count()))
-    assert all(bytes(leaf.hash) == leaf_hash(bytes(leaf.entry.sha256)) for leaf in leaves)
+    assert all(
+        bytes(leaf.hash) == leaf_hash(leaf_data(bytes(leaf.entry.sha256), bound_rows(leaf.entry_id))) for leaf in leaves
+    )
     head = seal()
     assert first.size < head.size == len(leaves)
     made, frontier = extend(size=0, frontier=[], leaves=[bytes(leaf.hash) for leaf in leaves])
@@ -141,15 +145,10 @@ def test_after_a_restored_dump_into_another_cluster_nothing_is_skipped_or_sealed
     append(3)
     seal_all()
     append(2)
-    with connection.cursor() as cursor:  # as if these rows had come from a cluster that was far ahead in its count
-        cursor.execute("ALTER TABLE governance_ledgerentry DISABLE TRIGGER USER")
+    # As if these rows had come from a cluster that was far ahead in its count.
+    with triggers_off("governance_ledgerentry", "governance_ledgercheckpoint"), connection.cursor() as cursor:
         cursor.execute("UPDATE governance_ledgerentry SET txid = txid + 1000000")
-        cursor.execute("ALTER TABLE governance_ledgerentry ENABLE ALWAYS TRIGGER append_only_rows")
-        cursor.execute("ALTER TABLE governance_ledgerentry ENABLE ALWAYS TRIGGER append_only_table")
-        cursor.execute("ALTER TABLE governance_ledgercheckpoint DISABLE TRIGGER USER")
         cursor.execute("UPDATE governance_ledgercheckpoint SET cluster = 1, cursor_txid = cursor_txid + 1000000")
-        cursor.execute("ALTER TABLE governance_ledgercheckpoint ENABLE ALWAYS TRIGGER append_only_rows")
-        cursor.execute("ALTER TABLE governance_ledgercheckpoint ENABLE ALWAYS TRIGGER append_only_table")
     seal()
     append(2)
     seal_all()

@@ -4,8 +4,10 @@ either is away, sealing lags and nothing is lost."""
 import json
 import os
 import shutil
+import signal
 import socket
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
@@ -291,14 +293,11 @@ def test_while_the_hardware_module_is_away_nothing_is_sealed_and_nothing_is_lost
     append(3)
     shutil.move(tmp_path / "tokens", tmp_path / "pulled out")
     (tmp_path / "tokens").mkdir()
-    import pkcs11
-
-    pkcs11.lib(token.signer._module).reinitialize()  # type: ignore[union-attr]  # as after the restart of a worker
+    token.signer.stop()  # type: ignore[union-attr]  # as after the restart of a worker
     assert refusal(token).startswith("token_")
     assert head().size == size
     (tmp_path / "tokens").rmdir()
     shutil.move(tmp_path / "pulled out", tmp_path / "tokens")
-    pkcs11.lib(token.signer._module).reinitialize()  # type: ignore[union-attr]
     seal_all(token)
     assert verify()["valid"]
 
@@ -321,6 +320,45 @@ def test_a_forked_worker_signs_with_the_module_that_its_parent_opened(
     os.waitpid(child, 0)
     token.public_key().verify(signature, b"child")
     token.public_key().verify(token.sign(b"parent again"), b"parent again")
+
+
+def test_a_module_that_hangs_delays_sealing_for_seconds_and_readiness_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Its process is stopped, as a call into the library that never returns stops it. Without the limit the sealing
+    task would wait for ever, and this test with it."""
+    module = token_make(tmp_path, monkeypatch)._module
+    settings.LEDGER_NAME, settings.LEDGER_KEY = KEY.name, ""
+    settings.LEDGER_SIGNER = f"pkcs11:token=holdpoint;object=ledger?module-path={module}&pin-value=1234"
+    size = sealed_by(sealing_key(), 2)
+    signer: Any = sealing_key().signer
+    waiting, hung = append(3), signer._running()
+    os.kill(hung.pid, signal.SIGSTOP)
+    monkeypatch.setattr(signer, "_seconds", 0.5)
+    settled()
+    begin = time.monotonic()
+    ledger_seal_task()
+    assert time.monotonic() - begin < 5
+    assert (head().size, hung.poll()) == (size, -signal.SIGKILL)
+    assert "the hardware module does not answer" in Client().get("/health/ready").json()["checks"]["sealer"]["note"]
+    monkeypatch.setattr(signer, "_seconds", 30)  # the next second tries again, with a new process
+    seal_all(sealing_key())
+    ledger_seal_task()
+    assert LedgerLeaf.objects.filter(entry__in=waiting).count() == 3
+    assert "note" not in Client().get("/health/ready").json()["checks"]["sealer"]
+    assert verify()["valid"]
+
+
+def test_a_module_whose_library_crashes_takes_no_worker_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = token_make(tmp_path, monkeypatch)
+    signer.public_key()
+    os.kill(signer._running().pid, signal.SIGSEGV)
+    signer._running().wait(10)
+    with pytest.raises(SignerFailed, match="token_away"):
+        signer.sign(b"head")
+    signer.public_key().verify(signer.sign(b"head"), b"head")
 
 
 @pytest.mark.parametrize("wrong", [{"pin": "9999"}, {"token": "nobody"}, {"label": "nothing"}])

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import connection
 
 from governance.ledger.models import LedgerEntry
+from governance.record.rules.items import leaf_data
 from governance.sealing.models import LedgerCheckpoint, LedgerKey, LedgerLeaf
 from governance.sealing.rules.merkle import Checkpoint, checkpoint_sign, extend, frontier_root, leaf_hash
 from governance.sealing.rules.merkle.checkpoint import public_bytes
@@ -27,6 +28,7 @@ from tests.cast import Cast
 from tests.governance.ledger.entry_reference import EntryHeader, entry_hash
 from tests.governance.ledger.record import append, head, sealed, tampered, verify, witness_in, witnessed
 from tests.governance.ledger.sealing import KEY, seal_all
+from tests.tampering import bound_rows, triggers_off
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.tampers]
 # Other places in every run, the same for all its processes; the number is in the tests' names.
@@ -208,7 +210,7 @@ def test_triggers_that_are_off_are_named(record: int, dice: Random) -> None:
 
 def rebuilt(entries: list[LedgerEntry], key: SealingKey, *, steps: Random) -> None:
     """The whole tree and all heads made anew over `entries`, signed with `key`, as if it had always been so."""
-    leaves = [leaf_hash(bytes(entry.sha256)) for entry in entries]
+    leaves = [leaf_hash(leaf_data(bytes(entry.sha256), bound_rows(entry.id))) for entry in entries]
     statements: list[str | tuple[str, list[Any]]] = [
         "DELETE FROM governance_ledgerleaf",
         "DELETE FROM governance_ledgernode",
@@ -273,7 +275,7 @@ def without_key(entries: list[LedgerEntry], dice: Random) -> None:
     frontier: list[bytes] = []
     size = 0
     for end in sizes:
-        batch = [leaf_hash(bytes(entry.sha256)) for entry in entries[size:end]]
+        batch = [leaf_hash(leaf_data(bytes(entry.sha256), bound_rows(entry.id))) for entry in entries[size:end]]
         nodes, frontier = extend(size=size, frontier=frontier, leaves=batch)
         size = end
         for (level, index), digest in nodes:
@@ -341,11 +343,9 @@ def test_a_shorter_record_is_named_by_the_witness(record: int, dice: Random, wit
     size = dice.choice(sizes[:-1])
     tampered(*cut(size))
     if what == "older backup":
-        with connection.cursor() as cursor:  # its receipts are older, too
-            cursor.execute("ALTER TABLE governance_witnessreceipt DISABLE TRIGGER USER")
+        # Its receipts are older, too.
+        with triggers_off("governance_witnessreceipt"), connection.cursor() as cursor:
             cursor.execute("DELETE FROM governance_witnessreceipt WHERE size > %s", [size])
-            cursor.execute("ALTER TABLE governance_witnessreceipt ENABLE ALWAYS TRIGGER append_only_rows")
-            cursor.execute("ALTER TABLE governance_witnessreceipt ENABLE ALWAYS TRIGGER append_only_table")
     assert verify()["valid"], "the database alone is in order"
     named(f"the record has {size}", options=WITNESSES)
 

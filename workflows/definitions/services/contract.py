@@ -22,10 +22,10 @@ from governance.contracts.services.contracts import (
     contract_retire,
 )
 from governance.contracts.states import AdapterName, ContractState, RiskTier
+from governance.enforcement.sql import send_lock_exclude
 from governance.policies.models import Policy
 from governance.policies.services import policy_create, policy_publish
 from governance.policies.states import PolicyState
-from governance.sql.send_lock import send_lock_exclude
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput

@@ -16,7 +16,7 @@ from django.db.models import Model
 from attempts.lifecycle.states import ENGINE
 from governance.enforcement.models import snapshot_load
 from governance.enforcement.selectors import own_columns, own_joins, own_side
-from governance.sql.send_lock import TAKE_SEND_LOCK
+from governance.enforcement.sql import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.tenancy import current_scope
 from workflows.definitions.rules.document import Definition, read_definition

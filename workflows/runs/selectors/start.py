@@ -7,7 +7,7 @@ from uuid import UUID
 
 from attempts.lifecycle.states import ENGINE
 from governance.enforcement.selectors import OwnArrival, own_columns, own_joins, own_side
-from governance.sql.send_lock import TAKE_SEND_LOCK
+from governance.enforcement.sql import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from governance.tenancy.models import Product
 from reasoncodes.base.tenancy import in_scope
