@@ -15,9 +15,9 @@ TRANSITION = f"""
 # The fence is the newest intent's, and there is one intent for each try. Compared with the row at commit: a lease that
 # is taken back in its own transaction leaves no intent. Without it a stale executor could be let in again.
 INTENT = """
-    (SELECT (a.lease_token, a.tries) FROM attempts_attempt a WHERE a.id = NEW.id)
-    = (SELECT (coalesce(max(i.fence), 0), coalesce(max(i.number), 0)) FROM attempts_dispatchintent i
-        WHERE i.attempt_id = NEW.id)
+    EXISTS (SELECT FROM attempts_attempt a WHERE a.id = NEW.id
+        AND a.lease_token = (SELECT coalesce(max(i.fence), 0) FROM attempts_dispatchintent i WHERE i.attempt_id = a.id)
+        AND a.tries = (SELECT coalesce(max(i.number), 0) FROM attempts_dispatchintent i WHERE i.attempt_id = a.id))
 """
 VOTED = f"""
     {entry_about("NEW.id")}
