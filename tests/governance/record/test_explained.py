@@ -81,7 +81,7 @@ def world(cast: Cast, role: str) -> dict[str, Any]:
     contract(cast, slug="held", policy_slug="held", rules=HOLD)
     contract(cast, slug="free")
     client = cast.api("attempts:create")
-    held, approved = ask(client, 1, slug="held"), ask(client, 2, slug="free")
+    held, approved = ask(client, 11, slug="held"), ask(client, 12, slug="free")
     return {"case": case.id, "held": held.json()["id"], "approved": approved.json()["id"]}
 
 
