@@ -2,6 +2,7 @@
 settings of database, broker and storages from it."""
 
 import json
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -61,6 +62,14 @@ def database_mark(settings: dict[str, Any]) -> str:
     parts = [settings.get(name) for name in ("HOST", "PORT", "NAME")] + [settings.get("OPTIONS", {}).get("host")]
     where = "|".join(str(part or "") for part in parts)
     return sha256(where.encode()).hexdigest()[:12]
+
+
+def local_witnesses(folder: Path, mark: str) -> str:
+    """HOLDPOINT_WITNESSES of `make run`: a file for this database, and the witness process if its facts are there."""
+    entries: list[Any] = [(folder / f"{mark}.jsonl").as_uri()]
+    with suppress(OSError, ValueError, TypeError):
+        entries.append(dict(json.loads((folder / "cosigner.json").read_text())))
+    return json.dumps(entries)
 
 
 def _is_production() -> bool:

@@ -16,7 +16,8 @@ from redis.exceptions import RedisError
 from governance.integrity.selectors.standing import record_standing
 from governance.people.selectors.people import key_ends
 from governance.sealing.adapters.trouble import sealing_trouble
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
+from governance.sealing.selectors.cosignatures import quorum_standing
 from governance.sealing.selectors.tree import sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
 from governance.secrets.selectors import secrets_standing
@@ -63,6 +64,7 @@ def _record_gauges() -> bytes:
             standing = witness_standing(witness=witness.name)
             heads.labels(witness.name).set(standing.behind)
             late.labels(witness.name).set(standing.lag(at=now))
+        _quorum_gauges(registry, now)
         _key_gauges(registry, now)
         texts = secrets_standing()
         for name, count in (("current", texts.current), ("former", texts.former), ("unknown", texts.unknown)):
@@ -72,6 +74,14 @@ def _record_gauges() -> bytes:
         log.warning("record_gauges_unavailable", exc_info=error)
         return b""
     return generate_latest(registry)
+
+
+def _quorum_gauges(registry: CollectorRegistry, now: datetime) -> None:
+    """Left out if no witness cosigns."""
+    quorum = quorum_standing(cosigners=cosigners_configured(), wanted=witness_quorum())
+    if quorum is not None:
+        words = "Age of the oldest head that too few witnesses cosigned."
+        Gauge("holdpoint_witness_quorum_behind_seconds", words, registry=registry).set(quorum.lag(at=now))
 
 
 def _key_gauges(registry: CollectorRegistry, now: datetime) -> None:

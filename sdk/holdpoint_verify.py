@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a Holdpoint evidence bundle without Holdpoint: one file, Python 3.9 or newer, and `cryptography`.
 
-    python holdpoint_verify.py bundle.zip [--public-key FILE_OR_TEXT] [--json]
+    python holdpoint_verify.py bundle.zip [--public-key FILE_OR_TEXT] [--witness-key FILE_OR_TEXT] [--json]
 
 Says `valid` and what was checked, or names what is wrong. Exit code 0: valid; 1: not valid; 2: it could not be checked.
 The format is described in Holdpoint's docs/evidence.md. Holdpoint writes bundles with the functions of this same file.
@@ -285,12 +285,13 @@ class PublicKey:
         return hashlib.sha256(self.raw).hexdigest()
 
 
-def key_read(text: str) -> PublicKey:
+def key_read(text: str, kind: bytes = b"\x01") -> PublicKey:
+    """`kind` is 1 for the key of a log, 4 for that of a witness."""
     parts = text.strip().split("+", 2)
     if len(parts) != 3:
         raise Malformed("it is not a verifier key (name+id+base64)")
     raw = _base64(parts[2])
-    if len(raw) != 33 or raw[:1] != b"\x01" or parts[1] != sha256(parts[0].encode() + b"\n" + raw)[:4].hex():
+    if len(raw) != 33 or raw[:1] != kind or parts[1] != sha256(parts[0].encode() + b"\n" + raw)[:4].hex():
         raise Malformed("the verifier key does not fit its own id")
     return PublicKey(parts[0], bytes.fromhex(parts[1]), raw[1:])
 
@@ -345,6 +346,32 @@ def keys_followed(keys: Iterable[PublicKey], handovers: Iterable[KeyHandover]) -
     for _ in range(len(waiting)):
         found += [one.new for one in waiting if one.old in found and one.new not in found]
     return found
+
+
+def check_cosignatures(files: Mapping[str, bytes], report: Report, witnesses: list[PublicKey]) -> None:
+    """Which of these witnesses cosigned the head (C2SP tlog-cosignature). A line in the name of one of them that it did
+    not sign is a fault; lines of others say nothing, and none at all is no fault."""
+    head = head_read(files[CHECKPOINT].decode())
+    for witness in witnesses:
+        for name, raw in head.signatures:
+            if name == witness.name and raw[:4] == witness.id:
+                text = f"cosignature/v1\ntime {int.from_bytes(raw[4:12], 'big')}\n{head.body}"
+                if len(raw) != 76 or not _fits(witness, raw[12:], text.encode()):
+                    raise Malformed(f"the cosignature of {name!a} does not fit the head")
+                if name not in report.cosigned_by:
+                    report.cosigned_by.append(name)
+    report.witnesses_known = len(witnesses)
+    if witnesses:
+        known = f"{len(witnesses)} known witness{'es' if len(witnesses) > 1 else ''}"
+        report.checked.append(f"cosignatures: the head is cosigned by {len(report.cosigned_by)} of {known}")
+
+
+def _given_witnesses(text: str) -> list[PublicKey]:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    try:
+        return [key_read(line, b"\x04") for line in dict.fromkeys(lines)]
+    except Malformed as error:
+        raise Unusable(f"the witness' key that was given: {error}") from error
 
 
 # -- votes signed with a passkey (WebAuthn) --------------------------------------------------------------------------
@@ -527,6 +554,8 @@ class Report:
     signer: str = ""
     fingerprint: str = ""
     key_was_given: bool = False
+    cosigned_by: list[str] = field(default_factory=list)
+    witnesses_known: int = 0
     votes: list[dict[str, Any]] = field(default_factory=list)
     """For each vote: who, whether it is signed by them and has to be, and since when their passkey is registered."""
     not_signed: list[str] = field(default_factory=list)
@@ -541,9 +570,9 @@ class Report:
             self.faults.append(text)
 
 
-def verify(data: bytes, *, public_key: str = "") -> Report:
+def verify(data: bytes, *, public_key: str = "", witness_key: str = "") -> Report:
     """Everything that can be found out about these bytes. Raises only Unusable."""
-    keys = _given_keys(public_key)
+    keys, witnesses = _given_keys(public_key), _given_witnesses(witness_key)
     report = Report(key_was_given=bool(keys))
     files, wrong = zip_read(data)
     report.faults += wrong
@@ -556,6 +585,7 @@ def verify(data: bytes, *, public_key: str = "") -> Report:
         return report
     for step in (_check_manifest, _check_head, _check_entries, _check_anchor, _check_rows):
         _guarded(step, files, report, keys)
+    _guarded(check_cosignatures, files, report, witnesses)
     return report
 
 
@@ -572,6 +602,7 @@ def _guarded(step: Callable[..., None], files: Mapping[str, bytes], report: Repo
 _SUBJECT_OF = {
     "_check_manifest": MANIFEST,
     "_check_head": CHECKPOINT,
+    "check_cosignatures": CHECKPOINT,
     "_check_entries": ENTRIES,
     "_check_anchor": "anchor",
     "_check_rows": "rows",
@@ -974,10 +1005,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Checks a Holdpoint evidence bundle.")
     parser.add_argument("bundle", help="the zip file")
     parser.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
+    parser.add_argument(
+        "--witness-key", default="", help="verifier keys of witnesses that you know: a file, or the text"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
     try:
-        report = verify(Path(asked.bundle).read_bytes(), public_key=_key_text(asked.public_key))
+        report = verify(
+            Path(asked.bundle).read_bytes(),
+            public_key=_key_text(asked.public_key),
+            witness_key=_key_text(asked.witness_key),
+        )
     except (OSError, Unusable) as error:
         print(f"cannot be checked: {error}", file=sys.stderr)
         return 2

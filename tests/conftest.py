@@ -14,7 +14,7 @@ from reasoncodes.base.tenancy import leave_scope
 from tests.cast import Cast
 from tests.emptying import empty_database, remember_pristine
 
-pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes"]
+pytest_plugins = ["tests.replay_plugin", "tests.properties", "tests.stack.homes", "tests.template_database"]
 
 
 class TogetherScheduling(LoadScopeScheduling):
@@ -28,6 +28,14 @@ class TogetherScheduling(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TogetherScheduling | None:
     return TogetherScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The contract tests first, otherwise in the random order: one of them takes half a minute, for which the other
+    worker would have nothing left to do at the end. And the first worker gets all of them, so that their world is made
+    once."""
+    items.sort(key=lambda item: "tests/contract/" not in item.path.as_posix())
 
 
 gc.disable()  # until everything is loaded

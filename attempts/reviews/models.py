@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.states import DelegationEnd, DelegationState, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
+from governance.contracts.models import Contract
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
@@ -24,6 +25,14 @@ class Review(models.Model):
     kind = models.CharField(max_length=12, default=ReviewKind.RELEASE.value)
     attempt = models.OneToOneField(Attempt, null=True, on_delete=models.PROTECT, related_name="review")
     origin_step = models.UUIDField(null=True, help_text="The workflow step that asks for a person's judgement.")
+    contract = models.ForeignKey(
+        Contract,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="Of the run, for a workflow step: it says whether votes are signed.",
+    )
     subject_ref = models.CharField(max_length=200, blank=True, help_text="Reference of the case that it is about.")
     label = models.CharField(max_length=200, blank=True)
     tier = models.CharField(max_length=63, help_text="The first of them where several tiers must sign.")

@@ -248,6 +248,8 @@ RECORD_WATCH_SECONDS = env.float("HOLDPOINT_RECORD_WATCH_SECONDS", default=0.4)
 RECORD_WATCH_LIMIT_SECONDS = env.int("HOLDPOINT_RECORD_WATCH_LIMIT", default=120)
 WITNESS_LIMIT_HEADS = env.int("HOLDPOINT_WITNESS_LIMIT_HEADS", default=1000)
 WITNESS_LIMIT_SECONDS = env.int("HOLDPOINT_WITNESS_LIMIT", default=300)
+# Of the witnesses that cosign: how many must have cosigned a head.
+WITNESS_QUORUM = env.int("HOLDPOINT_WITNESS_QUORUM", default=1)
 
 # Days that messages stay on the streams, read or not. /health/ready shows a note if consumers are so many messages
 # behind, or if nobody has read for so many seconds.

@@ -1,6 +1,7 @@
 """What a forked process runs, and what is loaded before the fork, so that no process loads it for itself."""
 
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ from gunicorn import util
 from gunicorn.app.wsgiapp import WSGIApplication
 
 from config.celery import app as celery_app
+from config.embedded.paths import PROJECT
+from config.supervisor.forkserver import MARK
 from config.supervisor.prepare import prepare
 
 # The first one sets up Django. Web, worker, beat or a step would import the others at their start.
@@ -77,9 +80,18 @@ def _run_prepare(arguments: Sequence[str]) -> None:
     prepare()
 
 
+def _run_witness(arguments: Sequence[str]) -> None:
+    """As its operator would start it: the file alone, in a new program, and nothing of our environment but what marks
+    our processes. So the witness has neither the database's address nor a secret of ours."""
+    kept = {name: os.environ[name] for name in (MARK, "HOLDPOINT_HOME", "PATH", "LANG") if name in os.environ}
+    program = str(PROJECT / "sdk" / "holdpoint_witness.py")
+    os.execve(sys.executable, [sys.executable, "-I", program, *arguments], kept)  # noqa: S606 - our own file
+
+
 PROGRAMS: dict[str, Callable[[Sequence[str]], None]] = {
     "celery": _run_celery,
     "gunicorn": _run_gunicorn,
     "manage.py": _manage_command,
     "prepare": _run_prepare,
+    "witness": _run_witness,
 }

@@ -20,6 +20,7 @@ from config.supervisor.servers import choose_servers, stop_leftover_servers
 from config.supervisor.steps import CommandStep, read_demo, start_demo, start_migration
 from config.supervisor.stopping import StopFlag
 from config.supervisor.watch import Watch
+from config.supervisor.witness import make_witness, witness_describe
 
 # Also how long Ctrl-C may have to wait.
 WATCH_SECONDS = 0.2
@@ -97,6 +98,7 @@ class Stack:
         self.forkserver: ForkServer | None = None
         self.children: list[Child] = []
         self.steps: list[CommandStep] = []
+        self.witness: list[str] | None = None
 
     def live(self) -> int:
         """Starts, watches, stops; returns the exit code."""
@@ -140,6 +142,8 @@ class Stack:
     def _load(self) -> ForkServer:
         """Begins to load the application, which takes longer than the start of the servers and needs none of them."""
         env.empty_metrics(paths=self.paths)
+        # Before the settings are read: they name it.
+        self.witness = witness_describe(paths=self.paths, inherited=self.inherited)
         environment = env.stack_environment(
             paths=self.paths, servers=self.servers, port=self.port, inherited=self.inherited
         )
@@ -161,6 +165,8 @@ class Stack:
 
     def _start_children(self, forkserver: ForkServer) -> None:
         self.children = make_children(paths=self.paths, forkserver=forkserver)
+        if self.witness:
+            self.children.insert(0, make_witness(paths=self.paths, forkserver=forkserver, arguments=self.witness))
         for child in self.children:
             child.rotate_log()
             child.start()

@@ -19,7 +19,8 @@ from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
 from governance.schedule.selectors import foreign_tasks, schedule_standing
 from governance.sealing.adapters.trouble import sealing_trouble
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
+from governance.sealing.selectors.cosignatures import quorum_standing
 from governance.sealing.selectors.tree import oldest_writer, sealer_lag
 from governance.sealing.selectors.witnesses import ledger_denial, witness_standing
 from reasoncodes.base.tenancy import every_tenant
@@ -105,12 +106,17 @@ def _check_record() -> str | None:
 
 
 def _check_witnesses() -> str | None:
-    """Never fails, because the record works without witnesses. Says which witness is behind."""
+    """Never fails, because the record works without witnesses. Says which witness is behind, and whether too few
+    cosigned."""
     now = timezone.now()
     limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
     standings = [witness_standing(witness=witness.name) for witness in witnesses_configured()]
     late = [one for one in standings if one.alarming(at=now, **limits)]
     said = [f"{one.witness} is {one.behind} heads and {one.lag(at=now):.0f} s behind" for one in late]
+    quorum = quorum_standing(cosigners=cosigners_configured(), wanted=witness_quorum())
+    if quorum and quorum.missing(at=now, seconds=settings.WITNESS_LIMIT_SECONDS):
+        fewer = f"fewer than {quorum.wanted} of {quorum.known} witnesses cosigned heads beyond {quorum.size} entries"
+        said.append(f"{fewer}, for {quorum.lag(at=now):.0f} s")
     return "; ".join(said) or None
 
 

@@ -17,9 +17,11 @@ from governance.evidence.rules import CollectedEntry, Person, canonical_plain
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
+from governance.sealing.adapters.base import Cosigner
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
 from governance.sealing.rules.merkle import inclusion_proof
 from governance.sealing.rules.merkle.tree import Node, inclusion_nodes
+from governance.sealing.selectors.cosignatures import cosignatures_of
 from governance.sealing.selectors.keys import handovers_to, key_verifier
 from governance.sealing.selectors.tree import nodes_read
 from governance.tenancy.selectors import tenant_get
@@ -190,10 +192,16 @@ class Sealed:
     keys: str
     """The verifier key of the head, and below it the handovers that lead to it."""
     places: dict[str, tuple[int, list[str]]]
+    cosignatures: tuple[str, ...] = ()
+
+    @property
+    def cosigned(self) -> str:
+        """The signed head with the lines of the witnesses below: still one C2SP checkpoint."""
+        return self.checkpoint.text + "".join(f"{line}\n" for line in self.cosignatures)
 
 
-def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
-    """Proofs of these entries; None while one of them is not sealed."""
+def entries_sealed(*, entry_ids: Sequence[UUID], cosigners: Sequence[Cosigner] = ()) -> Sealed | None:
+    """Proofs of these entries; None while one of them is not sealed. With what the cosigners said about the head."""
     positions = dict(LedgerLeaf.objects.filter(entry_id__in=entry_ids).values_list("entry_id", "position"))
     if len(positions) < len(set(entry_ids)):
         return None
@@ -205,7 +213,9 @@ def entries_sealed(*, entry_ids: Sequence[UUID]) -> Sealed | None:
     proofs = _proofs(list(positions.values()), head.size)
     handovers = handovers_to(key_id=head.key_id, size=head.size)
     keys = "\n".join([key_verifier(head.key), *(one.line for one in handovers)])
-    return Sealed(head, keys, {str(id_): (place, proofs[place]) for id_, place in positions.items()})
+    places = {str(id_): (place, proofs[place]) for id_, place in positions.items()}
+    lines = cosignatures_of(heads=[head], cosigners=cosigners).get(head.size, [])
+    return Sealed(head, keys, places, tuple(line for _, line in lines))
 
 
 def _proofs(positions: Sequence[int], size: int) -> dict[int, list[str]]:

@@ -18,8 +18,9 @@ from governance.console.admin.lists import choice_filter
 from governance.console.selectors.pages import with_names
 from governance.people.rules.roles import AUDIT
 from governance.people.selectors.people import people_behind
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
 from governance.sealing.models import LedgerVerification, ReadAccess, WitnessReceipt
+from governance.sealing.selectors.cosignatures import quorum_standing
 from governance.sealing.selectors.keys import ledger_key_history
 from governance.sealing.selectors.tree import checkpoint_latest, sealer_lag
 from governance.sealing.selectors.witnesses import epoch_current, epoch_list, ledger_denial, witness_standing
@@ -99,7 +100,7 @@ class WitnessReceiptAdmin(InstallationAdmin):
     list_display = ["at", "witness", "size", "result_shown", "detail"]
     search_fields = ["=witness"]
     ordering = ["-id"]
-    fields = ["at", "witness", "size", "result_shown", "detail"]
+    fields = ["at", "witness", "size", "result_shown", "detail", "cosignature"]
     readonly_fields = fields
     list_before_template = "admin/holdpoint/witness_list.html"
 
@@ -115,7 +116,13 @@ class WitnessReceiptAdmin(InstallationAdmin):
         now = timezone.now()
         limits = {"heads": settings.WITNESS_LIMIT_HEADS, "seconds": settings.WITNESS_LIMIT_SECONDS}
         standings = [witness_standing(witness=one.name) for one in witnesses_configured()]
+        cosigners = cosigners_configured()
+        quorum = quorum_standing(cosigners=cosigners, wanted=witness_quorum())
         return {
+            "cosigners": {one.name for one in cosigners},
+            "quorum": quorum,
+            "quorum_missing": quorum and quorum.missing(at=now, seconds=settings.WITNESS_LIMIT_SECONDS),
+            "quorum_lag": round(quorum.lag(at=now)) if quorum else 0,
             "denial": ledger_denial(),
             "witnesses": [(one, round(one.lag(at=now)), one.alarming(at=now, **limits)) for one in standings],
             "head": checkpoint_latest(),

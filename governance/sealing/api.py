@@ -6,15 +6,16 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.ledger.api import HexField, LedgerEntryOut
 from governance.people.rules.roles import ApiScope
-from governance.sealing.configured import witnesses_configured
+from governance.sealing.configured import cosigners_configured, witness_quorum, witnesses_configured
 from governance.sealing.models import LedgerCheckpoint, ReadAccess
+from governance.sealing.selectors.cosignatures import Quorum, cosignatures_of, quorum_standing
 from governance.sealing.selectors.keys import ledger_key_history
 from governance.sealing.selectors.read_audit import read_access_list
 from governance.sealing.selectors.tree import checkpoint_get, checkpoint_list, consistency, entry_proof
@@ -29,14 +30,37 @@ from governance.sealing.services.read_audit import read_recorded
 from reasoncodes.base.api import ApiView, StrictSerializer
 
 
+class CosignatureOut(serializers.Serializer[Any]):
+    witness = serializers.CharField()
+    line = serializers.CharField(help_text="C2SP tlog-cosignature: a further line of the checkpoint.")
+
+
+class CheckpointListOut(serializers.ListSerializer[Any]):
+    def to_representation(self, data: Any) -> list[Any]:
+        """The cosignatures of a page in one query."""
+        heads = list(data)
+        found = cosignatures_of(heads=heads, cosigners=cosigners_configured())
+        self._context = {**self._context, "cosignatures": found}
+        return super().to_representation(heads)
+
+
 class CheckpointOut(serializers.ModelSerializer[LedgerCheckpoint]):
     root_sha256 = HexField(source="root")
     checkpoint = serializers.CharField(source="text", help_text="C2SP tlog-checkpoint with its signature.")
     key_id = serializers.CharField()
+    cosignatures = serializers.SerializerMethodField(help_text="Of the witnesses that this installation knows.")
 
     class Meta:
         model = LedgerCheckpoint
-        fields = ["size", "root_sha256", "checkpoint", "key_id", "at"]
+        fields = ["size", "root_sha256", "checkpoint", "key_id", "cosignatures", "at"]
+        list_serializer_class = CheckpointListOut
+
+    @extend_schema_field(CosignatureOut(many=True))
+    def get_cosignatures(self, head: LedgerCheckpoint) -> list[dict[str, str]]:
+        found = self.context.get("cosignatures")
+        if found is None:
+            found = cosignatures_of(heads=[head], cosigners=cosigners_configured())
+        return [{"witness": name, "line": line} for name, line in found.get(head.size, [])]
 
 
 class ProofOut(StrictSerializer):
@@ -159,6 +183,10 @@ class WitnessOut(serializers.Serializer[Any]):
     last_result = serializers.CharField()
     last_detail = serializers.CharField()
     alarm = serializers.SerializerMethodField()
+    cosigns = serializers.SerializerMethodField()
+
+    def get_cosigns(self, standing: WitnessStanding) -> bool:
+        return standing.witness in self.context["cosigners"]
 
     def get_behind_seconds(self, standing: WitnessStanding) -> float:
         return round(standing.lag(at=self.context["at"]), 1)
@@ -176,12 +204,27 @@ class EpochOut(serializers.Serializer[Any]):
     begun_at = serializers.DateTimeField()
 
 
+class QuorumOut(serializers.Serializer[Any]):
+    wanted = serializers.IntegerField(help_text="How many witnesses must have cosigned a head.")
+    known = serializers.IntegerField(help_text="How many witnesses cosign.")
+    tree_size = serializers.IntegerField(source="size", help_text="Of the newest head that so many cosigned.")
+    behind_seconds = serializers.SerializerMethodField(help_text="Age of the oldest head that fewer cosigned.")
+    alarm = serializers.SerializerMethodField()
+
+    def get_behind_seconds(self, quorum: Quorum) -> float:
+        return round(quorum.lag(at=self.context["at"]), 1)
+
+    def get_alarm(self, quorum: Quorum) -> bool:
+        return quorum.missing(at=self.context["at"], seconds=settings.WITNESS_LIMIT_SECONDS)
+
+
 class WitnessesOut(serializers.Serializer[Any]):
     denied = serializers.BooleanField(help_text="True while a witness holds what the record does not continue.")
     findings = serializers.ListField(child=serializers.DictField())
     epoch = serializers.IntegerField()
     epochs = EpochOut(many=True)
     witnesses = WitnessOut(many=True)
+    quorum = QuorumOut(allow_null=True, help_text="Null if no witness cosigns.")
 
 
 class WitnessListApi(ApiView):
@@ -190,15 +233,17 @@ class WitnessListApi(ApiView):
     @extend_schema(operation_id="ledger_witnesses", responses=WitnessesOut)
     def get(self, request: Request) -> Response:
         self.query(request)
-        denial = ledger_denial()
+        denial, cosigners = ledger_denial(), cosigners_configured()
         found = {
             "denied": denial is not None,
             "findings": denial.preview.get("findings", []) if denial else [],
             "epoch": epoch_current(),
             "epochs": epoch_list(),
             "witnesses": [witness_standing(witness=one.name) for one in witnesses_configured()],
+            "quorum": quorum_standing(cosigners=cosigners, wanted=witness_quorum()),
         }
-        return Response(WitnessesOut(found, context={"at": timezone.now()}).data)
+        context = {"at": timezone.now(), "cosigners": {one.name for one in cosigners}}
+        return Response(WitnessesOut(found, context=context).data)
 
 
 HEADER = "X-Purpose"

@@ -11,12 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from governance.sealing.adapters.base import Witness
+from governance.sealing.adapters.base import Cosigner, Witness
+from governance.sealing.adapters.cosign import CosignWitness
 from governance.sealing.adapters.file import FileWitness
 from governance.sealing.adapters.http import HttpWitness
 from governance.sealing.adapters.signer_socket import SocketSigner
 from governance.sealing.adapters.signer_token import TokenSigner, pin_read
 from governance.sealing.adapters.storage import StorageWitness
+from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
 from governance.sealing.rules.signing import HeadSigner, SealingKey, SealingStopped, Signer, sealing_key_read
 
 
@@ -68,15 +70,35 @@ def witnesses_configured() -> list[Witness]:
     return found
 
 
+def cosigners_configured() -> list[Cosigner]:
+    return [one for one in witnesses_configured() if isinstance(one, Cosigner)]
+
+
+def witness_quorum() -> int:
+    """How many witnesses must have cosigned a head. 0 if none of them cosigns."""
+    count, wanted = len(cosigners_configured()), settings.WITNESS_QUORUM
+    if wanted > count and (count or wanted > 1):
+        raise ImproperlyConfigured("HOLDPOINT_WITNESS_QUORUM is larger than the number of witnesses that cosign.")
+    return wanted if count else 0
+
+
 def witness_digests() -> dict[str, str]:
-    """Name and SHA-256 of the address of each configured witness: enough to notice a change, without the address."""
+    """Name and SHA-256 of the address of each configured witness: enough to notice a change, without the address. For
+    one that cosigns also of its key, and the quorum as an entry of its own."""
     entries = witness_entries(settings.LEDGER_WITNESSES)
-    found = zip(witnesses_configured(), entries, strict=True)
-    return {witness.name: sha256(entry["url"].encode()).hexdigest() for witness, entry in found}
+    found = {}
+    for witness, entry in zip(witnesses_configured(), entries, strict=True):
+        parts = [entry["url"], *([entry["verifier_key"]] if isinstance(witness, Cosigner) else [])]
+        found[witness.name] = sha256("\n".join(parts).encode()).hexdigest()
+    # A smaller quorum is as much a change as a witness less. Its name says it to the two people who confirm.
+    if quorum := witness_quorum():
+        words = f"quorum {quorum} of {len(cosigners_configured())}"
+        found[words] = sha256(words.encode()).hexdigest()
+    return found
 
 
 def witness_entries(text: str) -> list[dict[str, Any]]:
-    """For each witness its `url`, and `name` and `token` if given."""
+    """For each witness its `url`, and `name`, `token`, `kind` and `verifier_key` if given."""
     if not text.strip().startswith("["):
         return [{"url": one.strip()} for one in text.split(",") if one.strip()]
     try:
@@ -86,9 +108,14 @@ def witness_entries(text: str) -> list[dict[str, Any]]:
         raise ImproperlyConfigured("HOLDPOINT_WITNESSES is neither a list of addresses nor JSON.") from error
 
 
-def witness_from(*, url: str, name: str = "", token: str = "") -> Witness:
-    """`file:///path`, `https://host/path`, or `storage:alias/prefix` with an alias of STORAGES."""
+def witness_from(*, url: str, name: str = "", token: str = "", kind: str = "", verifier_key: str = "") -> Witness:
+    """`file:///path`, `https://host/path`, or `storage:alias/prefix` with an alias of STORAGES. With the kind `cosign`
+    the address is the submission prefix of a C2SP witness, and `verifier_key` is its key."""
     parts = urlsplit(url)
+    if name.startswith("quorum ") or kind not in {"", "cosign"} or bool(kind) != bool(verifier_key):
+        raise ImproperlyConfigured("HOLDPOINT_WITNESSES: a witness of the kind cosign has a verifier_key, others none.")
+    if kind:
+        return _cosign_witness(url=url, name=name, token=token, verifier_key=verifier_key)
     if parts.scheme == "file" and parts.path and not parts.netloc:
         return FileWitness(name=name or f"file {Path(parts.path).name}", path=Path(unquote(parts.path)))
     if parts.scheme in {"http", "https"} and parts.hostname:
@@ -97,3 +124,15 @@ def witness_from(*, url: str, name: str = "", token: str = "") -> Witness:
         alias, _, prefix = parts.path.partition("/")
         return StorageWitness(name=name or f"storage {parts.path}", alias=alias, prefix=prefix)
     raise ImproperlyConfigured("HOLDPOINT_WITNESSES: an address is file:///path, https://… or storage:alias/prefix.")
+
+
+def _cosign_witness(*, url: str, name: str, token: str, verifier_key: str) -> CosignWitness:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ImproperlyConfigured("HOLDPOINT_WITNESSES: a witness of the kind cosign has an address http(s)://…")
+    try:
+        return CosignWitness(
+            name=name or parts.hostname, url=url, token=token, verifier_key=verifier_key, origin=settings.LEDGER_NAME
+        )
+    except CheckpointInvalid as error:
+        raise ImproperlyConfigured("HOLDPOINT_WITNESSES: verifier_key is not the key of a C2SP witness.") from error

@@ -107,12 +107,17 @@ class WitnessReceipt(AppendOnlyModel):
     root = models.BinaryField(max_length=32)
     result = models.CharField(max_length=8, choices=[(result.value, result.value) for result in WitnessResult])
     detail = models.CharField(max_length=64, blank=True)
+    # With a default of the database: processes of the version before insert receipts without it during an upgrade.
+    cosignature = models.TextField(blank=True, db_default="", help_text="The C2SP line, of a witness that cosigns.")
     at = models.DateTimeField()
 
     class Meta:
         ordering = ["-id"]
         constraints = [
             models.CheckConstraint(condition=Q(result__in=list(WitnessResult)), name="witness_receipt_known_result"),
+            models.CheckConstraint(
+                condition=Q(result="stored") | Q(cosignature=""), name="witness_receipt_cosigned_if_stored"
+            ),
             models.UniqueConstraint(
                 fields=["witness", "size", "root"], condition=Q(result="stored"), name="witness_receipt_stored_once"
             ),

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 
 from governance.console.selectors.pages import shutdowns_covering
-from governance.integrity.selectors.standing import record_standing
+from governance.integrity.selectors.standing import faults_count
 from governance.people.rules.roles import OPERATE
 from governance.people.selectors.people import founding_open, organizations_where
 
@@ -55,10 +55,10 @@ def engaged_shutdowns(context: dict[str, Any]) -> list[Any]:
 
 
 @register.simple_tag(takes_context=True)
-def record_standing_now(context: dict[str, Any]) -> Any:
-    """For the banner on every page: faults of the record that nobody has accepted."""
+def record_faults(context: dict[str, Any]) -> int:
+    """For the banner on every page: how many faults of the record nobody has accepted."""
     user = getattr(context.get("request"), "user", None)
-    return record_standing() if user is not None and user.is_authenticated else None
+    return faults_count() if user is not None and user.is_authenticated else 0
 
 
 @register.simple_tag(takes_context=True)

@@ -57,7 +57,7 @@ def test_nothing_of_the_project_imports_the_package() -> None:
 def test_the_package_is_typed_and_its_version_is_one() -> None:
     project = tomllib.loads((SDK / "pyproject.toml").read_text())["project"]
     assert project["version"] == holdpoint_client.__version__
-    assert [one.partition(">")[0] for one in project["dependencies"]] == ["httpx"]
+    assert [one.partition(">")[0] for one in project["dependencies"]] == ["httpx", "cryptography"]
     assert (SDK / "src" / "holdpoint_client" / "py.typed").exists()
     assert all(hasattr(holdpoint_client, name) for name in holdpoint_client.__all__)
 
@@ -92,3 +92,8 @@ def test_the_words_of_the_command_line_are_those_of_the_server() -> None:
     assert choices(parser, "shutdown", "engage", "scope") == set(ShutdownScope)
     assert choices(parser, "holds", "list", "state") == set(HoldState)
     assert choices(parser, "holds", "place", "scope") == set(HoldScope)
+
+
+def test_the_witness_is_one_file_that_needs_nothing_of_the_project() -> None:
+    found = set(imported(SDK / "holdpoint_witness.py"))
+    assert found - set(sys.stdlib_module_names) == {"cryptography"}

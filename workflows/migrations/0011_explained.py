@@ -42,7 +42,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workflows", "0010_authorship"), ("attempts", "0011_explained"), ("governance", "0024_explained")]
+    dependencies = [("workflows", "0010_authorship"), ("attempts", "0012_explained"), ("governance", "0025_explained")]
     operations = [
         migrations.RunSQL(sql=EVENT, reverse_sql=migrations.RunSQL.noop),
         explained(

@@ -29,7 +29,7 @@ from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
 from attempts.reviews.services.signing import signature_begin
-from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
 from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.api import PURPOSE, opened
@@ -63,7 +63,7 @@ class RefuseIn(RejectIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class OverrideIn(ApproveIn):
+class OverrideIn(SignedApproveIn):
     result_ref = serializers.CharField(
         max_length=200, required=False, allow_blank=True, default="", help_text="Where your own judgement is kept."
     )
@@ -122,12 +122,13 @@ class DecidingView(ApiView):
         return self.act(request)
 
     def vote(self, request: Request, review_id: UUID, verdict: VoteVerdict, shape: type[StrictSerializer]) -> Response:
-        """Votes on a held attempt, signed or not."""
+        """Votes on a held attempt or on a workflow step, signed or not."""
         word = self.body(request, shape)
         given = word.pop("signature", None)
         signed = signed_word(given) if given is not None else None
         act = self.decide(request, review_id, signed=signed is not None)
-        review_vote(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        decide = review_vote if verdict in VERDICTS_OF[ReviewKind.RELEASE] else human_review_decide
+        decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
         return self.card(request, review_id)
 
     def card(self, request: Request, review_id: UUID) -> Response:
@@ -216,11 +217,9 @@ class SignatureChallengeApi(DecidingView):
 class ReviewConfirmApi(DecidingView):
     """For human reviews: what the workflow found is right."""
 
-    @extend_schema(operation_id="reviews_confirm", request=ApproveIn, responses=CardOut, examples=[APPROVE])
+    @extend_schema(operation_id="reviews_confirm", request=SignedApproveIn, responses=CardOut, examples=[APPROVE])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, ApproveIn)
-        human_review_decide(review_id=review_id, verdict=VoteVerdict.CONFIRM, **self.decide(request, review_id), **word)
-        return self.card(request, review_id)
+        return self.vote(request, review_id, VoteVerdict.CONFIRM, SignedApproveIn)
 
 
 class ReviewOverrideApi(DecidingView):
@@ -228,21 +227,15 @@ class ReviewOverrideApi(DecidingView):
 
     @extend_schema(operation_id="reviews_override", request=OverrideIn, responses=CardOut, examples=[OVERRIDE])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, OverrideIn)
-        human_review_decide(
-            review_id=review_id, verdict=VoteVerdict.OVERRIDE, **self.decide(request, review_id), **word
-        )
-        return self.card(request, review_id)
+        return self.vote(request, review_id, VoteVerdict.OVERRIDE, OverrideIn)
 
 
 class ReviewDeclineApi(DecidingView):
     """For human reviews: somebody else should decide. The review stays open, without the person who declined."""
 
-    @extend_schema(operation_id="reviews_decline", request=RejectIn, responses=CardOut, examples=[DECLINE])
+    @extend_schema(operation_id="reviews_decline", request=RefuseIn, responses=CardOut, examples=[DECLINE])
     def post(self, request: Request, review_id: UUID) -> Response:
-        word = self.body(request, RejectIn)
-        human_review_decide(review_id=review_id, verdict=VoteVerdict.DECLINE, **self.decide(request, review_id), **word)
-        return self.card(request, review_id)
+        return self.vote(request, review_id, VoteVerdict.DECLINE, RefuseIn)
 
 
 urlpatterns = [

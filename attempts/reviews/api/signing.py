@@ -27,7 +27,7 @@ class SignatureIn(StrictSerializer):
 
 
 class ChallengeIn(StrictSerializer):
-    verdict = serializers.ChoiceField(choices=list(VERDICTS_OF[ReviewKind.RELEASE]))
+    verdict = serializers.ChoiceField(choices=[one for kind in ReviewKind for one in VERDICTS_OF[kind]])
     action_digest = serializers.CharField(max_length=64)
 
 

@@ -81,7 +81,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         may_decide=_may_decide(review, attempt, standing, now),
         release_blocked=release_blocked(attempt=attempt) if waits and attempt is not None else None,
         votes=_votes(review),
-        signature=SignatureKind.PASSKEY if signature_needed(attempt=attempt) else SignatureKind.NONE,
+        signature=SignatureKind.PASSKEY if signature_needed(review=review, attempt=attempt) else SignatureKind.NONE,
     )
 
 

@@ -181,9 +181,11 @@ def review_matches(term: str) -> Q | None:
     return Q(id=wanted) | Q(attempt_id=wanted) | Q(origin_step=wanted, status=ReviewStatus.REQUESTED)
 
 
-def signature_needed(*, attempt: Attempt | None) -> bool:
-    """Whether votes on this attempt are signed. A human review of a workflow step has no attempt and asks for none."""
-    return attempt is not None and _asks(attempt.contract_id)
+def signature_needed(*, review: Review, attempt: Attempt | None) -> bool:
+    """Whether votes in this review are signed: the contract of its attempt says so, for a workflow step that of its
+    run."""
+    contract_id = attempt.contract_id if attempt is not None else review.contract_id
+    return contract_id is not None and _asks(contract_id)
 
 
 @lru_cache(maxsize=4096)
@@ -192,11 +194,12 @@ def _asks(contract_id: UUID) -> bool:
     with every_tenant():
         snapshot = Contract.objects.values_list("snapshot_sha256", flat=True).get(id=contract_id)
     # Snapshots from before signatures do not have the field.
-    return bool(snapshot_load(snapshot).get("signature") == SignatureKind.PASSKEY)
+    return bool(snapshot and snapshot_load(snapshot).get("signature") == SignatureKind.PASSKEY)
 
 
 def review_asks_signature(*, review_id: UUID) -> bool:
-    contract = Review.objects.filter(id=review_id).values_list("attempt__contract_id", flat=True).first()
+    found = Review.objects.filter(id=review_id).values_list("attempt__contract_id", "contract_id").first()
+    contract = (found[0] or found[1]) if found else None
     return contract is not None and _asks(contract)
 
 

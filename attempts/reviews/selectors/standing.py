@@ -170,7 +170,7 @@ def _voices(review: Review, attempt: Attempt | None) -> tuple[Voice, ...]:
     # Votes name people by commitments. A person whose commitment was erased becomes None, and the vote stops counting.
     votes = list(ReviewVote.objects.filter(review=review).order_by("id"))
     # Checked each time, also before the action is sent: a vote that somebody wrote into the table has no signature.
-    signed = votes_signed(votes=votes) if votes and signature_needed(attempt=attempt) else None
+    signed = votes_signed(votes=votes) if votes and signature_needed(review=review, attempt=attempt) else None
     refs = {ref for vote in votes for ref in (vote.voter_ref, vote.on_behalf_of_ref) if ref}
     people = dict(PersonReference.objects.filter(commitment__in=refs).values_list("commitment", "user_id"))
     return tuple(

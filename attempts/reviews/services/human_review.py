@@ -9,6 +9,7 @@ from attempts.reviews.rules import Exclusion
 from attempts.reviews.selectors.reviews import LockedReview
 from attempts.reviews.selectors.standing import ReviewStanding
 from attempts.reviews.services.decide import CastVote, Rules, Word, claim_drop, record_review, review_decide, review_end
+from attempts.reviews.services.signing import SignedWord
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError
@@ -28,14 +29,16 @@ def human_review_open(
     at: datetime,
     expires_at: datetime | None = None,
     requester_refs: Iterable[str] = (),
+    contract_id: UUID | None = None,
 ) -> Review:
     """Opens the review of a step, in the caller's transaction. A step has at most one open review. A vote is bound to
-    `digest`. `requester_refs`: commitments of people who may not decide. The caller has checked `context_ref` and
-    `label` against the metadata boundary."""
+    `digest`. `requester_refs`: commitments of people who may not decide. `contract_id`: of the run. The caller has
+    checked `context_ref` and `label` against the metadata boundary."""
     review = Review(
         organization_id=organization_id,
         kind=ReviewKind.HUMAN_REVIEW.value,
         origin_step=origin_step,
+        contract_id=contract_id,
         subject_ref=context_ref,
         label=label,
         tier=tier,
@@ -74,10 +77,11 @@ def human_review_decide(
     note: str = "",
     result_ref: str = "",
     payload_sha256: str = "",
+    signature: SignedWord | None = None,
 ) -> Review:
     """Votes on the review of a step. Confirm and override end it; `result_ref` and its hash say where an overriding
     judgement is kept. Decline needs a reason, and puts the review back into the queue without the person."""
-    word = Word(VoteVerdict(verdict), action_digest, reason_code, note, result_ref, payload_sha256)
+    word = Word(VoteVerdict(verdict), action_digest, reason_code, note, result_ref, payload_sha256, signature=signature)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_REVIEW)
 
 

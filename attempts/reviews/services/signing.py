@@ -104,7 +104,7 @@ def signature_take(
     """Checks the signature under a vote and uses up its challenge, in the vote's transaction. None: there is none, and
     none is needed. A refusal is returned and not raised, so that the challenge stays used up."""
     if signed is None:
-        return SignatureNeeded() if signature_needed(attempt=locked.attempt) else None
+        return SignatureNeeded() if signature_needed(review=locked.review, attempt=locked.attempt) else None
     if person is None:
         return SignatureNeeded()
     # Locked (FOR UPDATE): of two votes with one challenge the second one finds it used.

@@ -32,6 +32,7 @@ from governance.evidence.selectors import (
 from governance.evidence.services.request import PATIENCE, evidence_record
 from governance.evidence.states import EvidenceState
 from governance.ledger.models import LedgerEntry
+from governance.sealing.configured import cosigners_configured, witness_quorum
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.errors import InternalError
@@ -115,6 +116,8 @@ def _naming(material: Material, entries: list[CollectedEntry]) -> list[dict[str,
 UNFINISHED = [EvidenceState.REQUESTED, EvidenceState.BUILDING]
 # The sealer runs every second.
 SEALER = timedelta(seconds=1)
+# How long after a head was signed a bundle waits for its cosignatures.
+WITNESSES = timedelta(seconds=30)
 # Of the storage, with growing pauses: a few minutes in all. Then the bundle fails, and a new request builds a new one.
 MOST_TRIES = 5
 log = structlog.get_logger("holdpoint.evidence")
@@ -170,9 +173,14 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     if bundle is None:
         return
     files, entries = draft_read(bundle)
-    sealed = entries_sealed(entry_ids=[UUID(str(entry["id"])) for entry in entries] + [_anchor(bundle).id])
+    wanted = [UUID(str(entry["id"])) for entry in entries] + [_anchor(bundle).id]
+    sealed = entries_sealed(entry_ids=wanted, cosigners=cosigners_configured())
     if sealed is None:
         _later(bundle, "waiting for the sealer", now() + SEALER)
+        return
+    # Not for ever: a bundle without cosignatures is still evidence, and a witness that is away must not stop it.
+    if len(sealed.cosignatures) < witness_quorum() and now() < sealed.checkpoint.at + WITNESSES:
+        _later(bundle, "waiting for the witnesses", now() + SEALER)
         return
     data = bundle_bytes(bundle, files, entries, sealed)
     name = file_name(bundle)
@@ -201,7 +209,7 @@ def bundle_bytes(
     for document in documents:
         position, proof = sealed.places[str(document["id"])]
         proven.append({**document, "position": position, "proof": proof})
-    data = verifier.bundle_write(files, proven, sealed.checkpoint.text, sealed.keys)
+    data = verifier.bundle_write(files, proven, sealed.cosigned, sealed.keys)
     report = verifier.verify(data)
     # A vote that its person did not sign does not stop the bundle: the bundle is what tells others about it.
     faults = [fault for fault in report.faults if fault not in report.not_signed] + list(recompute(files))

@@ -48,7 +48,12 @@ def record_denials(*, organization_ids: Collection[UUID] | None = None) -> list[
     return [one for one in found if one.organization_id is None or one.organization_id in organization_ids]
 
 
+def faults_count() -> int:
+    with every_tenant():
+        return faults_open().count()
+
+
 def record_standing() -> RecordStanding:
     with every_tenant():
-        found = faults_open().count()
+        found = faults_count()
         return RecordStanding(progress_get(), found, RecordFault.objects.count() - found, record_denials())

@@ -1,7 +1,9 @@
 """The interface of all witnesses, and the error that they raise."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from governance.sealing.rules.merkle.cosignature import CosignerKey
 
 
 class WitnessFailed(Exception):
@@ -26,3 +28,23 @@ class Witness(Protocol):
 
     def heads(self) -> Iterator[str]:
         """All heads, one at a time. What cannot be read as text is left out."""
+
+
+@runtime_checkable
+class Cosigner(Protocol):
+    """A witness that checks for itself that a head continues the last one it saw, and signs that."""
+
+    name: str
+    key: CosignerKey
+
+    def cosign(
+        self,
+        text: str,
+        *,
+        size: int,
+        since: int,
+        prove: Callable[[int], list[bytes]],
+        handovers: Callable[[], Sequence[str]],
+    ) -> str:
+        """The cosignature line, checked against the pinned key. `since` is the size that it probably has; `prove` gives
+        the proof from a size, `handovers` the log's changes of key, oldest first. Raises WitnessFailed."""

@@ -44,36 +44,46 @@ class HttpWitness:
         after = 0
         seen: set[str] = set()
         while True:
-            status, body = self._ask("GET", b"", {"after": str(after)})
-            fresh = [text for text in _texts(body) if text not in seen] if status == 200 else []
-            if status not in {200, 404}:
-                raise WitnessFailed(f"http_{status}")
+            found = self.page(after=after)
+            fresh = [text for text in found if text not in seen]
             yield from fresh
-            seen = set(_texts(body))
+            seen = set(found)
             largest = max((_size(text) for text in fresh), default=0)
             # No progress is the end: a witness that ignores `after` would otherwise be asked for ever.
             if largest <= after:
                 return
             after = largest
 
+    def page(self, *, after: int) -> list[str]:
+        """Some heads after a size, the oldest first."""
+        status, body = self._ask("GET", b"", {"after": str(after)})
+        if status not in {200, 404}:
+            raise WitnessFailed(f"http_{status}")
+        return _texts(body) if status == 200 else []
+
     def _ask(self, method: str, body: bytes, query: dict[str, str]) -> tuple[int, bytes]:
-        backend = GuardedBackend(private_hosts=_named(self.url), seconds=SECONDS)
-        headers = {"User-Agent": "holdpoint", "Content-Type": TEXT, "Accept": "application/jsonl, text/plain"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        try:
-            url_check(self.url, private_hosts=backend.private_hosts)
-            with (
-                guarded_client(backend) as client,
-                client.stream(
-                    method, self.url, content=body or None, params=query or None, headers=headers
-                ) as response,
-            ):
-                return response.status_code, _limited(response)
-        except AddressRefused as error:
-            raise WitnessFailed("address_refused") from error
-        except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
-            raise WitnessFailed(f"http_{type(error).__name__}"[:64]) from error
+        return exchange(method, self.url, body=body, query=query, token=self.token)
+
+
+def exchange(
+    method: str, url: str, *, body: bytes = b"", query: dict[str, str] | None = None, token: str = ""
+) -> tuple[int, bytes]:
+    """Status and body of one answer. Raises WitnessFailed if there is none."""
+    backend = GuardedBackend(private_hosts=_named(url), seconds=SECONDS)
+    headers = {"User-Agent": "holdpoint", "Content-Type": TEXT, "Accept": "application/jsonl, text/plain"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        url_check(url, private_hosts=backend.private_hosts)
+        with (
+            guarded_client(backend) as client,
+            client.stream(method, url, content=body or None, params=query or None, headers=headers) as response,
+        ):
+            return response.status_code, _limited(response)
+    except AddressRefused as error:
+        raise WitnessFailed("address_refused") from error
+    except (httpx.HTTPError, httpx.InvalidURL, socket.gaierror, OSError) as error:
+        raise WitnessFailed(f"http_{type(error).__name__}"[:64]) from error
 
 
 def _named(url: str) -> frozenset[str]:

@@ -112,11 +112,16 @@ def witness_standing(*, witness: str) -> WitnessStanding:
     )
 
 
-def heads_due(*, witness: str, limit: int) -> list[LedgerCheckpoint]:
-    """The heads that the witness has not stored, oldest first."""
+def stored_size(*, witness: str) -> int:
+    """Of the largest head that the witness stored."""
     with connection.cursor() as cursor:
         cursor.execute(STANDING, {"w": witness})
-        size, _ = cursor.fetchone()
+        return int(cursor.fetchone()[0])
+
+
+def heads_due(*, witness: str, limit: int) -> list[LedgerCheckpoint]:
+    """The heads that the witness has not stored, oldest first."""
+    size = stored_size(witness=witness)
     return list(LedgerCheckpoint.objects.filter(size__gt=size).order_by("size")[:limit])
 
 

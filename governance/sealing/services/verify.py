@@ -4,6 +4,7 @@ reads. The check of one range of entries is in `verify_range`."""
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import get_context
 from typing import Any
 
@@ -13,11 +14,13 @@ from django.db import connection
 from governance.ledger.models import LedgerEntry
 from governance.record.services.manifest import guards_verify
 from governance.retention.services.erasure import entries_digest
-from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.adapters.base import Cosigner, Witness, WitnessFailed
 from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
 from governance.sealing.rules.epoch import epoch_of, kept_of
 from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify, frontier_root, node_hash
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid
+from governance.sealing.rules.merkle.cosignature import cosignature_find
+from governance.sealing.selectors.cosignatures import cosignature_fits
 from governance.sealing.selectors.witnesses import Tree, epoch_list
 from governance.sealing.services.seal import MOMENT, NO_LEAF
 from governance.sealing.services.verify_keys import key_chain_verify
@@ -81,6 +84,7 @@ class WitnessChecked:
     lost: int = 0
     unsigned: int = 0
     receipts: int = 0
+    cosigned: int = 0
     unreadable: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -111,6 +115,7 @@ def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wi
                 faults.add(f"witness {witness.name}: it holds a head that does not verify: {error}")
                 continue
             _judge(checked, head, tree, faults)
+            _check_cosigned(witness, text, head.size, checked, faults)
             kept.add(head.root)
     except WitnessFailed as failure:
         checked.unreadable = failure.code
@@ -118,7 +123,37 @@ def _witness_verify(*, witness: Witness, keys: PublicKeys, faults: Faults) -> Wi
         return checked
     if told is not None:
         _check_receipts(checked, told, kept, faults)
+        _check_cosignatures(witness, faults)
     return checked
+
+
+def _check_cosigned(witness: Witness, text: str, size: int, checked: WitnessChecked, faults: Faults) -> None:
+    """A witness that cosigns says of each head that it saw it. Without that, somebody else put the head there."""
+    if not isinstance(witness, Cosigner):
+        return
+    try:
+        good = bool(cosignature_find(text, key=witness.key))
+    except CheckpointInvalid:
+        good = False
+    checked.cosigned += good
+    if not good:
+        faults.add(f"witness {witness.name}: it holds a head of {size} entries that its key did not cosign")
+
+
+def _check_cosignatures(witness: Witness, faults: Faults) -> None:
+    """The cosignatures in our receipts, against the heads in the record."""
+    if not isinstance(witness, Cosigner):
+        return
+    rows = WitnessReceipt.objects.filter(witness=witness.name).exclude(cosignature="").order_by("size")
+    told = rows.values_list("size", "root", "cosignature").iterator(chunk_size=2000)
+    while part := list(islice(told, 2000)):
+        heads = LedgerCheckpoint.objects.filter(size__in=[size for size, _, _ in part])
+        # By root too: at this size there may have been another head, in an epoch that was lost.
+        texts = {(head.size, bytes(head.root)): head.text for head in heads.only("size", "root", "text")}
+        for size, root, line in part:
+            text = texts.get((size, bytes(root)))
+            if text is not None and not cosignature_fits(text, line, cosigner=witness):
+                faults.add(f"witness {witness.name}: the stored cosignature of {size} entries is not of its key")
 
 
 def _judge(checked: WitnessChecked, head: Checkpoint, tree: Tree, faults: Faults) -> None:

@@ -14,12 +14,14 @@ from django.db import connection, transaction
 
 from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.services import ledger_append
-from governance.sealing.adapters.base import Witness, WitnessFailed
+from governance.sealing.adapters.base import Cosigner, Witness, WitnessFailed
 from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
 from governance.sealing.rules.epoch import confirmed_loss, epoch_of, kept_of
-from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify
+from governance.sealing.rules.merkle import Checkpoint, checkpoint_verify, consistency_proof
 from governance.sealing.rules.merkle.checkpoint import CheckpointInvalid, checkpoint_read
-from governance.sealing.selectors.witnesses import Tree, heads_due, ledger_denial, paused_until
+from governance.sealing.selectors.keys import handovers_to
+from governance.sealing.selectors.tree import nodes_read
+from governance.sealing.selectors.witnesses import Tree, heads_due, ledger_denial, paused_until, stored_size
 from governance.sealing.states import LEDGER_INCONSISTENT, WitnessResult
 from governance.shutdown.models import Shutdown
 from governance.shutdown.selectors import shutdown_preview
@@ -44,22 +46,52 @@ def witness_push(*, at: datetime, witness: Witness, batch: int = BATCH) -> Pushe
         pause = paused_until(witness=witness.name) if alone else None
         if not alone or (pause is not None and pause > at):
             return Pushed()
-        stored = 0
+        stored, since = 0, stored_size(witness=witness.name)
         for head in heads_due(witness=witness.name, limit=batch):
             try:
-                witness.push(head.text, size=head.size, epoch=epoch_of(checkpoint_read(head.text)[0]))
+                cosignature = _sent(witness, head, since)
             except WitnessFailed as failure:
                 result = WitnessResult.REFUSED if failure.refused else WitnessResult.FAILED
-                _record(witness, head, result, failure.code, at)
+                _record(witness, head, result, at, detail=failure.code)
                 return Pushed(stored, failure.code)
             # After the answer: if the process dies in between, the head is sent again, which changes nothing.
-            _record(witness, head, WitnessResult.STORED, "", at)
+            _record(witness, head, WitnessResult.STORED, at, cosignature=cosignature)
             stored += 1
         return Pushed(stored)
 
 
-def _record(witness: Witness, head: LedgerCheckpoint, result: WitnessResult, detail: str, at: datetime) -> None:
-    row = WitnessReceipt(witness=witness.name, size=head.size, root=head.root, result=result, detail=detail, at=at)
+def _sent(witness: Witness, head: LedgerCheckpoint, since: int) -> str:
+    """Returns the cosignature, if the witness is one that cosigns."""
+    if not isinstance(witness, Cosigner):
+        witness.push(head.text, size=head.size, epoch=epoch_of(checkpoint_read(head.text)[0]))
+        return ""
+    return witness.cosign(
+        head.text,
+        size=head.size,
+        since=since,
+        prove=lambda old: consistency_proof(old=old, new=head.size, read=nodes_read),
+        handovers=lambda: [one.line for one in reversed(handovers_to(key_id=head.key_id, size=head.size))],
+    )
+
+
+def _record(
+    witness: Witness,
+    head: LedgerCheckpoint,
+    result: WitnessResult,
+    at: datetime,
+    *,
+    detail: str = "",
+    cosignature: str = "",
+) -> None:
+    row = WitnessReceipt(
+        witness=witness.name,
+        size=head.size,
+        root=head.root,
+        result=result,
+        detail=detail,
+        cosignature=cosignature,
+        at=at,
+    )
     # A head that was sent twice may already have its receipt `stored`, which is unique.
     WitnessReceipt.objects.bulk_create([row], ignore_conflicts=True)
 

@@ -122,6 +122,7 @@ def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, 
     human_review_open(
         organization_id=instance.organization_id,
         origin_step=step.id,
+        contract_id=instance.contract_id,
         tier=effect.tier,
         context_ref=f"case/{instance.case_id}",
         label=effect.step_id,

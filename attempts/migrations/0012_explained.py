@@ -36,7 +36,7 @@ CASE = f"""
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0010_signatures"), ("governance", "0024_explained")]
+    dependencies = [("attempts", "0011_step_reviews_signed"), ("governance", "0025_explained")]
     operations = [
         explained("attempts_attempt", moved=["state", "reason_code", "ended_at"], by=TRANSITION),
         explained("attempts_attempt", moved=["lease_token", "tries"], by=INTENT, name="fenced"),

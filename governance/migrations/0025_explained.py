@@ -203,7 +203,7 @@ ABOUT_ITSELF = entry_about("NEW.id")
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0023_record_checks")]
+    dependencies = [("governance", "0024_cosignatures")]
     operations = [
         migrations.RunSQL(sql=OWNER_ONLY, reverse_sql=DROP_OWNER_ONLY),
         # No way back: the functions before these let an erasure pass without its door.
