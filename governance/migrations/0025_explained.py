@@ -1,9 +1,11 @@
 """What the database refuses beside changes of the record: moves that nothing explains, erasures past the door, people's
 references that are not what they commit to, and ledger entries with another time than the clock's."""
 
+from importlib import import_module
+
 from django.db import migrations
 
-from governance.sql.erasable import SET_ASIDE
+from governance.sql.erasable import SET_ASIDE, door_replaced, first_text
 from governance.sql.explained import (
     DROP_OWNER_ONLY,
     FIXED_PATH,
@@ -15,6 +17,8 @@ from governance.sql.explained import (
     rows_stay,
 )
 
+# For the way back: the body that a person's erasing function had before.
+RETENTION = import_module("governance.migrations.0009_retention")
 # The item of this transaction. New: only from within a function of the tables' owner. Before, a role that may UPDATE an
 # attempt could name any item in the setting and erase without the door's questions about retention.
 ITEM = f"""
@@ -88,9 +92,7 @@ CREATE FUNCTION holdpoint_retention_years(place uuid) RETURNS integer LANGUAGE s
             WHERE c.organization_id = place AND c.state <> 'draft' AND d.area = 'regional_compliance'))
 $$;
 """  # noqa: S608
-PERSON = f"""
-CREATE OR REPLACE FUNCTION governance_erase_person(wanted uuid) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER {SET_ASIDE} AS $$
+PERSON = """
 DECLARE
     item governance_erasureitem;
     person governance_user;
@@ -142,8 +144,8 @@ BEGIN
     UPDATE governance_user SET username = 'erased-' || id::text, first_name = '', last_name = '', email = '',
         password = '!', is_staff = FALSE, is_superuser = FALSE, last_login = NULL WHERE id = person.id;
     RETURN '';
-END $$;
-"""  # noqa: S608
+END
+"""
 # A commitment that does not come from its salt and its person would make the record name somebody else.
 REFERENCES = """
 CREATE FUNCTION holdpoint_refuse_reference() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -206,11 +208,15 @@ class Migration(migrations.Migration):
     dependencies = [("governance", "0024_cosignatures")]
     operations = [
         migrations.RunSQL(sql=OWNER_ONLY, reverse_sql=DROP_OWNER_ONLY),
-        # No way back: the functions before these let an erasure pass without its door.
-        migrations.RunSQL(sql=ITEM, reverse_sql=migrations.RunSQL.noop),
-        migrations.RunSQL(sql=TAKE, reverse_sql=migrations.RunSQL.noop),
-        migrations.RunSQL(sql=YEARS, reverse_sql=migrations.RunSQL.noop),
-        migrations.RunSQL(sql=PERSON, reverse_sql=migrations.RunSQL.noop),
+        migrations.RunSQL(sql=ITEM, reverse_sql=first_text("holdpoint_erasure_item")),
+        migrations.RunSQL(
+            sql=TAKE, reverse_sql=first_text("holdpoint_erasure_take") + "DROP FUNCTION holdpoint_ordered(uuid);"
+        ),
+        migrations.RunSQL(sql=YEARS, reverse_sql="DROP FUNCTION holdpoint_retention_years(uuid);"),
+        migrations.RunSQL(
+            sql=door_replaced("governance_erase_person", PERSON),
+            reverse_sql=door_replaced("governance_erase_person", RETENTION.PERSON),
+        ),
         migrations.RunSQL(sql=REFERENCES, reverse_sql=DROP_REFERENCES),
         migrations.RunSQL(sql=MOMENT, reverse_sql=DROP_MOMENT),
         explained("governance_contract", moved=["state", "closed_reason_code"], by=ABOUT_ITSELF),

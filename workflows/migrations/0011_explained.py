@@ -1,14 +1,16 @@
 """Definitions, runs and their steps move only together with their ledger entry; and how long an event is kept."""
 
+from importlib import import_module
+
 from django.db import migrations
 
-from governance.sql.erasable import SET_ASIDE
+from governance.sql.erasable import door_replaced
 from governance.sql.explained import entry_about, explained
 
-# New: a lower bound of the retention that does not come from the item. See governance 0024.
-EVENT = f"""
-CREATE OR REPLACE FUNCTION workflows_erase_event(wanted uuid) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER {SET_ASIDE} AS $$
+# For the way back: the body that it had before.
+RETENTION = import_module("workflows.migrations.0005_retention")
+# New: a lower bound of the retention that does not come from the item. See governance 0025.
+EVENT = """
 DECLARE
     item governance_erasureitem;
     event workflows_workflowevent;
@@ -16,7 +18,7 @@ BEGIN
     item := holdpoint_erasure_take(wanted, 'event');
     SELECT * INTO event FROM workflows_workflowevent WHERE id = item.subject_id
         AND organization_id = item.organization_id AND instance_id IS NULL;
-    IF event.id IS NULL OR event.envelope = '{{}}' THEN
+    IF event.id IS NULL OR event.envelope = '{}' THEN
         RETURN 'nothing_to_erase';
     END IF;
     UPDATE governance_erasureitem SET
@@ -33,18 +35,21 @@ BEGIN
     END IF;
     PERFORM set_config('holdpoint.erasure', item.id::text, true);
     UPDATE governance_erasureitem SET entries = holdpoint_erase_payloads(item) WHERE id = item.id;
-    UPDATE workflows_workflowevent SET envelope = '{{}}', facts = '{{}}', case_id = NULL, correlation_id = NULL
+    UPDATE workflows_workflowevent SET envelope = '{}', facts = '{}', case_id = NULL, correlation_id = NULL
         WHERE id = event.id;
     PERFORM set_config('holdpoint.erasure', '', true);
     RETURN '';
-END $$;
-"""  # noqa: S608
+END
+"""
 
 
 class Migration(migrations.Migration):
     dependencies = [("workflows", "0010_authorship"), ("attempts", "0012_explained"), ("governance", "0025_explained")]
     operations = [
-        migrations.RunSQL(sql=EVENT, reverse_sql=migrations.RunSQL.noop),
+        migrations.RunSQL(
+            sql=door_replaced("workflows_erase_event", EVENT),
+            reverse_sql=door_replaced("workflows_erase_event", RETENTION.EVENT),
+        ),
         explained(
             "workflows_workflowdefinition",
             moved=["state", "snapshot_sha256", "contract_id"],

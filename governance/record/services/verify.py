@@ -33,6 +33,7 @@ from governance.record.selectors.rows import (
     rows_now,
     shapes_stored,
 )
+from governance.record.services.commitments import FALSE_COMMITMENT, REFERENCES, commitments_false
 from governance.record.sql import TableShape
 
 # Leaves per range: it bounds the memory of a process, whatever the record's length.
@@ -97,7 +98,10 @@ def record_rows_verify(
             whole.add(part)
             progress(done, size)
         whole.add(parts_compare(parts_unsealed(), shapes))
-        return _result(whole, shapes, size, full=first == 0)
+        verified = _result(whole, shapes, size, full=first == 0)
+        for user_id in commitments_false():
+            verified.fault(RecordDifference(REFERENCES, str(user_id), FALSE_COMMITMENT))
+        return verified
 
 
 @contextmanager
