@@ -5,29 +5,43 @@ from contextlib import contextmanager
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from attempts.lifecycle.models import Attempt
+from governance.ledger.models import LedgerEntry
 from governance.ledger.services import person_commitment
 from governance.people.models import PersonReference
-from governance.record.services.commitments import commitments_false
+from governance.record.services.commitments import FALSE_COMMITMENT, REFERENCES, commitments_false
+from governance.retention.models import ErasureItem, ErasureOrder
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
-from tests.attempts.execution.support import ask, contract
-from tests.attempts.test_quarantine import quarantined
 from tests.cast import Cast
+from tests.governance.ledger.sealing import seal_all
+from tests.governance.record.forgeries import (
+    ENTRY,
+    FORGERIES,
+    KINDS,
+    MOVE_TRIGGERS,
+    OTHER_TIME,
+    UNCHANGED,
+    UNEXPLAINED,
+    forgeable_world,
+    outcome,
+    strict_clock,
+    trigger_off,
+)
+from tests.governance.record.world import record_verified
 from tests.governance.retention.support import RECENT, Clinic, work
 from tests.governance.test_commands import parameters, role
-from tests.governed import HOLD
+from tests.tampering import triggers_off
 
 __all__ = ["role"]
 pytestmark = pytest.mark.django_db(transaction=True)
-UNEXPLAINED, UNCHANGED, OTHER_TIME = "HP004", "HP001", "HP005"
 
 
 @contextmanager
@@ -49,58 +63,30 @@ def refused(role: str, code: str, *statements: str, **values: Any) -> None:
     assert caught.value.sqlstate == code, (statements[-1], caught.value)
 
 
-MOVES = {
-    "an attempt": (UNEXPLAINED, "UPDATE attempts_attempt SET state = 'completed' WHERE id = %(approved)s"),
-    "its reason": (UNEXPLAINED, "UPDATE attempts_attempt SET reason_code = 'other' WHERE id = %(held)s"),
-    "a fence": (UNEXPLAINED, "UPDATE attempts_attempt SET lease_token = lease_token + 1 WHERE id = %(approved)s"),
-    "its number of tries": (UNEXPLAINED, "UPDATE attempts_attempt SET tries = 7 WHERE id = %(approved)s"),
-    "its contract's name": (UNCHANGED, "UPDATE attempts_attempt SET workflow_slug = 'x' WHERE id = %(held)s"),
-    "a review": (UNEXPLAINED, "UPDATE attempts_review SET status = 'approved' WHERE attempt_id = %(held)s"),
-    "who is excluded": (UNEXPLAINED, "UPDATE attempts_review SET excluded = '[1]' WHERE attempt_id = %(held)s"),
-    "how many must approve": (
-        UNCHANGED,
-        "UPDATE attempts_review SET approvals_required = approvals_required - 1 WHERE attempt_id = %(held)s",
-    ),
-    "what a review is about": (UNCHANGED, "UPDATE attempts_review SET action_digest = 'x' WHERE attempt_id = %(held)s"),
-    "a review away": (UNCHANGED, "DELETE FROM attempts_review WHERE attempt_id = %(held)s"),
-    "a case": (UNEXPLAINED, "UPDATE attempts_quarantinecase SET finding = 'happened' WHERE id = %(case)s"),
-    "a case away": (UNCHANGED, "DELETE FROM attempts_quarantinecase WHERE id = %(case)s"),
-    "a case's attempt": (
-        UNCHANGED,
-        "UPDATE attempts_quarantinecase SET attempt_id = %(held)s WHERE id = %(case)s",
-    ),
-    "a contract": (UNEXPLAINED, "UPDATE governance_contract SET state = 'closed' WHERE state = 'open'"),
-    "a policy": (UNEXPLAINED, "UPDATE governance_policy SET state = 'retired' WHERE state = 'published'"),
-}
-
-
 @pytest.fixture
 def world(cast: Cast, role: str) -> dict[str, Any]:
-    with transaction.atomic():
-        case = quarantined(cast)
-    contract(cast, slug="held", policy_slug="held", rules=HOLD)
-    contract(cast, slug="free")
-    client = cast.api("attempts:create")
-    held, approved = ask(client, 11, slug="held"), ask(client, 12, slug="free")
-    return {"case": case.id, "held": held.json()["id"], "approved": approved.json()["id"]}
+    return forgeable_world(cast)
 
 
-def test_nothing_moves_without_the_row_that_explains_it(role: str, world: dict[str, Any]) -> None:
-    for code, statement in MOVES.values():
-        refused(role, code, statement, **world)
+def test_each_forgery_is_refused_by_its_own_trigger(role: str, world: dict[str, Any]) -> None:
+    """As the application's role; and the same statement passes once the owner has switched off only this trigger."""
+    wrong = []
+    with strict_clock(), application(role) as connected:
+        for name, forgery in FORGERIES.items():
+            if (said := outcome(connected, forgery.statements, world)) != forgery.code:
+                wrong.append(f"{name}: {said or 'it passed'}")
+            with trigger_off(forgery.trigger):
+                if said := outcome(connected, forgery.statements, world):
+                    wrong.append(f"{name}, without {forgery.trigger}: {said}")
+    assert wrong == []
 
 
-def test_the_triggers_are_what_refuses(role: str, world: dict[str, Any]) -> None:
-    """The same statements pass once the owner has switched off what this is about."""
+def test_every_trigger_about_moves_has_a_forgery(cast: Cast) -> None:
+    """The application's role has no right to TRUNCATE, so only the manifest is about those triggers."""
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER explained_moves")
-        try:
-            with application(role) as connected:
-                connected.execute(MOVES["an attempt"][1], world)
-        finally:
-            cursor.execute("ALTER TABLE attempts_attempt ENABLE ALWAYS TRIGGER explained_moves")
-    with every_tenant():
-        assert Attempt.objects.get(id=world["approved"]).state == "completed"
+        cursor.execute(MOVE_TRIGGERS, [list(KINDS)])
+        there = {f"{trigger} on {table}" for trigger, table in cursor.fetchall()}
+    assert there == {forgery.trigger for forgery in FORGERIES.values()}
 
 
 def test_a_person_s_finding_passes(cast: Cast, world: dict[str, Any]) -> None:
@@ -111,41 +97,18 @@ def test_a_person_s_finding_passes(cast: Cast, world: dict[str, Any]) -> None:
 
 def test_an_entry_alone_does_not_explain_a_state(role: str, world: dict[str, Any]) -> None:
     """It needs the transition too."""
-    refused(role, UNEXPLAINED, ENTRY, MOVES["an attempt"][1], subject=world["approved"], days=0, **world)
-
-
-ENTRY = """
-INSERT INTO governance_ledgerentry (id, action, subject_type, subject_id, actor_kind, actor_ref, reason_code,
-    request_id, trace_id, payload, nonce, payload_sha256, sha256, at)
-SELECT gen_random_uuid(), action, subject_type, %(subject)s::uuid, 'person', actor_ref, reason_code, request_id,
-    trace_id, payload, nonce, payload_sha256, sha256, clock_timestamp() - make_interval(days => %(days)s)
-FROM governance_ledgerentry LIMIT 1
-"""
-
-
-@pytest.fixture
-def strict_clock(transactional_db: None) -> Iterator[None]:
-    """The rule about times as installations have it; see tests.emptying."""
-    free = "CREATE OR REPLACE FUNCTION holdpoint_any_moment() RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT {} $$"
-    with connection.cursor() as cursor:
-        cursor.execute(free.format("FALSE"))
-        yield
-        cursor.execute(free.format("TRUE"))
+    move = FORGERIES["an attempt's state"].statements
+    refused(role, UNEXPLAINED, ENTRY, *move, subject=world["approved"], days=0, **world)
 
 
 @pytest.mark.parametrize("days", [400, 2, -1])
-def test_an_entry_of_another_time_is_refused(role: str, cast: Cast, strict_clock: None, days: int) -> None:
+def test_an_entry_of_another_time_is_refused(role: str, cast: Cast, days: int) -> None:
     assert cast.organization
-    refused(role, OTHER_TIME, ENTRY, subject=uuid4(), days=days)
-    with application(role) as connected:
-        connected.execute(ENTRY, {"subject": uuid4(), "days": 0})
-        connected.execute(ENTRY.replace("'person'", "'clock'"), {"subject": uuid4(), "days": max(days, 0)})
-
-
-def test_an_entry_of_another_transaction_is_refused(role: str, cast: Cast) -> None:
-    assert cast.organization
-    other = ENTRY.replace("sha256, at)", "sha256, at, txid)").replace("%(days)s)", "%(days)s), 1")
-    refused(role, OTHER_TIME, other, subject=uuid4(), days=0)
+    with strict_clock():
+        refused(role, OTHER_TIME, ENTRY, subject=uuid4(), days=days)
+        with application(role) as connected:
+            connected.execute(ENTRY, {"subject": uuid4(), "days": 0})
+            connected.execute(ENTRY.replace("'person'", "'clock'"), {"subject": uuid4(), "days": max(days, 0)})
 
 
 def test_a_commitment_stays_its_person_s(role: str, cast: Cast) -> None:
@@ -171,12 +134,14 @@ def test_a_commitment_stays_its_person_s(role: str, cast: Cast) -> None:
 
 def test_a_commitment_that_the_owner_changed_is_named(cast: Cast) -> None:
     person_commitment(user_id=cast.operator.id)
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE governance_personreference DISABLE TRIGGER USER")
-        cursor.execute("UPDATE governance_personreference SET salt = %s WHERE user_id = %s", [b"x", cast.operator.id])
-        for name in ("commits", "fixed_columns", "door_only", "table_stays"):
-            cursor.execute(f"ALTER TABLE governance_personreference ENABLE ALWAYS TRIGGER {name}")
+    statement = "UPDATE governance_personreference SET commitment = %s WHERE user_id = %s"
+    with triggers_off("governance_personreference"), connection.cursor() as cursor:
+        cursor.execute(statement, ["0" * 64, cast.operator.id])
     assert list(commitments_false()) == [cast.operator.id]
+    seal_all()
+    fault = {"table": REFERENCES, "id": str(cast.operator.id), "what": FALSE_COMMITMENT}
+    assert fault in record_verified("--full")["faults"]
+    assert fault in record_verified()["faults"], "also a check of only what is new"
 
 
 ORDER = """
@@ -197,21 +162,55 @@ UPDATE attempts_attempt SET patient_context_ref = '', target_ref = '', payload_r
 MARK = "SELECT set_config('holdpoint.erasure', %(item)s::text, true)"
 
 
-def test_a_forged_order_erases_nothing(role: str, cast: Cast) -> None:
-    clinic = Clinic(cast)
-    attempt = clinic.denied(moment=RECENT)
+def forged_order(cast: Cast, attempt: UUID) -> dict[str, Any]:
     person_commitment(user_id=cast.operator.id)
-    values = {
+    return {
         "attempt": attempt,
         "order": uuid7(),
         "item": uuid7(),
         "person": cast.operator.id,
         "ref": PersonReference.objects.get(user=cast.operator).commitment,
     }
+
+
+def test_a_forged_order_erases_nothing(role: str, cast: Cast) -> None:
+    attempt = Clinic(cast).denied(moment=RECENT)
+    values = forged_order(cast, attempt)
     refused(role, UNCHANGED, ORDER, ITEM, MARK, BLANK, **values)
     refused(role, UNCHANGED, ORDER, ITEM, "SELECT attempts_erase(%(item)s)", **values)
     with every_tenant():
         assert Attempt.objects.get(id=attempt).erased_at is None
+
+
+def test_the_worker_refuses_a_forged_order_on_the_record_and_not_in_the_name_it_bears(role: str, cast: Cast) -> None:
+    attempt = Clinic(cast).denied()
+    values = forged_order(cast, attempt)
+    with application(role) as connected:
+        transact(connected, ORDER, ITEM, **values)
+    with every_tenant():
+        order = work(ErasureOrder.objects.get(id=values["order"]))
+        item = ErasureItem.objects.get(id=values["item"])
+        assert Attempt.objects.get(id=attempt).erased_at is None
+        said = {entry.action: entry for entry in LedgerEntry.objects.filter(action__startswith="erasure.")}
+    assert order.finished_at is not None, "it is not tried for ever"
+    assert (item.state, item.problem) == ("refused", "not_authorized")
+    assert said["erasure.refused"].reason_code == "not_authorized"
+    assert {(entry.actor_kind, entry.actor_ref) for entry in said.values()} == {("system", "")}
+
+
+def test_an_item_that_a_trigger_refuses_is_refused_and_its_order_ends(role: str, cast: Cast) -> None:
+    """Somebody adds a person to an order that is about attempts."""
+    clinic = Clinic(cast)
+    values = forged_order(cast, clinic.denied())
+    order = clinic.order()
+    person = ITEM.replace("'attempt', id,", "'person', %(person)s,")
+    with application(role) as connected:
+        transact(connected, person, **values | {"order": order.id})
+    with every_tenant():
+        assert work(order).finished_at is not None
+        item = ErasureItem.objects.get(id=values["item"])
+    assert (item.state, item.problem) == ("refused", "enforcement_exception")
+    assert PersonReference.objects.filter(user=cast.operator).exists()
 
 
 def test_an_order_of_the_program_erases_what_is_over(cast: Cast) -> None:
