@@ -106,12 +106,14 @@ FORGERIES = {
     "a contract": _moved("governance_contract", "state = 'suspended'", "slug = 'free'"),
     "a policy": _moved("governance_policy", "state = 'archived'", "slug = 'held' AND state = 'active'"),
     "an authority change": _moved(
-        "governance_authoritychange", "state = 'refused', decided_by_id = proposed_by_id", "id = %(change)s"
+        "governance_authoritychange", "state = 'declined', decided_at = now()", "id = %(change)s"
     ),
     "a legal hold": _moved(
         "governance_legalhold", "state = 'released', released_by_ref = 'x', released_at = now()", "id = %(hold)s"
     ),
-    "a deletion request": _moved("governance_deletionrequest", "state = 'refused'", "id = %(deletion)s"),
+    "a deletion request": _moved(
+        "governance_deletionrequest", "state = 'refused', reason_code = 'no_such_person'", "id = %(deletion)s"
+    ),
     "a definition": _moved("workflows_workflowdefinition", "state = 'archived'", "id = %(definition)s"),
     "a run": _moved("workflows_workflowinstance", "context = '{}'", "id = %(run)s"),
     "a step": _moved("workflows_workflowstep", "output = '{\"granted\": true}'", "id = %(step)s"),
