@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks a Holdpoint evidence bundle without Holdpoint: one file, Python 3.9 or newer, and `cryptography`.
 
-    python holdpoint_verify.py bundle.zip [--public-key FILE_OR_TEXT] [--witness-key FILE_OR_TEXT] [--json]
+    holdpoint-verify bundle.zip [--public-key FILE_OR_TEXT | --keys holdpoint-keys.json] [--witness-key FILE_OR_TEXT]
 
-Says `valid` and what was checked, or names what is wrong. Exit code 0: valid; 1: not valid; 2: it could not be checked.
+With a key that you got on another way it says `authentic`: exit code 0. Without one it can only say `consistent, but
+whose is unknown`: exit code 3, because a forger signs with a key of their own. 1: not valid; 2: it cannot be checked.
 The format is described in Holdpoint's docs/evidence.md. Holdpoint writes bundles with the functions of this same file.
 """
 
@@ -20,11 +21,12 @@ import struct
 import sys
 import zlib
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-FORMAT = "holdpoint-evidence-v1"
+FORMAT, FORMAT_1 = "holdpoint-evidence-v2", "holdpoint-evidence-v1"
 ENTRY_FORMAT = "holdpoint-ledger-v1"
 ANCHOR = "evidence.collected"
 # What was frozen at one moment and whose hashes stand in one ledger entry, the anchor.
@@ -45,10 +47,14 @@ ROWS = (
     "transitions.json",
     "votes.json",
 )
-CONTENT = (*ROWS, "report.html", "verify.py")
+# The rows as the database bound them, and the ledger entries about something else that carry their digests.
+IMAGES, CARRIERS = "images.json", "ledger/carriers.json"
+CONTENT_1 = (*ROWS, "report.html", "verify.py")
+CONTENT = (*CONTENT_1, IMAGES)
 ENTRIES, CHECKPOINT, KEY = "ledger/entries.json", "ledger/checkpoint.txt", "ledger/public-key.txt"
 MANIFEST = "manifest.json"
-NAMES = (MANIFEST, *sorted((*CONTENT, ENTRIES, CHECKPOINT, KEY)))
+NAMES_1 = (MANIFEST, *sorted((*CONTENT_1, ENTRIES, CHECKPOINT, KEY)))
+NAMES = (MANIFEST, *sorted((*CONTENT, ENTRIES, CARRIERS, CHECKPOINT, KEY)))
 HEADER = (
     "id",
     "organization",
@@ -71,6 +77,25 @@ ACTIONS_INTO = {
     "failed-quarantined": {"attempt.quarantined"},
 }
 MOVES = frozenset(action for actions in ACTIONS_INTO.values() for action in actions)
+KEYS_FORMAT = "holdpoint-keys-v1"
+# In the copy that lies in a bundle this is True.
+IS_COPY = False
+COPY_NOTE = (
+    "This verifier came in the bundle itself, for convenience. Whoever could forge the bundle could forge it too: "
+    "take the published one (holdpoint-verify, from Holdpoint's sdk)."
+)
+
+
+def is_old(files: Mapping[str, bytes]) -> bool:
+    """Format 1: made before rows were bound to the ledger."""
+    return IMAGES not in files and CARRIERS not in files
+
+
+def copy_source(source: str) -> str:
+    """The verifier as it is put into bundles: it says at its top and in its output what it is."""
+    first, _, rest = source.partition("\n")
+    note = "\n".join(f"# {line}" for line in COPY_NOTE.split(": "))
+    return f"{first}\n{note}\n{rest}".replace("\nIS_COPY = False\n", "\nIS_COPY = True\n")
 
 
 class Unusable(Exception):
@@ -296,6 +321,10 @@ def key_read(text: str, kind: bytes = b"\x01") -> PublicKey:
     return PublicKey(parts[0], bytes.fromhex(parts[1]), raw[1:])
 
 
+def key_text(key: PublicKey) -> str:
+    return f"{key.name}+{key.id.hex()}+{base64.b64encode(bytes([1]) + key.raw).decode()}"
+
+
 def signed_by(head: Head, key: PublicKey) -> bool:
     """False: this key did not sign it. A signature in its name that does not fit is Malformed."""
     mine = [raw[4:] for name, raw in head.signatures if name == key.name and raw[:4] == key.id]
@@ -498,11 +527,12 @@ def anchor_payload(
     files: Mapping[str, bytes], entries: Sequence[Mapping[str, Any]], *, organization: str, subject: Mapping[str, str]
 ) -> dict[str, Any]:
     """What the ledger says about a bundle's content before it is sealed."""
+    old = is_old(files)
     return {
-        "format": FORMAT,
+        "format": FORMAT_1 if old else FORMAT,
         "organization": organization,
         "subject": dict(subject),
-        "files": {name: hashlib.sha256(files[name]).hexdigest() for name in CONTENT},
+        "files": {name: hashlib.sha256(files[name]).hexdigest() for name in (CONTENT_1 if old else CONTENT)},
         "entries": {"count": len(entries), "sha256": entries_sha256(entries)},
     }
 
@@ -512,7 +542,7 @@ def manifest_of(files: Mapping[str, bytes]) -> dict[str, Any]:
     entries = read_canonical_json(files[ENTRIES])
     anchor, head = entries[-1], head_read(files[CHECKPOINT].decode())
     return {
-        "format": FORMAT,
+        "format": FORMAT_1 if is_old(files) else FORMAT,
         "bundle": anchor["subject_id"],
         "organization": {"id": anchor["organization"], "slug": anchor["payload"]["organization"]},
         "subject": anchor["payload"]["subject"],
@@ -525,18 +555,23 @@ def manifest_of(files: Mapping[str, bytes]) -> dict[str, Any]:
         },
         "files": {
             name: {"sha256": hashlib.sha256(files[name]).hexdigest(), "size": len(files[name])}
-            for name in NAMES
+            for name in (NAMES_1 if is_old(files) else NAMES)
             if name != MANIFEST
         },
     }
 
 
 def bundle_write(
-    content: Mapping[str, bytes], entries: Sequence[Mapping[str, Any]], checkpoint: str, key: str
+    content: Mapping[str, bytes],
+    entries: Sequence[Mapping[str, Any]],
+    checkpoint: str,
+    key: str,
+    carriers: Sequence[Mapping[str, Any]] = (),
 ) -> bytes:
-    """The whole bundle. `entries` with their proofs, the anchor last."""
+    """The whole bundle. `entries` with their proofs, the anchor last; `carriers` with theirs and without payload."""
     files = {name: content[name] for name in CONTENT}
     files[ENTRIES] = canonical(entries)
+    files[CARRIERS] = canonical(carriers)
     files[CHECKPOINT] = checkpoint.encode()
     files[KEY] = key.strip().encode() + b"\n"
     files[MANIFEST] = canonical(manifest_of(files))
@@ -544,6 +579,9 @@ def bundle_write(
 
 
 # -- checking --------------------------------------------------------------------------------------------------------
+EXITS = {"authentic": 0, "not_valid": 1, "consistent": 3}
+
+
 @dataclass
 class Report:
     faults: list[str] = field(default_factory=list)
@@ -554,6 +592,11 @@ class Report:
     signer: str = ""
     fingerprint: str = ""
     key_was_given: bool = False
+    """By whoever checks. Without it nobody can say whose the bundle is: a forger signs with a key of their own."""
+    differences: list[dict[str, str]] = field(default_factory=list)
+    """Of the faults: those about one row, with table, id, field, what the ledger says and what the row says."""
+    ties: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """For each file: its rows, how many of them are bound as a whole, and the fields that nothing ties."""
     cosigned_by: list[str] = field(default_factory=list)
     witnesses_known: int = 0
     votes: list[dict[str, Any]] = field(default_factory=list)
@@ -564,6 +607,17 @@ class Report:
     @property
     def valid(self) -> bool:
         return not self.faults
+
+    @property
+    def result(self) -> str:
+        """`authentic`, `consistent` (but whose is unknown) or `not_valid`."""
+        if self.faults:
+            return "not_valid"
+        return "authentic" if self.key_was_given else "consistent"
+
+    @property
+    def exit_code(self) -> int:
+        return EXITS[self.result]
 
     def fault(self, text: str) -> None:
         if text not in self.faults:
@@ -576,10 +630,11 @@ def verify(data: bytes, *, public_key: str = "", witness_key: str = "") -> Repor
     report = Report(key_was_given=bool(keys))
     files, wrong = zip_read(data)
     report.faults += wrong
-    missing, extra = [name for name in NAMES if name not in files], [name for name in files if name not in NAMES]
+    names = NAMES_1 if is_old(files) else NAMES
+    missing, extra = [name for name in names if name not in files], [name for name in files if name not in names]
     report.faults += [f"{name}: it is missing" for name in missing]
     report.faults += [f"{name!a}: it does not belong into a bundle" for name in extra]
-    if not missing and not extra and tuple(files) != NAMES:
+    if not missing and not extra and tuple(files) != names:
         report.fault("zip: the files are not in their order")
     if missing:
         return report
@@ -609,6 +664,33 @@ _SUBJECT_OF = {
 }
 
 
+def keys_document(keys: Iterable[str], handovers: Iterable[str]) -> dict[str, Any]:
+    """`holdpoint-keys.json`: the keys of a ledger, to be kept apart from it. `witnesses` is for their keys."""
+    found = [key_read(text) for text in keys]
+    return {
+        "format": KEYS_FORMAT,
+        "keys": [{"name": one.name, "id": one.id.hex(), "key": key_text(one)} for one in found],
+        "handovers": list(handovers),
+        "witnesses": [],
+    }
+
+
+def keys_read(text: str) -> str:
+    """The content of `holdpoint-keys.json` as lines of keys and handovers. Raises Unusable."""
+    try:
+        document = json.loads(text)
+        if document["format"] != KEYS_FORMAT or not document["keys"]:
+            raise Malformed("it is of another format, or holds no key")
+        for one in document["keys"]:
+            key = key_read(one["key"])
+            if (one["name"], one["id"]) != (key.name, key.id.hex()):
+                raise Malformed("a name or an id does not fit its key")
+        return "\n".join([*(one["key"] for one in document["keys"]), *document.get("handovers", [])])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        said = str(error) if isinstance(error, Malformed) else "it cannot be read"
+        raise Unusable(f"the file of keys: {said}") from error
+
+
 def _given_keys(public_key: str) -> list[PublicKey]:
     lines = [line.strip() for line in public_key.splitlines() if line.strip() and not line.startswith("#")]
     try:
@@ -620,9 +702,10 @@ def _given_keys(public_key: str) -> list[PublicKey]:
 
 def _check_manifest(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
     manifest = read_canonical_json(files[MANIFEST])
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") not in (FORMAT, FORMAT_1):
         raise Malformed("it is of a format that this verifier does not know")
-    for name in NAMES:
+    names = NAMES_1 if is_old(files) else NAMES
+    for name in names:
         said = manifest["files"].get(name) if name != MANIFEST else None
         if said is not None and said.get("sha256") != hashlib.sha256(files[name]).hexdigest():
             report.fault(f"{name}: it is not the file that the manifest names")
@@ -630,7 +713,7 @@ def _check_manifest(files: Mapping[str, bytes], report: Report, keys: list[Publi
     report.organization = "{slug} ({id})".format(**manifest["organization"])
     if manifest != manifest_of(files):
         raise Malformed("it does not say what the files say")
-    report.checked.append(f"{len(NAMES)} files against the manifest, and the zip byte for byte")
+    report.checked.append(f"{len(names)} files against the manifest, and the zip byte for byte")
 
 
 def _check_head(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
@@ -664,16 +747,17 @@ def _own_key(text: str) -> tuple[PublicKey, list[KeyHandover]]:
 
 def _check_entries(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
     entries, head = read_canonical_json(files[ENTRIES]), head_read(files[CHECKPOINT].decode())
-    erased = 0
-    for number, entry in enumerate(entries):
-        try:
-            _check_entry(entry, head)
-        except (Malformed, KeyError, TypeError, ValueError, AttributeError) as error:
-            said = str(error) if isinstance(error, Malformed) else "not of the expected shape"
-            report.fault(f"{ENTRIES}: entry {number}: {said}")
-        erased += entry.get("payload") is None
+    carriers = [] if is_old(files) else read_canonical_json(files[CARRIERS])
+    for file, rows in ((ENTRIES, entries), (CARRIERS, carriers)):
+        for number, entry in enumerate(rows):
+            try:
+                _check_entry(entry, head, old=is_old(files), carrier=rows is carriers)
+            except (Malformed, KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+                said = str(error) if isinstance(error, Malformed) else "not of the expected shape"
+                report.fault(f"{file}: entry {number}: {said}")
+    erased = sum(1 for entry in entries if entry.get("payload") is None)
     for name in ("id", "position"):
-        if len({entry[name] for entry in entries}) != len(entries):
+        if len({entry[name] for entry in [*entries, *carriers]}) != len(entries) + len(carriers):
             report.fault(f"{ENTRIES}: two entries have the same {name}")
     # A person's passkeys belong to no organization.
     owned = [entry for entry in entries if entry["organization"] is not None or not _is_passkey(entry)]
@@ -687,23 +771,32 @@ def _is_passkey(entry: Mapping[str, Any]) -> bool:
     return entry["subject_type"] == "passkey" and entry["action"] in (REGISTERED, REMOVED)
 
 
-def _check_entry(entry: Mapping[str, Any], head: Head) -> None:
-    if set(entry) != {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}:
+def _check_entry(entry: Mapping[str, Any], head: Head, *, old: bool, carrier: bool) -> None:
+    names = {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}
+    if set(entry) != (names if old else names | {"rows"}):
         raise Malformed("it has other fields than an entry has")
+    if not old and type(entry["rows"]) is not list:
+        raise Malformed("its bound rows are not a list")
+    if carrier and (entry["payload"] is not None or not entry["rows"]):
+        raise Malformed("it carries no rows, or more than them")
+    entry_hashes(entry)
+    if type(entry["position"]) is not int:
+        raise Malformed("its position is not a number")
+    proof = [_hex(sibling) for sibling in entry["proof"]]
+    if root_from(sha256(b"\x00" + leaf_data(entry)), entry["position"], head.size, proof) != head.root:
+        raise Malformed("it is not in the signed head")
+
+
+def entry_hashes(entry: Mapping[str, Any]) -> None:
+    """Malformed unless header and payload have the hashes that the entry names."""
     _hex(entry["payload_sha256"])
     if entry["payload"] is not None:
         if payload_sha256(entry["payload"], _hex(entry["nonce"], 16)).hex() != entry["payload_sha256"]:
             raise Malformed("its payload was changed")
     elif entry["nonce"] is not None:
         raise Malformed("its payload is erased and its nonce is not")
-    found = entry_sha256(entry)
-    if found != _hex(entry["sha256"]):
+    if entry_sha256(entry) != _hex(entry["sha256"]):
         raise Malformed("it was changed")
-    if type(entry["position"]) is not int:
-        raise Malformed("its position is not a number")
-    proof = [_hex(sibling) for sibling in entry["proof"]]
-    if root_from(sha256(b"\x00" + found), entry["position"], head.size, proof) != head.root:
-        raise Malformed("it is not in the signed head")
 
 
 def _check_anchor(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
@@ -713,166 +806,541 @@ def _check_anchor(files: Mapping[str, bytes], report: Report, keys: list[PublicK
         raise Malformed("the last ledger entry does not say what the bundle holds")
     payload = anchor["payload"]
     said = anchor_payload(files, entries[:-1], organization=payload["organization"], subject=payload["subject"])
-    for name in CONTENT:
+    for name in said["files"]:
         if payload["files"].get(name) != said["files"][name]:
             report.fault(f"{name}: it is not the file that the ledger names")
     if payload["entries"] != said["entries"]:
         report.fault(f"{ENTRIES}: they are not all the entries that the ledger names, in their order")
     if payload != said:
         raise Malformed("it does not say what the bundle holds")
-    report.checked.append(f"{len(CONTENT)} files against what the ledger recorded about them")
+    report.checked.append(f"{len(said['files'])} files against what the ledger recorded about them")
 
 
 def _check_rows(files: Mapping[str, bytes], report: Report, keys: list[PublicKey]) -> None:
     rows = {name[: -len(".json")]: read_canonical_json(files[name]) for name in ROWS}
-    book = Book(read_canonical_json(files[ENTRIES]), report)
-    organization = book.entries[-1]["organization"]
-    checks = (_decisions, _attempts, _transitions, _votes, _signatures, _executions, _interventions, _events, _people)
-    for check in checks:
-        try:
-            check(rows, book, organization)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            report.fault(f"{check.__name__[1:]}: not of the expected shape ({type(error).__name__})")
+    images, carriers = (read_canonical_json(files[name]) if name in files else [] for name in (IMAGES, CARRIERS))
+    found = compare(rows, read_canonical_json(files[ENTRIES]), images, carriers)
+    for one in found.differences:
+        report.fault(one.text)
+    report.differences = [one.as_json() for one in found.differences]
+    report.votes, report.not_signed, report.ties = found.votes, found.not_signed, found.ties()
     if rows["costs"] != costs_of(rows["receipts"]):
         report.fault("costs.json: they are not the sum of the receipts")
     some = ", ".join(f"{len(rows[name])} {name}" for name in ("decisions", "transitions", "votes", "receipts"))
-    told = f" ({book.withheld} comparisons left out: the payload is erased)" if book.withheld else ""
-    report.checked.append(f"the rows against the entries that record them: {some}{told}")
+    told = f" ({found.withheld} comparisons left out: the payload is erased)" if found.withheld else ""
+    report.checked.append(f"the rows, field by field, against the entries that record them: {some}{told}")
+    count = sum(1 for vote in found.votes if vote["signed"])
+    report.checked.append(f"the signatures under the votes: {count} of {len(rows['votes'])} signed by their person")
+    if images:
+        whole = sum(one["bound"] for one in report.ties.values())
+        report.checked.append(f"{whole} rows as a whole against the digests under the signed head")
 
 
-class Book:
-    """The entries, to be looked up."""
+# -- bound rows: what a leaf covers besides its entry -----------------------------------------------------------------
+# The first two bytes of an item also hold the shape of the row and whether its digest is salted.
+_CLOCK, _ITEM, _NUMBER = 8, 54, 1023
 
-    def __init__(self, entries: list[dict[str, Any]], report: Report) -> None:
-        self.entries = entries
-        self.report = report
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One item: in this transaction the row of this table got this version and this digest (zeros: it was deleted)."""
+
+    table: int
+    id: str
+    version: int
+    digest: bytes
+
+    @property
+    def deleted(self) -> bool:
+        return not any(self.digest)
+
+
+def bound_rows(part: bytes) -> tuple[int, list[BoundRow]]:
+    """The database's clock in microseconds, and the items: table (2 bytes), id (16), version (4), digest (32)."""
+    if len(part) < _CLOCK or (len(part) - _CLOCK) % _ITEM:
+        raise Malformed("its bound rows are not whole")
+    found = []
+    for place in range(_CLOCK, len(part), _ITEM):
+        table, raw, version, digest = struct.unpack_from(">H16sI32s", part, place)
+        found.append(BoundRow(table & _NUMBER, row_id(raw), version, digest))
+    return int.from_bytes(part[:_CLOCK], "big"), found
+
+
+def row_id(raw: bytes) -> str:
+    """As text: an integer that is right-aligned, or a UUID. UUIDs of Holdpoint never begin with eight zero bytes."""
+    if not any(raw[:8]):
+        return str(int.from_bytes(raw, "big"))
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def row_digest(image: str, salt: bytes) -> bytes:
+    """`salt` is empty for tables that nobody may erase."""
+    return sha256(salt + image.encode("utf-8"))
+
+
+def leaf_data(entry: Mapping[str, Any]) -> bytes:
+    """What the leaf of an entry is made of: its hash, and the hash of the rows bound to it, if there are any."""
+    found = entry_sha256(entry)
+    parts = entry.get("rows") or []
+    return found + sha256(b"".join(_bytes(part) for part in parts)) if parts else found
+
+
+def _bytes(text: Any) -> bytes:
+    if not isinstance(text, str) or not re.fullmatch(r"(?:[0-9a-f]{2})+", text):
+        raise Malformed("bytes in hexadecimal are missing")
+    return bytes.fromhex(text)
+
+
+# -- rows against the ledger: the same comparison when a bundle is built and when it is checked -----------------------
+# For each file: the word for one of its rows, its table, and columns that have another name there.
+TABLES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "decisions": ("decision", "governance_enforcementdecision", {}),
+    "envelope": ("attempt", "attempts_attempt", {}),
+    "events": ("event", "workflows_workflowevent", {}),
+    "instance": ("run", "workflows_workflowinstance", {"status": "state"}),
+    "intents": ("intent", "attempts_dispatchintent", {}),
+    "interventions": ("intervention", "workflows_workflowintervention", {"at": "created_at"}),
+    "quarantine": ("case", "attempts_quarantinecase", {}),
+    "receipts": ("receipt", "attempts_receipt", {}),
+    "reviews": ("review", "attempts_review", {}),
+    "steps": ("step", "workflows_workflowstep", {"status": "state"}),
+    "transitions": ("transition", "attempts_attempttransition", {}),
+    "votes": ("vote", "attempts_reviewvote", {}),
+}
+LEDGER_TABLE, SNAPSHOT_TABLE = "governance_ledgerentry", "governance_snapshot"
+PEOPLE_TABLE = "governance_personreference"
+# Their values are codes and states, not what somebody submitted, so a message may name them.
+CODES = frozenset(
+    "state status outcome verdict reason_code from_state to_state actor_kind category finding resolution action kind "
+    "effect risk_tier runtime_mode event_type rule_id late".split()
+)
+_PLAIN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+(\+00:00)?|\d+")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the ledger says and what a row says. `ledger` and `row` are ids, times, numbers and codes; of other values
+    only the beginning of their hash."""
+
+    table: str
+    id: str
+    field: str
+    ledger: str
+    row: str
+    text: str
+
+    def as_json(self) -> dict[str, str]:
+        names = ("table", "id", "field", "ledger", "row")
+        return {name: str(getattr(self, name)) for name in names}
+
+
+def value_shown(name: str, value: Any) -> str:
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    if isinstance(value, str) and (_PLAIN.fullmatch(value) or (name in CODES and len(value) <= 64)):
+        return value
+    return f"sha256 {sha256(canonical(value)).hex()[:12]}"
+
+
+class Comparison:
+    """The rows of a bundle, the ledger entries about them, and where they differ."""
+
+    def __init__(
+        self,
+        rows: Mapping[str, list[dict[str, Any]]],
+        entries: Iterable[Mapping[str, Any]],
+        images: Iterable[Mapping[str, Any]] = (),
+        carriers: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self.rows = rows
+        self.sealed = list(entries)
+        self.entries = [one for entry in self.sealed for one in entry_moves(entry)]
+        self.images, self.carriers = list(images), list(carriers)
+        self.differences: list[Difference] = []
         self.withheld = 0
+        self.tied: set[tuple[str, str, str]] = set()
+        self.bound: set[tuple[str, str]] = set()
+        self.votes: list[dict[str, Any]] = []
+        self.not_signed: list[str] = []
 
-    def naming(self, key: str, value: str) -> dict[str, Any] | None:
+    # what is found
+    def differ(self, table: str, key: Any, name: str, text: str, ledger: str = "", row: str = "") -> None:
+        found = Difference(table, str(key), name, ledger, row, text)
+        if all(one.text != text for one in self.differences):
+            self.differences.append(found)
+
+    def same(self, file: str, row: Mapping[str, Any], name: str, said: Any) -> None:
+        """The ledger ties this field of the row; it must be `said`. Rows of old bundles do not have every field."""
+        if name not in row:
+            return
+        word, table, _ = TABLES[file]
+        self.tied.add((file, row["id"], name))
+        if row[name] != said:
+            told = f"{word} {row['id']}: its {name} is not what the ledger says"
+            self.differ(table, row["id"], name, told, value_shown(name, said), value_shown(name, row[name]))
+
+    def unexplained(self, file: str, row: Mapping[str, Any]) -> None:
+        word, table, _ = TABLES[file]
+        told = f"{word} {row['id']}: no ledger entry records it"
+        self.differ(table, row["id"], "", told, "no entry", "there is a row")
+
+    def missing(self, file: str, key: str) -> None:
+        word, table, _ = TABLES[file]
+        told = f"{word} {key}: the ledger names it and it is not there"
+        self.differ(table, key, "", told, "it was written", "there is no row")
+
+    # the ledger
+    def about(self, subject: Any) -> list[Mapping[str, Any]]:
+        return [entry for entry in self.entries if entry["subject_id"] == subject]
+
+    def erased(self, subject: Any) -> bool:
+        """Whether a payload about this subject is erased, so that it cannot be compared."""
+        return any(entry["payload"] is None for entry in self.about(subject))
+
+    def naming(self, key: str, value: Any) -> Mapping[str, Any] | None:
         """The entry whose payload names it."""
         return next((entry for entry in self.entries if (entry["payload"] or {}).get(key) == value), None)
 
-    def agree(self, what: str, key: str, row: Mapping[str, Any], **same: Any) -> None:
-        """`same`: name in the payload (or header, with a leading `_`) and the row's value."""
+    def recorded(self, file: str, key: str, row: Mapping[str, Any], subject: Any) -> Mapping[str, Any] | None:
+        """The entry that records this row. None: there is none, which is a difference unless its payload is erased."""
         entry = self.naming(key, row["id"])
-        if entry is None:
-            if any(one["payload"] is None for one in self.entries):
-                self.withheld += 1
-            else:
-                self.report.fault(f"{what} {row['id']}: no ledger entry records it")
-            return
-        for name, value in same.items():
-            said = entry[name[1:]] if name.startswith("_") else entry["payload"].get(name)
-            if said != value:
-                self.report.fault(f"{what} {row['id']}: its {name.lstrip('_')} is not what the ledger says")
+        if entry is None and self.erased(subject):
+            self.withheld += 1
+        elif entry is None:
+            self.unexplained(file, row)
+        return entry
 
-    def all_there(self, what: str, key: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def all_there(self, file: str, key: str) -> None:
         """Nothing that the ledger names may be missing."""
-        known = {row["id"] for row in rows}
+        known = {row["id"] for row in self.rows[file]}
         for entry in self.entries:
             named = (entry["payload"] or {}).get(key)
             if named is not None and named not in known:
-                self.report.fault(f"{what} {named}: the ledger names it and it is not there")
+                self.missing(file, named)
+
+    def untied(self) -> dict[str, dict[str, int]]:
+        """For each file: the fields that no sealed entry ties, and in how many rows."""
+        found: dict[str, dict[str, int]] = {}
+        for file in TABLES:
+            for row in self.rows[file]:
+                for name in row:
+                    if (file, row["id"], name) not in self.tied:
+                        counts = found.setdefault(file, {})
+                        counts[name] = counts.get(name, 0) + 1
+        return found
+
+    def ties(self) -> dict[str, dict[str, Any]]:
+        """For each file with rows: how many there are, how many are bound as a whole, and what nothing ties."""
+        untied = self.untied()
+        return {
+            file: {
+                "rows": len(self.rows[file]),
+                "bound": sum(1 for row in self.rows[file] if (file, row["id"]) in self.bound),
+                "not_tied": untied.get(file, {}),
+            }
+            for file in TABLES
+            if self.rows[file]
+        }
 
 
-def _decisions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
+def entry_moves(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What an entry records, one by one, each in the form of an entry. Today each entry records one thing."""
+    return [entry]
+
+
+def compare_entries(found: Comparison) -> None:
+    """Each entry by itself; when a bundle is checked, this is done with the proofs."""
+    for entry in [*found.sealed, *found.carriers]:
+        try:
+            entry_hashes(entry)
+        except Malformed as error:
+            found.differ(LEDGER_TABLE, entry["id"], "payload", f"entry {entry['id']}: {error}")
+
+
+def compare(
+    rows: Mapping[str, list[dict[str, Any]]],
+    entries: Sequence[Mapping[str, Any]],
+    images: Iterable[Mapping[str, Any]] = (),
+    carriers: Iterable[Mapping[str, Any]] = (),
+) -> Comparison:
+    """Every row, field against field, with what the ledger says. Entries must be checked by themselves."""
+    found = Comparison(rows, entries, images, carriers)
+    organization = next((entry["organization"] for entry in entries if entry["organization"] is not None), None)
+    checks = (
+        *(_decisions, _attempts, _transitions, _reviews, _votes, _signatures, _executions, _cases, _runs, _steps),
+        *(_interventions, _events, _people, _images),
+    )
+    for check in checks:
+        try:
+            check(found, organization)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            name = check.__name__[1:]
+            found.differ(name, "", "", f"{name}: not of the expected shape ({type(error).__name__})")
+    return found
+
+
+def _decisions(found: Comparison, organization: Any) -> None:
     snapshots = {}
-    for row in rows["snapshots"]:
+    for row in found.rows["snapshots"]:
         if sha256(canonical(row["document"])).hex() != row["sha256"]:
-            book.report.fault(f"snapshot {row['sha256']}: its content was changed")
+            told = f"snapshot {row['sha256']}: its content was changed"
+            found.differ(SNAPSHOT_TABLE, row["sha256"], "document", told)
         snapshots[row["sha256"]] = row["document"]
-    for row in rows["decisions"]:
-        erased = row["request"] is None and row["request_sha256"] == ""
-        book.withheld += erased
-        for name in ("environment",) if erased else ("request", "environment"):
-            if sha256(canonical(row[name])).hex() != row[f"{name}_sha256"]:
-                book.report.fault(f"decision {row['id']}: its {name} was changed")
-        environment = row["environment"]
-        for name in ("contract_sha256", "policy_sha256", "region_sha256"):
-            if environment.get(name) and environment[name] not in snapshots:
-                book.report.fault(f"decision {row['id']}: the snapshot of its {name[:-7]} is missing")
-        if environment["organization"]["id"] != organization:
-            book.report.fault(f"decision {row['id']}: it is of another organization")
-        if erased:
+    for row in found.rows["decisions"]:
+        _decision_inputs(found, row, organization, snapshots)
+        if row["request"] is None:
             continue
-        hashes = {name: row[name] for name in ("request_sha256", "environment_sha256")}
-        book.agree("decision", "decision", row, rule=row["rule_id"], _reason_code=row["reason_code"], **hashes)
+        attempt = next((one["id"] for one in found.rows["envelope"] if one["decision_id"] == row["id"]), None)
+        entry = found.recorded("decisions", "decision", row, attempt)
+        if entry is not None:
+            _decision_recorded(found, row, entry)
+    found.all_there("decisions", "decision")
 
 
-def _attempts(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    decided = {
-        row["id"]: "" if row["request"] is None else sha256(canonical(row["request"]["action"])).hex()
-        for row in rows["decisions"]
-    }
-    for row in rows["envelope"]:
-        received = [e for e in book.entries if e["action"] == "attempt.received" and e["subject_id"] == row["id"]]
+def _decision_inputs(
+    found: Comparison, row: Mapping[str, Any], organization: Any, snapshots: Mapping[str, Any]
+) -> None:
+    """Request and environment have the hashes that the row names, and lead to the snapshots."""
+    erased = row["request"] is None and row["request_sha256"] == ""
+    found.withheld += erased
+    table = TABLES["decisions"][1]
+    for name in ("environment",) if erased else ("request", "environment"):
+        if sha256(canonical(row[name])).hex() != row[f"{name}_sha256"]:
+            found.differ(table, row["id"], name, f"decision {row['id']}: its {name} was changed")
+        found.tied.add(("decisions", row["id"], name))
+    environment = row["environment"]
+    for name in ("contract_sha256", "policy_sha256", "region_sha256"):
+        if environment.get(name) and environment[name] not in snapshots:
+            told = f"decision {row['id']}: the snapshot of its {name[:-7]} is missing"
+            found.differ(SNAPSHOT_TABLE, environment[name], "", told)
+    if environment["organization"]["id"] != organization:
+        found.differ(table, row["id"], "organization", f"decision {row['id']}: it is of another organization")
+    contract, policy = (snapshots.get(environment.get(f"{part}_sha256")) for part in ("contract", "policy"))
+    if isinstance(contract, dict) and "id" in contract:
+        found.same("decisions", row, "contract_id", contract["id"])
+    if isinstance(policy, dict) and "version" in policy:
+        found.same("decisions", row, "policy_version", policy["version"])
+
+
+_VERDICT_OF = {"attempt.approved": "allow", "attempt.held": "needs_approval", "attempt.denied": "deny"}
+
+
+def _decision_recorded(found: Comparison, row: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    found.same("decisions", row, "id", entry["payload"]["decision"])
+    found.same("decisions", row, "rule_id", entry["payload"].get("rule"))
+    found.same("decisions", row, "reason_code", entry["reason_code"])
+    found.same("decisions", row, "at", entry["at"])
+    for name in ("request_sha256", "environment_sha256"):
+        found.same("decisions", row, name, entry["payload"].get(name))
+    if entry["action"] in _VERDICT_OF:
+        found.same("decisions", row, "verdict", _VERDICT_OF[entry["action"]])
+
+
+# Columns of an attempt and where the request that was decided about says them.
+_OF_ENVELOPE = {
+    "caller_id": "caller_ref",
+    "contract_version": "contract_version",
+    "idempotency_key": "idempotency_key",
+    "organization_id": "tenant_ref",
+    "patient_context_ref": "patient_context_ref",
+    "request_trace_id": "request_trace_id",
+    "review_owner": "review_owner",
+    "runtime_mode": "runtime_mode",
+    "workflow_slug": "workflow_slug",
+}
+_OF_ACTION = ("connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields")
+
+
+def _attempts(found: Comparison, organization: Any) -> None:
+    decisions = {row["id"]: row for row in found.rows["decisions"]}
+    snapshots = {row["sha256"]: row["document"] for row in found.rows["snapshots"]}
+    table = TABLES["envelope"][1]
+    for row in found.rows["envelope"]:
+        received = [entry for entry in found.about(row["id"]) if entry["action"] == "attempt.received"]
         if len(received) != 1:
-            book.report.fault(f"attempt {row['id']}: the ledger does not say once that it was asked for")
-        elif received[0]["payload"] is not None and received[0]["payload"].get("digest") != row["action_digest"]:
-            book.report.fault(f"attempt {row['id']}: its action is not what the ledger says")
-        if row["decision_id"] not in decided:
-            book.report.fault(f"attempt {row['id']}: its decision is missing")
-        elif decided[row["decision_id"]] != row["action_digest"]:
-            book.report.fault(f"attempt {row['id']}: its action is not the one that was decided about")
+            told = f"attempt {row['id']}: the ledger does not say once that it was asked for"
+            found.differ(table, row["id"], "", told, f"{len(received)} times", "there is a row")
+        else:
+            _attempt_received(found, row, received[0])
+        decision = decisions.get(row["decision_id"])
+        if decision is None:
+            told = f"attempt {row['id']}: its decision is missing"
+            found.differ(table, row["id"], "decision_id", told, "there was one", "there is no such row")
+        elif decision["request"] is None:
+            found.withheld += 1
+        else:
+            _attempt_decided(found, row, decision, snapshots)
         if row["organization_id"] != organization:
-            book.report.fault(f"attempt {row['id']}: it is of another organization")
+            told = f"attempt {row['id']}: it is of another organization"
+            found.differ(table, row["id"], "organization_id", told, str(organization), str(row["organization_id"]))
 
 
-def _transitions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    for attempt in rows["envelope"]:
-        moves = [row for row in rows["transitions"] if row["attempt_id"] == attempt["id"]]
-        entries = [e for e in book.entries if e["subject_id"] == attempt["id"] and e["action"] in MOVES]
+def _attempt_received(found: Comparison, row: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    found.same("envelope", row, "id", entry["subject_id"])
+    found.same("envelope", row, "created_at", entry["at"])
+    found.same("envelope", row, "organization_id", entry["organization"])
+    if entry["payload"] is not None:
+        found.same("envelope", row, "action_digest", entry["payload"].get("digest"))
+        decided = next((one for one in found.about(row["id"]) if "decision" in (one["payload"] or {})), None)
+        if decided is not None:
+            found.same("envelope", row, "decision_id", decided["payload"]["decision"])
+
+
+def _attempt_decided(
+    found: Comparison, row: Mapping[str, Any], decision: Mapping[str, Any], snapshots: Mapping[str, Any]
+) -> None:
+    """Field against field with the request that was decided about; its hash stands in the ledger."""
+    request, contract = decision["request"], snapshots.get(decision["environment"].get("contract_sha256"))
+    envelope, action = request["envelope"], request["action"]
+    for name, said in _OF_ENVELOPE.items():
+        if said in envelope:
+            found.same("envelope", row, name, "" if envelope[said] is None else envelope[said])
+    for name in _OF_ACTION:
+        if name in action or name != "risk_tier":
+            found.same("envelope", row, name, action.get(name) or ([] if name == "fields" else ""))
+    found.same("envelope", row, "metadata", request.get("metadata", {}))
+    if sha256(canonical(action)).hex() != row["action_digest"]:
+        told = f"attempt {row['id']}: its action is not the one that was decided about"
+        found.differ(TABLES["envelope"][1], row["id"], "action_digest", told)
+    link = envelope.get("audit_event_link")
+    if link is not None and link != f"urn:holdpoint:attempt:{row['id']}":
+        told = f"attempt {row['id']}: its decision is about another attempt"
+        found.differ(TABLES["envelope"][1], row["id"], "decision_id", told, str(link)[-36:], str(row["id"]))
+    found.same("envelope", row, "contract_id", decision["contract_id"])
+    if isinstance(contract, dict) and "effect" in contract:
+        found.same("envelope", row, "effect", contract["effect"])
+
+
+STATE_INTO = {action: state for state, actions in ACTIONS_INTO.items() for action in actions}
+_ENDED = frozenset(("preflight-denied", "completed", "failed-quarantined"))
+
+
+def _transitions(found: Comparison, organization: Any) -> None:
+    table = TABLES["transitions"][1]
+    for attempt in found.rows["envelope"]:
+        moves = [row for row in found.rows["transitions"] if row["attempt_id"] == attempt["id"]]
+        entries = [entry for entry in found.about(attempt["id"]) if entry["action"] in MOVES]
         state = "received"
         for move in moves:
             if move["from_state"] != state:
-                book.report.fault(f"transition {move['id']}: it does not begin where the one before it ended")
+                told = f"transition {move['id']}: it does not begin where the one before it ended"
+                found.differ(table, move["id"], "from_state", told, state, value_shown("state", move["from_state"]))
             state = move["to_state"]
         if state != attempt["state"]:
-            book.report.fault(f"attempt {attempt['id']}: its transitions do not lead to its state")
+            told = f"attempt {attempt['id']}: its transitions do not lead to its state"
+            found.differ(TABLES["envelope"][1], attempt["id"], "state", told, state, str(attempt["state"]))
         if len(moves) != len(entries):
-            book.report.fault(f"attempt {attempt['id']}: transitions and ledger entries differ in number")
+            told = f"attempt {attempt['id']}: transitions and ledger entries differ in number"
+            found.differ(table, attempt["id"], "", told, str(len(entries)), str(len(moves)))
         for move, entry in zip(moves, entries):
-            facts = ("at", "actor_kind", "actor_ref", "reason_code")
-            if entry["action"] not in ACTIONS_INTO[move["to_state"]] or any(move[f] != entry[f] for f in facts):
-                book.report.fault(f"transition {move['id']}: it is not what the ledger says")
+            _transition(found, move, entry)
+        if entries:
+            _attempt_ended(found, attempt, entries[-1])
+    known = {row["id"] for row in found.rows["envelope"]}
+    for move in found.rows["transitions"]:
+        if move["attempt_id"] not in known:
+            found.unexplained("transitions", move)
 
 
-def _votes(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    for row in rows["votes"]:
-        book.agree(
-            "vote",
-            "vote",
-            row,
-            verdict=row["verdict"],
-            action_digest=row["action_digest"],
-            on_behalf_of=row["on_behalf_of_ref"] or None,
-            note_sha256=row["note_sha256"] or None,
-            _actor_ref=row["voter_ref"],
-            _reason_code=row["reason_code"],
-            _at=row["at"],
-        )
-    book.all_there("vote", "vote", rows["votes"])
+def _transition(found: Comparison, move: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    before = len(found.differences)
+    found.tied.add(("transitions", move["id"], "from_state"))
+    found.same("transitions", move, "to_state", STATE_INTO[entry["action"]])
+    found.same("transitions", move, "attempt_id", entry["subject_id"])
+    for name in ("at", "actor_kind", "actor_ref", "reason_code"):
+        found.same("transitions", move, name, entry[name])
+    if len(found.differences) > before:
+        told = f"transition {move['id']}: it is not what the ledger says"
+        found.differ(TABLES["transitions"][1], move["id"], "", told)
 
 
-def _signatures(rows: Mapping[str, Any], book: Book, organization: str) -> None:
+def _attempt_ended(found: Comparison, attempt: Mapping[str, Any], last: Mapping[str, Any]) -> None:
+    state = STATE_INTO[last["action"]]
+    found.same("envelope", attempt, "state", state)
+    found.same("envelope", attempt, "reason_code", last["reason_code"])
+    found.same("envelope", attempt, "ended_at", last["at"] if state in _ENDED else None)
+
+
+_REVIEW_ENDS = {
+    f"review.{word}": word for word in ("approved", "rejected", "confirmed", "overridden", "expired", "canceled")
+}
+
+
+def _reviews(found: Comparison, organization: Any) -> None:
+    attempts = {row["id"]: row for row in found.rows["envelope"]}
+    decisions = {row["id"]: row for row in found.rows["decisions"]}
+    for row in found.rows["reviews"]:
+        entries = found.about(row["id"])
+        ended = [entry for entry in entries if entry["action"] in _REVIEW_ENDS]
+        found.same("reviews", row, "status", _REVIEW_ENDS[ended[-1]["action"]] if ended else "requested")
+        found.same("reviews", row, "decided_at", ended[-1]["at"] if ended else None)
+        for entry in entries:
+            said = entry["payload"] or {}
+            for name, key in (("tier", "tier"), ("attempt_id", "attempt"), ("origin_step", "origin_step")):
+                if key in said:
+                    found.same("reviews", row, name, said[key])
+            if entry["action"] == "review.opened":
+                found.same("reviews", row, "requested_at", entry["at"])
+                if said:
+                    found.same("reviews", row, "action_digest", said.get("action_digest"))
+        attempt = attempts.get(row["attempt_id"])
+        if attempt is not None:
+            _review_held(found, row, attempt, decisions.get(attempt["decision_id"]))
+
+
+def _review_held(
+    found: Comparison, row: Mapping[str, Any], attempt: Mapping[str, Any], decision: Mapping[str, Any] | None
+) -> None:
+    """The review of a held attempt: what the decision asked for."""
+    held = next((entry for entry in found.about(attempt["id"]) if entry["action"] == "attempt.held"), None)
+    found.same("reviews", row, "requested_at", held["at"] if held is not None else None)
+    found.same("reviews", row, "kind", "release")
+    if decision is None or decision["request"] is None or not decision["approval"]:
+        return
+    found.same("reviews", row, "action_digest", attempt["action_digest"])
+    for name in ("tier", "approvals_required"):
+        found.same("reviews", row, name, decision["approval"][name])
+    found.same("reviews", row, "buckets", decision["approval"].get("buckets", []))
+
+
+def _votes(found: Comparison, organization: Any) -> None:
+    for row in found.rows["votes"]:
+        entry = found.recorded("votes", "vote", row, row["review_id"])
+        if entry is None:
+            continue
+        said = entry["payload"]
+        found.same("votes", row, "id", said["vote"])
+        found.same("votes", row, "review_id", entry["subject_id"])
+        found.same("votes", row, "voter_ref", entry["actor_ref"])
+        for name in ("verdict", "action_digest"):
+            found.same("votes", row, name, said.get(name))
+        for name in ("reason_code", "at"):
+            found.same("votes", row, name, entry[name])
+        found.same("votes", row, "on_behalf_of_ref", said.get("on_behalf_of") or "")
+        for name in ("note_sha256", "result_ref", "result_sha256"):
+            found.same("votes", row, name, said.get(name) or "")
+    found.all_there("votes", "vote")
+
+
+def _signatures(found: Comparison, organization: Any) -> None:
     """Whether each vote is signed by its person. Bundles from before signatures have none and ask for none."""
-    asked = _asked_for(rows)
-    for row in rows["votes"]:
+    asked = _asked_for(found.rows)
+    for row in found.rows["votes"]:
         signed, needed = row.get("signature"), row["review_id"] in asked
-        why, key = ("it has no signature", None) if signed is None else _signed_by_person(row, signed, book)
+        why, key = ("it has no signature", None) if signed is None else _signed_by_person(row, signed, found)
         report = {"vote": row["id"], "person": row["voter_ref"], "verdict": row["verdict"], "required": needed}
         report["signed"] = not why
         report["passkey_registered_at"] = key["at"] if key else None
         report["passkey_registered_by"] = key["id"] if key else None
-        book.report.votes.append(report)
+        found.votes.append(report)
+        found.tied.add(("votes", row["id"], "signature"))
         if why and (needed or signed is not None):
             fault = f"vote {row['id']}: it is not signed by its person ({row['voter_ref']}): {why}"
-            book.report.fault(fault)
-            book.report.not_signed.append(fault)
-    count = sum(1 for vote in book.report.votes if vote["signed"])
-    book.report.checked.append(
-        f"the signatures under the votes: {count} of {len(rows['votes'])} signed by their person"
-    )
+            found.differ(TABLES["votes"][1], row["id"], "signature", fault)
+            found.not_signed.append(fault)
 
 
 def _asked_for(rows: Mapping[str, Any]) -> set[str]:
@@ -888,16 +1356,16 @@ def _asked_for(rows: Mapping[str, Any]) -> set[str]:
 
 
 def _signed_by_person(
-    row: Mapping[str, Any], signed: Mapping[str, Any], book: Book
+    row: Mapping[str, Any], signed: Mapping[str, Any], found: Comparison
 ) -> tuple[str, Mapping[str, Any] | None]:
     """What is wrong with the signature (empty: nothing), and the ledger entry of the key's registration."""
-    voted = book.naming("vote", row["id"])
-    key = next((e for e in book.entries if e["id"] == signed["registered_entry"] and e["action"] == REGISTERED), None)
+    voted = found.naming("vote", row["id"])
+    key = next((e for e in found.entries if e["id"] == signed["registered_entry"] and e["action"] == REGISTERED), None)
     if key is None or key["subject_id"] != signed["passkey"] or not _is_passkey(key):
         return "no ledger entry registers its passkey", None
     if key["payload"] is None:
         return "the registration of its passkey is erased", key
-    wrong = _out_of_time(signed, voted, key, book) if voted is not None else ""
+    wrong = _out_of_time(signed, voted, key, found) if voted is not None else ""
     return wrong or _not_by_key(row, signed, key), key
 
 
@@ -916,114 +1384,345 @@ def _not_by_key(row: Mapping[str, Any], signed: Mapping[str, Any], key: Mapping[
     return f"the assertion's {wrong.replace('_', ' ')} does not fit" if wrong else ""
 
 
-def _out_of_time(signed: Mapping[str, Any], voted: Mapping[str, Any], key: Mapping[str, Any], book: Book) -> str:
-    """By the order of the sealed entries: the key was there when the vote was cast, and the vote had this signature."""
-    removed = [e for e in book.entries if e["action"] == REMOVED and e["subject_id"] == signed["passkey"]]
-    if key["position"] > voted["position"]:
+def _out_of_time(signed: Mapping[str, Any], voted: Mapping[str, Any], key: Mapping[str, Any], found: Comparison) -> str:
+    """By the order of the sealed entries: the key was there when the vote was cast, and the vote had this signature.
+    While a bundle is collected, entries have no position yet; then their order in time counts."""
+
+    def place(entry: Mapping[str, Any]) -> Any:
+        return entry.get("position", entry["id"])
+
+    removed = [e for e in found.entries if e["action"] == REMOVED and e["subject_id"] == signed["passkey"]]
+    if place(key) > place(voted):
         return "its passkey was registered after the vote"
-    if any(entry["position"] < voted["position"] for entry in removed):
+    if any(place(entry) < place(voted) for entry in removed):
         return "its passkey was removed before the vote"
     if voted["payload"].get("signature_sha256") != sha256(canonical(signed)).hex():
         return "it is not the signature that the ledger names"
     return ""
 
 
-def _executions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    for row in rows["intents"]:
-        same = {name: row[name] for name in ("number", "fence", "adapter", "effect_key")}
-        book.agree("intent", "intent", row, digest=row["action_digest"], _subject_id=row["attempt_id"], **same)
-    for row in rows["receipts"]:
-        book.agree("receipt", "receipt", row, _subject_id=row["attempt_id"], _at=row["at"])
-    book.all_there("intent", "intent", rows["intents"])
-    book.all_there("receipt", "receipt", rows["receipts"])
+def _executions(found: Comparison, organization: Any) -> None:
+    for row in found.rows["intents"]:
+        entry = found.recorded("intents", "intent", row, row["attempt_id"])
+        if entry is None:
+            continue
+        said = entry["payload"]
+        for name, value in (("id", said["intent"]), ("action_digest", said.get("digest")), ("at", entry["at"])):
+            found.same("intents", row, name, value)
+        for name in ("number", "fence", "adapter", "effect_key"):
+            found.same("intents", row, name, said.get(name))
+        found.same("intents", row, "attempt_id", entry["subject_id"])
+        leased = [e for e in found.about(row["attempt_id"]) if e["action"] == "attempt.leased" and e["payload"]]
+        owner = [e["payload"].get("owner") for e in leased if e["payload"].get("fence") == row["fence"]]
+        if owner:
+            found.same("intents", row, "executor_ref", owner[-1])
+    for row in found.rows["receipts"]:
+        entry = found.recorded("receipts", "receipt", row, row["attempt_id"])
+        if entry is not None:
+            _receipt(found, row, entry)
+    found.all_there("intents", "intent")
+    found.all_there("receipts", "receipt")
+    for row in found.rows["envelope"]:
+        sent = [one for one in found.about(row["id"]) if "intent" in (one["payload"] or {})]
+        if not found.erased(row["id"]):
+            found.same("envelope", row, "tries", len(sent))
 
 
-def _interventions(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    entries = [entry for entry in book.entries if entry["action"] == "workflow.intervened"]
-    if len(entries) != len(rows["interventions"]):
-        book.report.fault("interventions: rows and ledger entries differ in number")
-    for row in rows["interventions"]:
-        facts = ("at", "actor_kind", "actor_ref", "reason_code")
-        if not any(all(row[f] == entry[f] for f in facts) for entry in entries):
-            book.report.fault(f"intervention {row['id']}: no ledger entry records it")
+_OUTCOME_OF = {"attempt.completed": "success", "attempt.retried": "failure", "attempt.quarantined": "failure"}
 
 
-def _events(rows: Mapping[str, Any], book: Book, organization: str) -> None:
-    known = {row["number"]: row["event_type"] for row in rows["events"]}
-    ids = {row["id"] for row in rows["instance"]}
-    for entry in book.entries:
+def _receipt(found: Comparison, row: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    found.same("receipts", row, "id", entry["payload"]["receipt"])
+    found.same("receipts", row, "attempt_id", entry["subject_id"])
+    found.same("receipts", row, "at", entry["at"])
+    late = entry["action"] == "attempt.late_evidence"
+    found.same("receipts", row, "late", late)
+    outcome = entry["payload"].get("outcome") if late else _OUTCOME_OF.get(entry["action"])
+    if outcome is not None:
+        found.same("receipts", row, "outcome", outcome)
+    fence = entry["payload"].get("fence")
+    sent = [one for one in found.rows["intents"] if (one["attempt_id"], one["fence"]) == (row["attempt_id"], fence)]
+    if len(sent) == 1:
+        found.same("receipts", row, "intent_id", sent[0]["id"])
+
+
+_RESOLVED = {f"quarantine.{word}": word for word in ("accepted", "retry_authorized", "compensated")}
+
+
+def _cases(found: Comparison, organization: Any) -> None:
+    for row in found.rows["quarantine"]:
+        entry = found.recorded("quarantine", "case", row, row["attempt_id"])
+        if entry is not None:
+            found.same("quarantine", row, "id", entry["payload"]["case"])
+            found.same("quarantine", row, "attempt_id", entry["subject_id"])
+            found.same("quarantine", row, "category", entry["payload"].get("category"))
+            found.same("quarantine", row, "reason_code", entry["reason_code"])
+            found.same("quarantine", row, "opened_at", entry["at"])
+        entries = found.about(row["id"])
+        ended = [one for one in entries if one["action"] in _RESOLVED]
+        found.same("quarantine", row, "resolution", _RESOLVED[ended[-1]["action"]] if ended else "")
+        found.same("quarantine", row, "resolved_at", ended[-1]["at"] if ended else None)
+        found.same("quarantine", row, "resolved_by_ref", ended[-1]["actor_ref"] if ended else "")
+        said = [one for one in entries if one["action"] == "quarantine.found"]
+        found.same("quarantine", row, "found_by_ref", said[-1]["actor_ref"] if said else "")
+        if not found.erased(row["id"]):
+            _case_said(found, row, said, ended, entries)
+    found.all_there("quarantine", "case")
+
+
+def _case_said(found: Comparison, row: Any, said: list[Any], ended: list[Any], entries: list[Any]) -> None:
+    last = said[-1]["payload"] if said else {}
+    linked = [one["payload"] for one in entries if one["action"] == "quarantine.incident_linked"]
+    found.same("quarantine", row, "finding", last.get("finding", ""))
+    found.same("quarantine", row, "evidence_ref", last.get("evidence_ref", ""))
+    found.same("quarantine", row, "incident_ref", linked[-1].get("incident_ref", "") if linked else "")
+    found.same("quarantine", row, "follow_up_id", ended[-1]["payload"].get("follow_up") if ended else None)
+
+
+def _runs(found: Comparison, organization: Any) -> None:
+    for row in found.rows["instance"]:
+        entries = [one for one in found.about(row["id"]) if "status" in (one["payload"] or {})]
+        found.same("instance", row, "organization_id", organization)
+        if row["id"] in {one["subject_id"] for one in found.entries}:
+            found.tied.add(("instance", row["id"], "id"))
+        elif not found.erased(row["id"]):
+            found.unexplained("instance", row)
+        if found.erased(row["id"]) or not entries:
+            found.withheld += 1
+            continue
+        last = max(entries, key=lambda one: one["payload"].get("number", 0))
+        found.same("instance", row, "status", last["payload"]["status"])
+        if last["payload"]["status"] == "halted" and last["action"] == "workflow.halted":
+            found.same("instance", row, "halt_reason", last["reason_code"])
+        if last["action"] in ("workflow.completed", "workflow.cancelled"):
+            found.same("instance", row, "completed_at", last["at"])
+        if any(row["definition_sha256"] == one["sha256"] for one in found.rows["snapshots"]):
+            continue
+        told = f"run {row['id']}: the snapshot of its definition is missing"
+        found.differ(SNAPSHOT_TABLE, row["definition_sha256"], "", told)
+
+
+def _steps(found: Comparison, organization: Any) -> None:
+    """The way of a run stands in its entries: `ai_review completed on_complete`."""
+    said: dict[str, list[str]] = {}
+    for instance in found.rows["instance"]:
+        if found.erased(instance["id"]):
+            return
+        entries = [one for one in found.about(instance["id"]) if "number" in (one["payload"] or {})]
+        for entry in sorted(entries, key=lambda one: one["payload"]["number"]):
+            for line in entry["payload"].get("path", []):
+                step, _, words = line.partition(" ")
+                if words.startswith("completed "):
+                    said.setdefault(step, []).append(words[len("completed ") :])
+    for step in {row["step_id"] for row in found.rows["steps"]}:
+        rows = [row for row in found.rows["steps"] if row["step_id"] == step and row["status"] == "completed"]
+        told = said.get(step, [])
+        # The other way round is no difference: a step that halts the run is completed without an outcome.
+        if len(told) > len(rows):
+            last = [row for row in found.rows["steps"] if row["step_id"] == step][-1]
+            found.same("steps", last, "status", "completed")
+        for row, outcome in zip(rows, told):
+            found.same("steps", row, "step_id", step)
+            found.same("steps", row, "outcome", outcome)
+            found.same("steps", row, "status", "completed")
+
+
+def _interventions(found: Comparison, organization: Any) -> None:
+    entries = [entry for entry in found.entries if entry["action"] == "workflow.intervened"]
+    table = TABLES["interventions"][1]
+    if len(entries) != len(found.rows["interventions"]):
+        told = "interventions: rows and ledger entries differ in number"
+        found.differ(table, "", "", told, str(len(entries)), str(len(found.rows["interventions"])))
+    facts = ("at", "actor_kind", "actor_ref", "reason_code")
+    for row in found.rows["interventions"]:
+        entry = next((one for one in entries if all(row[name] == one[name] for name in facts)), None)
+        if entry is None:
+            found.unexplained("interventions", row)
+            continue
+        found.tied.update(("interventions", row["id"], name) for name in facts)
+        if entry["payload"] is not None:
+            found.same("interventions", row, "action", entry["payload"].get("action"))
+            found.same("interventions", row, "bulk_id", entry["payload"].get("bulk"))
+            found.same("interventions", row, "note_sha256", entry["payload"].get("note_sha256", ""))
+
+
+def _events(found: Comparison, organization: Any) -> None:
+    known = {row["number"]: row for row in found.rows["events"]}
+    ids = {row["id"] for row in found.rows["instance"]}
+    for entry in found.entries:
         payload = entry["payload"] or {}
-        if entry["subject_id"] in ids and "number" in payload and known.get(payload["number"]) != payload["event"]:
-            book.report.fault(f"event {payload['number']}: it is not what the ledger says")
+        if entry["subject_id"] not in ids or "number" not in payload:
+            continue
+        row = known.get(payload["number"])
+        if row is None:
+            told = f"event {payload['number']}: it is not what the ledger says"
+            found.differ(TABLES["events"][1], payload["number"], "", told, "it was written", "there is no row")
+            continue
+        found.same("events", row, "number", payload["number"])
+        found.same("events", row, "event_type", payload["event"])
+        found.same("events", row, "event_id", payload.get("event_id"))
+        found.same("events", row, "received_at", entry["at"])
+        found.same("events", row, "outcome", "advanced")
 
 
-def _people(rows: Mapping[str, Any], book: Book, organization: str) -> None:
+def _people(found: Comparison, organization: Any) -> None:
     listed = set()
-    for row in rows["people"]:
+    for row in found.rows["people"]:
         opening = row["opening"] if row["kind"] == "person" else None
         if opening is not None:
             hashed = sha256(_hex(opening["salt"]) + opening["user_id"].encode()).hex()
             if hashed != row["reference"]:
-                book.report.fault(f"person {row['reference']}: the opening does not fit the commitment")
+                told = f"person {row['reference']}: the opening does not fit the commitment"
+                found.differ(PEOPLE_TABLE, row["reference"], "salt", told)
         listed.add(row["reference"])
-    for entry in book.entries:
+    for entry in found.entries:
         if entry["actor_kind"] == "person" and entry["actor_ref"] not in listed:
-            book.report.fault(f"person {entry['actor_ref']}: they are in the ledger and not in people.json")
+            told = f"person {entry['actor_ref']}: they are in the ledger and not in people.json"
+            found.differ(PEOPLE_TABLE, entry["actor_ref"], "", told)
+
+
+def _images(found: Comparison, organization: Any) -> None:
+    """Each row that the bundle shows as a whole, against the digest that a leaf covers."""
+    items: dict[tuple[int, str], dict[int, tuple[str, bytes]]] = {}
+    for entry in [*found.sealed, *found.carriers]:
+        for part in entry.get("rows") or []:
+            for item in bound_rows(_bytes(part))[1]:
+                items.setdefault((item.table, item.id), {})[item.version] = (entry["id"], item.digest)
+    files = {table: file for file, (_, table, _) in TABLES.items()}
+    used = set()
+    for one in found.images:
+        known = items.get((one["table"], one["id"]), {})
+        carrier, digest = known.get(one["version"], ("", b""))
+        used.add(carrier)
+        _image(found, one, files.get(one["name"], ""), carrier, digest, max(known, default=0))
+    for entry in found.carriers:
+        if entry["id"] not in used:
+            found.differ(LEDGER_TABLE, entry["id"], "", f"entry {entry['id']}: nothing in the bundle needs it")
+
+
+def _image(found: Comparison, one: Mapping[str, Any], file: str, carrier: str, digest: bytes, newest: int) -> None:
+    word = TABLES[file][0] if file else one["name"]
+    if carrier != one["entry"]:
+        told = f"{word} {one['id']}: no leaf covers this version of it"
+        found.differ(one["name"], one["id"], "row_version", told, "no such version", str(one["version"]))
+        return
+    if newest > one["version"] or not any(digest):
+        told = f"{word} {one['id']}: the ledger knows a newer version of it"
+        found.differ(one["name"], one["id"], "row_version", told, str(newest), str(one["version"]))
+        return
+    if one["image"] is None:  # what it holds is not for everybody who gets the bundle
+        return
+    if row_digest(one["image"], _bytes(one["salt"]) if one["salt"] else b"") != digest:
+        told = f"{word} {one['id']}: the row is not the one that the ledger covers"
+        found.differ(one["name"], one["id"], "", told, f"sha256 {digest.hex()[:12]}", "another digest")
+        return
+    if file:
+        _image_fields(found, file, one)
+
+
+# Of a decision whose row has only what differs from a frame that many share. Their hashes are in the row and in the
+# ledger; results come out again when the decision is made again.
+_FRAMED = frozenset(("environment", "request", "results"))
+
+
+def _image_fields(found: Comparison, file: str, one: Mapping[str, Any]) -> None:
+    row = next((row for row in found.rows[file] if row["id"] == one["id"]), None)
+    if row is None:
+        found.missing(file, one["id"])
+        return
+    image, names = json.loads(one["image"]), TABLES[file][2]
+    for name in row:
+        column = names.get(name, name)
+        if image.get("frame_sha256") is not None and name in _FRAMED:
+            continue
+        if column in image:
+            found.same(file, row, name, image_value(image[column], row[name]))
+        elif name[: -len("_sha256")] in image and name.endswith("_sha256"):
+            found.same(file, row, name, sha256(canonical(image[name[: -len("_sha256")]])).hex())
+    found.bound.add((file, one["id"]))
+
+
+# PostgreSQL leaves out zeros at the end of a fraction, and the minutes of a zone where there are none.
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d)?)")
+
+
+def image_value(value: Any, shown: Any) -> Any:
+    """PostgreSQL's JSON of a value as the bundle writes it: times in UTC with microseconds, large integers as text."""
+    found = _MOMENT.fullmatch(value) if isinstance(value, str) and isinstance(shown, str) and value != shown else None
+    if found is not None:
+        day, clock, fraction, zone = found.groups()
+        text = f"{day}T{clock}.{(fraction or '').ljust(6, '0')}{zone if len(zone) == 6 else zone + ':00'}"
+        return datetime.fromisoformat(text).astimezone(timezone.utc).isoformat(timespec="microseconds")
+    if isinstance(value, int) and not isinstance(value, bool) and isinstance(shown, str):
+        return str(value)
+    return value
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
-def _key_text(given: str) -> str:
-    if not given:
-        return ""
-    path = Path(given)
+def _key_texts(asked: argparse.Namespace) -> tuple[str, str]:
+    """The keys of the log and those of witnesses; without `--witness-key`, those of the file of keys."""
+
+    def text(given: str) -> str:
+        return Path(given).read_text() if given and Path(given).is_file() else given
+
     try:
-        return path.read_text() if path.is_file() else given
-    except OSError as error:
-        raise Unusable("the public key cannot be read") from error
+        if not asked.keys:
+            return text(asked.public_key), text(asked.witness_key)
+        content = Path(asked.keys).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unusable("the key cannot be read") from error
+    return keys_read(content), text(asked.witness_key) or "\n".join(map(str, json.loads(content).get("witnesses", [])))
 
 
-def _say(report: Report) -> None:
+def report_lines(report: Report) -> list[str]:
+    """What the command prints."""
     if not report.valid:
-        print("NOT VALID")
-        for fault in report.faults:
-            print(f"  - {fault}")
-        return
-    print(f"valid: {report.subject} of {report.organization}")
-    for line in report.checked:
-        print(f"  checked {line}")
+        return ["NOT VALID", *(f"  - {fault}" for fault in report.faults)]
+    said = "authentic" if report.key_was_given else "consistent, but whose is unknown"
+    lines = [f"{said}: {report.subject} of {report.organization}", *(f"  checked {line}" for line in report.checked)]
     for vote in report.votes:
+        how = "unsigned; its contract does not ask for a signature"
         if vote["signed"]:
             since = f"registered {vote['passkey_registered_at']} by ledger entry {vote['passkey_registered_by']}"
-            print(f"  vote {vote['vote']} ({vote['verdict']}): signed by its person, passkey {since}")
-        else:
-            print(f"  vote {vote['vote']} ({vote['verdict']}): unsigned; its contract does not ask for a signature")
-    known = "the key that was given" if report.key_was_given else "compare this fingerprint with one you trust"
-    print(f"  signed by {report.signer}, SHA-256 of the key {report.fingerprint} ({known})")
+            how = f"signed by its person, passkey {since}"
+        lines.append(f"  vote {vote['vote']} ({vote['verdict']}): {how}")
+    for file, tie in report.ties.items():
+        if tie["not_tied"]:
+            lines.append(f"  not tied to the ledger, in {file}.json: {', '.join(sorted(tie['not_tied']))}")
+    known = "a key that was given" if report.key_was_given else "the bundle's own key: anybody can make one"
+    lines.append(f"  signed by {report.signer}, SHA-256 of the key {report.fingerprint} ({known})")
+    if not report.key_was_given:
+        lines.append("  give the key that you got from Holdpoint on another way: --public-key or --keys")
+    return lines
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Checks a Holdpoint evidence bundle.")
+    parser = argparse.ArgumentParser(
+        description="Checks a Holdpoint evidence bundle.",
+        epilog="Exit code 0: authentic; 1: not valid; 2: it could not be checked; 3: consistent, but whose is unknown.",
+    )
     parser.add_argument("bundle", help="the zip file")
-    parser.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument("--public-key", default="", help="keys of the log and handovers: a file, or the text")
+    given.add_argument("--keys", default="", help="a holdpoint-keys.json that you keep")
     parser.add_argument(
         "--witness-key", default="", help="verifier keys of witnesses that you know: a file, or the text"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args(arguments)
+    if IS_COPY:
+        print(COPY_NOTE, file=sys.stderr)
     try:
-        report = verify(
-            Path(asked.bundle).read_bytes(),
-            public_key=_key_text(asked.public_key),
-            witness_key=_key_text(asked.witness_key),
-        )
+        public_key, witness_key = _key_texts(asked)
+        report = verify(Path(asked.bundle).read_bytes(), public_key=public_key, witness_key=witness_key)
     except (OSError, Unusable) as error:
         print(f"cannot be checked: {error}", file=sys.stderr)
         return 2
     if asked.json:
-        print(json.dumps({"valid": report.valid, **vars(report)}, indent=2))
+        print(json.dumps({"result": report.result, "valid": report.valid, **vars(report)}, indent=2))
     else:
-        _say(report)
-    return 0 if report.valid else 1
+        print("\n".join(report_lines(report)))
+    return report.exit_code
 
 
 if __name__ == "__main__":

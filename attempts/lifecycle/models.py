@@ -87,6 +87,8 @@ class Attempt(StateMachineModel):
             ),
             # BRIN: rows come nearly in the order of this time, and it costs an intake almost nothing.
             BrinIndex(fields=["retention_until"], name="attempt_retention"),
+            # For the scheduled task that looks for recent ends without evidence. Attempts end nearly in their order.
+            BrinIndex(fields=["ended_at"], name="attempt_ended"),
             HashIndex(fields=["request_trace_id"], name="attempt_by_trace"),
         ]
         constraints = [

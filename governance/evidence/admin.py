@@ -29,6 +29,7 @@ from reasoncodes.base.errors import PROBLEMS, DomainError
 LABELS = {
     "ready": "success",
     "failed": "danger",
+    "refused": "danger",
     "altered": "danger",
     "erased": "warning",
     "building": "info",

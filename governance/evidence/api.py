@@ -52,6 +52,10 @@ class EvidenceOut(serializers.ModelSerializer[EvidenceBundle]):
     subject_kind = serializers.ChoiceField(choices=list(EvidenceKind))
     progress = serializers.CharField(help_text="What it waits for, in words; empty once it has ended.")
     problem = serializers.CharField(help_text="The problem type that it failed with; see `/problems/`.")
+    differences = serializers.JSONField(
+        help_text="Of a refused bundle: table, id and field, what the ledger says and what the row says. Values that "
+        "somebody submitted stand there as the beginning of their SHA-256."
+    )
     sha256 = serializers.CharField(help_text="Of the zip; empty until it is ready. It is on the ledger too.")
     download = serializers.SerializerMethodField()
 
@@ -65,6 +69,7 @@ class EvidenceOut(serializers.ModelSerializer[EvidenceBundle]):
             "state",
             "progress",
             "problem",
+            "differences",
             "sha256",
             "size",
             "checkpoint_size",

@@ -68,6 +68,20 @@ class EvidenceStorageUnavailable(DomainError):
     default_headers: ClassVar[Mapping[str, str]] = {"Retry-After": "30"}
 
 
+class EvidenceRefused(DomainError):
+    """A row in the database differs from what the ledger says about it, so no evidence bundle was built.
+
+    `differences` names the table, the id and the field, what the ledger says and what the row says. The refusal is on
+    the ledger. Somebody changed the row past Holdpoint: tell an operator. `manage.py verify_ledger` shows whether the
+    ledger itself is whole. Bundles that were built before the change are still valid. After the row was restored, send
+    `POST` again.
+    """
+
+    code = "evidence-refused"
+    status = 409
+    title = "The record differs from the ledger"
+
+
 class EvidenceInconsistent(DomainError):
     """The collected evidence does not verify, so no bundle was built.
 

@@ -19,6 +19,9 @@ class EvidenceBundle(models.Model):
     state = models.CharField(max_length=12, default=EvidenceState.REQUESTED.value, editable=False)
     progress = models.CharField(max_length=80, blank=True, help_text="In words, for whoever waits.")
     problem = models.CharField(max_length=80, blank=True, help_text="The problem type that it failed with.")
+    differences = models.JSONField(
+        default=list, help_text="Why it was refused: table, id and field, what the ledger says and what the row says."
+    )
     actor_kind = models.CharField(max_length=8)
     requested_by_ref = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField()
@@ -50,6 +53,9 @@ class EvidenceBundle(models.Model):
                 name="evidence_ready_is_whole",
             ),
             models.CheckConstraint(condition=~Q(state="failed") | ~Q(problem=""), name="evidence_failure_has_problem"),
+            models.CheckConstraint(
+                condition=~Q(state="refused") | (~Q(problem="") & ~Q(differences=[])), name="evidence_refusal_says_why"
+            ),
             models.UniqueConstraint(
                 fields=["subject_id"], condition=Q(state="requested"), name="evidence_one_request_per_subject"
             ),

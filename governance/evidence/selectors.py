@@ -2,7 +2,7 @@
 of attempts and runs come from the collectors in `hooks`."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,11 @@ from governance.evidence.rules import CollectedEntry, Person, canonical_plain
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import PersonReference, ServiceAccount
+from governance.record.models import RowShape
+from governance.record.rules.items import FORGOTTEN, BoundItem, items_read
+from governance.record.rules.tables import BOUND
+from governance.record.sql import quoted
+from governance.retention.models import ErasedPayload
 from governance.sealing.adapters.base import Cosigner
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
 from governance.sealing.rules.merkle import inclusion_proof
@@ -27,6 +32,7 @@ from governance.sealing.selectors.tree import nodes_read
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.errors import NotFound
 from reasoncodes.base.tenancy import every_tenant
+from sdk import holdpoint_verify as verifier
 
 COMMITMENT = re.compile(r"[0-9a-f]{64}")
 PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref")
@@ -116,7 +122,8 @@ def _entries(organization_id: UUID, subjects: Iterable[UUID]) -> QuerySet[Ledger
     return LedgerEntry.objects.filter(of, subject_id__in=list(subjects)).order_by("id")
 
 
-def entry_collected(entry: LedgerEntry) -> CollectedEntry:
+def entry_collected(entry: LedgerEntry, rows: Sequence[str] = ()) -> CollectedEntry:
+    """`rows`: the parts of the rows bound to it, in hexadecimal."""
     document = {
         "id": entry.id,
         "organization": entry.organization_id,
@@ -133,6 +140,7 @@ def entry_collected(entry: LedgerEntry) -> CollectedEntry:
         "nonce": bytes(entry.nonce).hex() if entry.payload is not None and entry.nonce is not None else None,
         "payload_sha256": bytes(entry.payload_sha256).hex(),
         "sha256": bytes(entry.sha256).hex(),
+        "rows": list(rows),
     }
     return CollectedEntry(canonical_plain(document), wording(entry.action))
 
@@ -181,6 +189,109 @@ def _references(rows: Sequence[Any]) -> tuple[set[str], set[str]]:
             services.add(str(row["caller_id"]))
         commitments.update(one for one in found if COMMITMENT.fullmatch(one))
     return commitments, services
+
+
+def payloads_taken(*, entries: Sequence[Any]) -> list[str]:
+    """Of these entries: the ids of those whose payload is gone although no order erased it."""
+    gone = {entry["id"] for entry in entries if entry["payload"] is None}
+    if not gone:
+        return []
+    with every_tenant():
+        ordered = set(ErasedPayload.objects.filter(entry_id__in=gone).values_list("entry_id", flat=True))
+    return sorted(gone - {str(one) for one in ordered})
+
+
+# -- bound rows --------------------------------------------------------------------------------------------------------
+# All entries of the transactions that wrote these, with the rows bound to them. One index, (txid, id), serves it.
+TOGETHER = """
+SELECT other.id, bound.part, bound.rows, bound.salts
+FROM governance_ledgerentry other JOIN governance_boundrows bound ON bound.entry_id = other.id
+WHERE other.txid IN (SELECT entry.txid FROM governance_ledgerentry entry WHERE entry.id = ANY(%s))
+ORDER BY other.id, bound.part
+"""
+# For rows that were changed without an entry about their subject, such as a heartbeat: the database wrote one itself.
+# Only since the subject's first entry: the table is as long as the ledger.
+ALONE = """
+SELECT entry.id, bound.part, bound.rows, bound.salts
+FROM governance_ledgerentry entry JOIN governance_boundrows bound ON bound.entry_id = entry.id
+WHERE entry.action = 'record.rows_changed' AND entry.id >= %s
+    AND EXISTS (SELECT FROM unnest(%s::bytea[]) one WHERE position(one IN bound.rows) > 0)
+ORDER BY entry.id, bound.part
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Bound rows by entry, in hexadecimal; and of each row the versions, with entry, digest and salt."""
+
+    parts: dict[str, list[str]]
+    versions: dict[tuple[int, str], dict[int, tuple[str, BoundItem]]]
+
+
+def rows_bound(*, entry_ids: Sequence[UUID], more: Sequence[UUID] = ()) -> Bound:
+    """What the transactions of these entries wrote, and what was written to the rows `more` without an entry of their
+    own since the first of them."""
+    found = Bound({}, {})
+    with connection.cursor() as cursor:
+        cursor.execute(TOGETHER, [list(entry_ids)])
+        rows = cursor.fetchall()
+        if more and entry_ids:
+            cursor.execute(ALONE, [min(entry_ids), [one.bytes for one in more]])
+            rows += cursor.fetchall()
+    for entry_id, _, raw, salts in rows:
+        found.parts.setdefault(str(entry_id), []).append(bytes(raw).hex())
+        for item in items_read(bytes(raw), bytes(salts or b"")):
+            key = (item.number, verifier.row_id(item.row_id))
+            found.versions.setdefault(key, {})[item.version] = (str(entry_id), item)
+    return found
+
+
+def images_collected(*, rows: Mapping[str, Sequence[Mapping[str, Any]]], bound: Bound) -> list[dict[str, Any]]:
+    """The rows of the bundle as the database has them now, each with the entry that covers this version of it. A row
+    whose version no entry here covers is left out: it is not bound."""
+    found = []
+    for file, (_, table, _) in sorted(verifier.TABLES.items()):
+        ids = [str(row["id"]) for row in rows[file]]
+        shapes = {row.shape: row for row in RowShape.objects.filter(number=BOUND[table].number)} if ids else {}
+        for shape in shapes.values():
+            for id_, version, image in _images(shape, ids):
+                entry_id, item = bound.versions.get((shape.number, id_), {}).get(version, ("", None))
+                if item is None or item.shape != shape.shape or item.salt == FORGOTTEN:
+                    continue
+                found.append(
+                    {
+                        "table": shape.number,
+                        "name": table,
+                        "id": id_,
+                        "version": version,
+                        "entry": entry_id,
+                        "salt": item.salt.hex() if item.salt else None,
+                        "image": image,
+                    }
+                )
+    return found
+
+
+def _images(shape: RowShape, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+    columns = ", ".join(quoted(name) for name in shape.columns)
+    version = "row_version" if "row_version" in shape.columns else "1"
+    # Names of tables and columns come from the registry of bound tables, not from a request.
+    text = f"""
+        SELECT {quoted(shape.key)}::text, {version},
+            (SELECT row_to_json(only_these)::text FROM (SELECT {columns}) AS only_these)
+        FROM public.{quoted(shape.table)} WHERE {quoted(shape.key)} = ANY(%s::uuid[]) ORDER BY 1
+    """  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(text, [list(ids)])
+        return list(cursor.fetchall())
+
+
+def carriers_collected(*, entry_ids: Sequence[str], bound: Bound) -> list[dict[str, Any]]:
+    """Entries about something else to which rows of the bundle are bound; without what they say."""
+    with every_tenant():
+        entries = LedgerEntry.objects.filter(id__in=entry_ids).order_by("id")
+        documents = [entry_collected(entry).document for entry in entries]
+    return [one | {"payload": None, "nonce": None, "rows": bound.parts[one["id"]]} for one in documents]
 
 
 # -- under the seal ----------------------------------------------------------------------------------------------------

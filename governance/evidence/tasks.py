@@ -7,6 +7,7 @@ from django.core.files.storage import storages
 from django.utils import timezone
 
 from governance.evidence.selectors import bundles_due, bundles_to_remove
+from governance.evidence.services import at_end
 from governance.evidence.services import build as evidence
 from governance.evidence.services.bundles import evidence_remove as bundle_remove
 from reasoncodes.base.tenancy import every_tenant
@@ -26,6 +27,19 @@ def evidence_resume_task() -> None:
             evidence.evidence_build(bundle_id=bundle_id, now=timezone.now, storage=storages["evidence"])
         for bundle_id in bundles_to_remove():
             bundle_remove(bundle_id=bundle_id, storage=storages["evidence"], at=timezone.now())
+
+
+@shared_task(name="governance.tasks.evidence_at_end")
+def evidence_at_end_task(subject_id: str) -> None:
+    with every_tenant():
+        at_end.evidence_at_end(subject_id=UUID(subject_id), at=timezone.now())
+
+
+@shared_task(name="governance.tasks.evidence_sweep")
+def evidence_sweep_task() -> None:
+    """Requests bundles of attempts and runs that ended, where the wake-up was lost."""
+    with every_tenant():
+        at_end.evidence_sweep(at=timezone.now())
 
 
 @shared_task(name="governance.tasks.evidence_remove")

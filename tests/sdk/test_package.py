@@ -62,6 +62,14 @@ def test_the_package_is_typed_and_its_version_is_one() -> None:
     assert all(hasattr(holdpoint_client, name) for name in holdpoint_client.__all__)
 
 
+def test_the_package_brings_the_verifier_as_a_command() -> None:
+    said = tomllib.loads((SDK / "pyproject.toml").read_text())
+    assert said["project"]["scripts"]["holdpoint-verify"] == "holdpoint_verify:main"
+    assert said["tool"]["setuptools"]["py-modules"] == ["holdpoint_verify", "holdpoint_witness"]
+    folders = {path.parent.relative_to(SDK / "src").as_posix() for path in (SDK / "src").rglob("__init__.py")}
+    assert {one.replace("/", ".") for one in folders} == set(said["tool"]["setuptools"]["packages"])
+
+
 def test_both_clients_can_do_the_same() -> None:
     plain, in_loop = (
         {name for name in vars(kind) if not name.startswith("_")}

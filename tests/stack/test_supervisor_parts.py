@@ -236,14 +236,6 @@ def test_packages_are_installed_again_only_when_the_lock_changes(
     assert not bootstrap.is_installed()
 
 
-def test_loading_the_application_starts_no_thread_and_connects_to_nothing() -> None:
-    """In a process of its own, as `make run` does it: one that forks must have neither."""
-    code = "from config.supervisor.programs import load, refuse_unless_forkable; load(); refuse_unless_forkable()"
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings.test", "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_with_a_thread_there_is_no_fork() -> None:
     end = threading.Event()
     other = threading.Thread(target=end.wait, name="one-too-many")

@@ -73,6 +73,8 @@ class WorkflowInstance(models.Model):
         indexes = [
             models.Index(fields=["organization", "id"], name="instance_by_organization"),
             BrinIndex(fields=["retention_until"], name="instance_retention"),
+            # For the scheduled task that looks for recent ends without evidence.
+            BrinIndex(fields=["completed_at"], name="instance_ended"),
             models.Index(fields=["organization", "state", "id"], name="instance_by_status"),
             models.Index(fields=["deadline_at"], condition=Q(state__in=GOING), name="instance_deadline"),
             models.Index(fields=["organization", "id"], condition=Q(state="queued"), name="instance_queue"),

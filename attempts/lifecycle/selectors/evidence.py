@@ -1,16 +1,19 @@
 """The rows of attempts that go into an evidence bundle, and the locks under which they are read."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Exists, F, Model, OuterRef
 
 from attempts.execution.models import DispatchIntent, Receipt
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.selectors.attempts import attempt_get
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review, ReviewVote, VoteSignature
+from governance.evidence.hooks import FIRST, EndedSubject
+from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 
@@ -120,6 +123,24 @@ class AttemptCollector:
     def record(self, *, subject_id: UUID) -> frozenset[UUID]:
         attempt = attempt_get(attempt_id=subject_id)
         return attempts_record(attempts=[attempt], reviews=_reviews_of([attempt.id]))
+
+    def ended(self, *, subject_id: UUID) -> EndedSubject | None:
+        attempt = attempt_get(attempt_id=subject_id)
+        if attempt.ended_at is None or attempt.origin_step is not None or attempt.ended_at == attempt.created_at:
+            return None
+        return EndedSubject(attempt.id, attempt.contract_id, attempt.risk_tier)
+
+    def ended_without(
+        self, *, between: tuple[datetime, datetime], contracts: Sequence[UUID], limit: int, after: UUID = FIRST
+    ) -> list[EndedSubject]:
+        """Not attempts of workflow steps, which are in the bundle of their run; nor those that were denied at the door:
+        a caller who is refused again and again would otherwise have a zip written for each refusal."""
+        made = EvidenceBundle.objects.filter(subject_id=OuterRef("id"))
+        rows = Attempt.objects.filter(
+            id__gt=after, contract_id__in=contracts, ended_at__range=between, origin_step=None, erased_at=None
+        ).exclude(ended_at=F("created_at"))
+        found = rows.filter(~Exists(made)).order_by("id").values_list("id", "contract_id", "risk_tier")[:limit]
+        return [EndedSubject(*row) for row in found]
 
     def collect(self, *, subject_id: UUID) -> Material:
         """Collects the attempt and everything that belongs to it."""

@@ -18,6 +18,8 @@ from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.sql import RESERVE
 from attempts.lifecycle.states import FINAL_STATES, AttemptState, RuntimeMode, SlotScope
+from governance.evidence.services.at_end import evidence_when_ended
+from governance.evidence.states import EvidenceKind
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import actor_reference, ledger_entry_build
 from governance.sql.insert import Pending, insert_together
@@ -192,6 +194,13 @@ def transition_apply(
     move_announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)
+        if attempt.origin_step is None:  # an attempt of a workflow step is in the bundle of its run
+            evidence_when_ended(
+                kind=EvidenceKind.ATTEMPT,
+                subject_id=attempt.id,
+                contract_id=attempt.contract_id,
+                risk_tier=attempt.risk_tier,
+            )
     if tell:
         attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 

@@ -6,7 +6,7 @@ are written with the same file.
 
 from governance.evidence.rules.content import Collected, CollectedEntry, content_files
 from governance.evidence.rules.material import BundleSubject, Material, Person, canonical_plain
-from governance.evidence.rules.recompute import recompute
+from governance.evidence.rules.recompute import recompute, recomputed
 
 __all__ = [
     "BundleSubject",
@@ -17,4 +17,5 @@ __all__ = [
     "canonical_plain",
     "content_files",
     "recompute",
+    "recomputed",
 ]

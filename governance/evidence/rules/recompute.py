@@ -12,6 +12,11 @@ COMPARED = ("verdict", "reason_code", "rule_id", "results", "approval")
 
 def recompute(files: Mapping[str, bytes]) -> list[str]:
     """A sentence for each decision that comes out differently; empty if all agree."""
+    return [f"decision {id_} comes out differently: {', '.join(names)}" for id_, names in recomputed(files)]
+
+
+def recomputed(files: Mapping[str, bytes]) -> list[tuple[str, list[str]]]:
+    """The decisions that come out differently, and in which fields."""
     snapshots = {row["sha256"]: row["document"] for row in verifier.read_canonical_json(files["snapshots.json"])}
     differing = []
     for row in verifier.read_canonical_json(files["decisions.json"]):
@@ -23,5 +28,5 @@ def recompute(files: Mapping[str, bytes]) -> list[str]:
         stored = row | {"reason_code": row["reason_code"] or None, "rule_id": row["rule_id"] or None}
         names = [name for name in COMPARED if again[name] != stored[name]]
         if names:
-            differing.append(f"decision {row['id']} comes out differently: {', '.join(names)}")
+            differing.append((str(row["id"]), names))
     return differing

@@ -6,9 +6,11 @@ bytes."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -16,17 +18,22 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from governance.evidence.errors import EvidenceInconsistent, EvidenceStorageUnavailable
+from governance.enforcement.models import SnapshotBroken
+from governance.evidence.errors import EvidenceInconsistent, EvidenceRefused, EvidenceStorageUnavailable
 from governance.evidence.hooks import collector_for
 from governance.evidence.models import EvidenceBundle
-from governance.evidence.rules import Collected, CollectedEntry, Material, content_files, recompute
+from governance.evidence.rules import Collected, CollectedEntry, Material, content_files, recompute, recomputed
 from governance.evidence.selectors import (
     Sealed,
+    carriers_collected,
     decisions_collected,
     entries_about,
     entries_sealed,
     entry_collected,
+    images_collected,
+    payloads_taken,
     people_collected,
+    rows_bound,
     snapshots_collected,
 )
 from governance.evidence.services.request import PATIENCE, evidence_record
@@ -40,6 +47,7 @@ from reasoncodes.base.errors import InternalError
 from sdk import holdpoint_verify as verifier
 
 ENTRIES = "entries.json"
+security_log = structlog.get_logger("holdpoint.security")
 
 
 def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None:
@@ -50,10 +58,19 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
         bundle = rows.filter(id=bundle_id, state=EvidenceState.REQUESTED).first()
         if bundle is None:
             return None
-        material = collector_for(bundle.subject_kind).collect(subject_id=bundle.subject_id)
-        collected = _collected(bundle, material)
-        files = content_files(collected)
+        try:
+            material = collector_for(bundle.subject_kind).collect(subject_id=bundle.subject_id)
+            collected = _collected(bundle, material)
+        except SnapshotBroken:
+            _refuse(bundle, [SNAPSHOT_LOST], at=at)
+            return None
+        compared = collected.compared()
+        files = content_files(collected, compared.ties())
         entries = [entry.document for entry in collected.entries]
+        # Before anything is recorded about the content: a bundle must not be made from rows that somebody changed.
+        if differences := _differences(compared, files, entries):
+            _refuse(bundle, differences, at=at)
+            return None
         # The anchor: this ledger entry names the hash of every file and of the list of entries. Once it is sealed, no
         # file can change and no entry can be left out.
         payload = verifier.anchor_payload(
@@ -61,12 +78,54 @@ def _evidence_collect(*, bundle_id: UUID, at: datetime) -> EvidenceBundle | None
         )
         bundle.anchor = evidence_record(bundle, verifier.ANCHOR, actor=SYSTEM, at=at, payload=payload)
         # Kept in the row: a later run must not read the rows again, which may have changed since the anchor.
-        bundle.draft = verifier.zip_write({**files, ENTRIES: verifier.canonical(entries)})
+        kept = {verifier.CARRIERS: verifier.canonical(collected.carriers), ENTRIES: verifier.canonical(entries)}
+        bundle.draft = verifier.zip_write({**files, **kept})
         bundle.covers = _covers(collected)
         bundle.entries = sum(1 for entry in entries if entry["subject_id"] != str(bundle.id))
         bundle.state, bundle.progress = EvidenceState.BUILDING, "waiting for the sealer"
         bundle.save(update_fields=["anchor", "covers", "draft", "entries", "state", "progress"])
         return bundle
+
+
+SNAPSHOT_LOST = verifier.Difference(
+    verifier.SNAPSHOT_TABLE, "", "document", "a hash", "another content, or no row", "a snapshot was changed or removed"
+)
+
+
+def _differences(
+    compared: verifier.Comparison, files: dict[str, bytes], entries: list[dict[str, Any]]
+) -> list[verifier.Difference]:
+    """Everything in which the collected rows differ from the ledger, and decisions that come out differently."""
+    # A vote that its person did not sign does not stop the bundle: the bundle is what tells others about it.
+    found = [one for one in compared.differences if one.text not in compared.not_signed]
+    for id_ in payloads_taken(entries=entries):
+        told = f"entry {id_}: its payload is gone, and no order erased it"
+        found.append(verifier.Difference(verifier.LEDGER_TABLE, id_, "payload", "it is kept", "it is gone", told))
+    if not found:
+        table = verifier.TABLES["decisions"][1]
+        for id_, names in recomputed(files):
+            for name in names:
+                told = f"decision {id_}: its {name} comes out differently"
+                found.append(verifier.Difference(table, id_, name, "its inputs give another", "what is stored", told))
+    return found
+
+
+# Named in one refusal. More of them say nothing more.
+MOST_DIFFERENCES = 50
+
+
+def _refuse(bundle: EvidenceBundle, differences: Sequence[verifier.Difference], *, at: datetime) -> None:
+    """End a locked bundle as refused, with what differs."""
+    named = [one.as_json() for one in differences[:MOST_DIFFERENCES]]
+    bundle.state, bundle.progress, bundle.draft = EvidenceState.REFUSED, "", None
+    bundle.problem, bundle.differences = EvidenceRefused.code, named
+    bundle.save(update_fields=["state", "progress", "draft", "problem", "differences"])
+    # Where, and not what: entries are kept longer than rows that can be erased.
+    places = [{name: one[name] for name in ("table", "id", "field")} for one in named]
+    payload: dict[str, object] = {"count": len(differences), "differences": places}
+    evidence_record(bundle, "evidence.refused", actor=SYSTEM, at=at, payload=payload)
+    # For whoever watches the logs: ids and names of columns only.
+    security_log.error("evidence_refused", bundle=str(bundle.id), count=len(differences), first=places[0])
 
 
 def _covers(collected: Collected) -> list[UUID]:
@@ -86,12 +145,12 @@ def _collected(bundle: EvidenceBundle, material: Material) -> Collected:
     """Everything that goes into the files."""
     # With the bundle's own entries: it also shows who requested it.
     subjects = material.record | {bundle.id}
-    entries = [
-        entry_collected(entry) for entry in entries_about(organization_id=bundle.organization_id, subjects=subjects)
-    ]
+    about = entries_about(organization_id=bundle.organization_id, subjects=subjects)
+    bound = rows_bound(entry_ids=[entry.id for entry in about], more=sorted(material.record))
+    entries = [entry_collected(entry, bound.parts.get(str(entry.id), ())) for entry in about]
     decisions = decisions_collected(decision_ids=material.decisions)
     organization = Organization.objects.get(id=bundle.organization_id)
-    return Collected(
+    collected = Collected(
         material=material,
         organization={"slug": organization.slug, "name": organization.name},
         decisions=decisions,
@@ -99,6 +158,10 @@ def _collected(bundle: EvidenceBundle, material: Material) -> Collected:
         people=people_collected(organization_id=bundle.organization_id, rows=_naming(material, entries)),
         entries=entries,
     )
+    images = images_collected(rows=collected.rows(), bound=bound)
+    own = {str(entry.id) for entry in about}
+    carriers = sorted({one["entry"] for one in images} - own)
+    return replace(collected, images=images, carriers=carriers_collected(entry_ids=carriers, bound=bound))
 
 
 def _naming(material: Material, entries: list[CollectedEntry]) -> list[dict[str, object]]:
@@ -127,6 +190,10 @@ log = structlog.get_logger("holdpoint.evidence")
 class NotTrue(ValueError):
     """The bundle that was built does not verify; the message names the first fault."""
 
+    def __init__(self, fault: str, differences: Sequence[verifier.Difference] = ()) -> None:
+        super().__init__(fault)
+        self.differences = differences
+
 
 def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> None:
     """Build as far as possible now. A bundle that waits for the sealer or the storage is continued by a scheduled
@@ -135,14 +202,22 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
         with alone_with(bundle_id) as alone:
             if alone and _claim(bundle_id, now()):
                 _go_on(bundle_id, now, storage)
+<<<<<<< HEAD
     # If the database is away, that says nothing about the bundle, and its failure could not be recorded either.
+=======
+    # The database is away: that says nothing about the bundle, and its failure could not be recorded either.
+    except (OperationalError, InterfaceError):
+        raise
+    except NotTrue as error:
+        log.error("evidence_not_true", bundle=str(bundle_id), differences=len(error.differences))
+        _evidence_fail(bundle_id=bundle_id, problem=EvidenceInconsistent.code, at=now(), differences=error.differences)
+>>>>>>> 7bce5b03de47d87caa01c75eccc893de9f121bf5
     # Everything else ends the bundle as failed: otherwise the scheduled task would try it for ever.
     except Exception as error:
         if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
             raise
         log.error("evidence_build_failed", bundle=str(bundle_id), error=type(error).__name__, exc_info=error)
-        code = EvidenceInconsistent.code if isinstance(error, NotTrue) else InternalError.code
-        _evidence_fail(bundle_id=bundle_id, problem=code, at=now())
+        _evidence_fail(bundle_id=bundle_id, problem=InternalError.code, at=now())
 
 
 @contextmanager
@@ -174,7 +249,7 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     if bundle is None:
         return
     files, entries = draft_read(bundle)
-    wanted = [UUID(str(entry["id"])) for entry in entries] + [_anchor(bundle).id]
+    wanted = entries_needed(bundle, files, entries)
     sealed = entries_sealed(entry_ids=wanted, cosigners=cosigners_configured())
     if sealed is None:
         _later(bundle, "waiting for the sealer", now() + SEALER)
@@ -196,6 +271,12 @@ def _go_on(bundle_id: UUID, now: Callable[[], datetime], storage: Storage) -> No
     _ready(bundle.id, data, name, sealed.checkpoint.size, at=now())
 
 
+def entries_needed(bundle: EvidenceBundle, files: dict[str, bytes], entries: list[dict[str, object]]) -> list[UUID]:
+    """All entries whose proofs the bundle carries."""
+    listed = [*entries, *json.loads(files[verifier.CARRIERS])]
+    return [UUID(str(entry["id"])) for entry in listed] + [_anchor(bundle).id]
+
+
 def file_name(bundle: EvidenceBundle) -> str:
     return f"{bundle.organization_id}/{bundle.id}.zip"
 
@@ -205,18 +286,30 @@ def bundle_bytes(
 ) -> bytes:
     """The finished zip. It is verified with the verifier inside it, and every decision is computed again. Raises
     NotTrue."""
-    documents = [*entries, entry_collected(_anchor(bundle)).document]
-    proven = []
-    for document in documents:
-        position, proof = sealed.places[str(document["id"])]
-        proven.append({**document, "position": position, "proof": proof})
-    data = verifier.bundle_write(files, proven, sealed.cosigned, sealed.keys)
+    anchor = _anchor(bundle)
+    own = rows_bound(entry_ids=[anchor.id]).parts.get(str(anchor.id), ())
+    documents = [*entries, entry_collected(anchor, own).document]
+    files, carriers = {**files}, json.loads(files[verifier.CARRIERS])
+    files.pop(verifier.CARRIERS)
+    data = verifier.bundle_write(
+        files,
+        [_proven(document, sealed) for document in documents],
+        sealed.cosigned,
+        sealed.keys,
+        [_proven(document, sealed) for document in carriers],
+    )
     report = verifier.verify(data)
     # A vote that its person did not sign does not stop the bundle: the bundle is what tells others about it.
     faults = [fault for fault in report.faults if fault not in report.not_signed] + list(recompute(files))
     if faults:
-        raise NotTrue(faults[0])
+        differing = [verifier.Difference(**one, text=one["id"]) for one in report.differences]
+        raise NotTrue(faults[0], differing if len(differing) == len(faults) else ())
     return data
+
+
+def _proven(document: dict[str, Any], sealed: Sealed) -> dict[str, Any]:
+    position, proof = sealed.places[str(document["id"])]
+    return {**document, "position": position, "proof": proof}
 
 
 def _anchor(bundle: EvidenceBundle) -> LedgerEntry:
@@ -271,10 +364,15 @@ def _ready(bundle_id: UUID, data: bytes, name: str, checkpoint_size: int, *, at:
         evidence_record(bundle, "evidence.built", actor=SYSTEM, at=at, payload=facts)
 
 
-def _evidence_fail(*, bundle_id: UUID, problem: str, at: datetime) -> None:
+def _evidence_fail(
+    *, bundle_id: UUID, problem: str, at: datetime, differences: Sequence[verifier.Difference] = ()
+) -> None:
     with transaction.atomic():
         bundle = _lock(bundle_id)
         if bundle is None:
+            return
+        if differences:
+            _refuse(bundle, differences, at=at)
             return
         bundle.state, bundle.progress, bundle.problem, bundle.draft = EvidenceState.FAILED, "", problem, None
         bundle.save(update_fields=["state", "progress", "problem", "draft"])

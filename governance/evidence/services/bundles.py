@@ -17,6 +17,7 @@ from governance.evidence.errors import (
     EvidenceErased,
     EvidenceFailed,
     EvidenceNotReady,
+    EvidenceRefused,
     EvidenceStorageUnavailable,
 )
 from governance.evidence.models import EvidenceBundle
@@ -27,6 +28,7 @@ from governance.evidence.services.request import PATIENCE, evidence_record
 from governance.evidence.states import EvidenceState
 from governance.outside.wake_up import wake_up
 from governance.retention.models import ErasureItem
+from governance.sealing.selectors.keys import keys_text
 from reasoncodes.base.actors import SYSTEM, Actor
 from sdk import holdpoint_verify as verifier
 
@@ -40,6 +42,8 @@ def evidence_open(*, bundle: EvidenceBundle, storage: Storage, at: datetime) -> 
     """A private copy of the file. Raises if the bundle is not ready or the file is not the one that was built."""
     if bundle.state == EvidenceState.FAILED:
         raise EvidenceFailed(extensions={"problem": bundle.problem})
+    if bundle.state == EvidenceState.REFUSED:
+        raise EvidenceRefused(extensions={"differences": bundle.differences})
     if bundle.state == EvidenceState.ERASED:
         raise EvidenceErased
     if bundle.state != EvidenceState.READY:
@@ -93,7 +97,9 @@ def evidence_verify(*, bundle: EvidenceBundle, storage: Storage, at: datetime) -
 
 
 def data_verify(data: bytes, *, public_key: str = "") -> verifier.Report:
-    """The same for any bundle. Raises verifier.Unusable for a text that is not a key."""
+    """The same for any bundle, with the keys of this installation unless others are given. Raises verifier.Unusable for
+    a text that is not a key."""
+    public_key = public_key or keys_text()
     report = verifier.verify(data, public_key=public_key)
     if report.valid:
         report.faults += recompute(verifier.zip_read(data)[0])
@@ -113,8 +119,8 @@ def evidence_erase(item: ErasureItem, actor: Actor, at: datetime) -> None:
     # Locked in the order of ids: two erasures that share bundles would otherwise wait for each other.
     for bundle in rows.exclude(state=EvidenceState.ERASED).order_by("id"):
         bundle.state, bundle.progress, bundle.draft = EvidenceState.ERASED, "", None
-        bundle.erased_at, bundle.resume_at = at, at + PATIENCE
-        bundle.save(update_fields=["state", "progress", "draft", "erased_at", "resume_at"])
+        bundle.erased_at, bundle.resume_at, bundle.differences = at, at + PATIENCE, []
+        bundle.save(update_fields=["state", "progress", "draft", "differences", "erased_at", "resume_at"])
         evidence_record(bundle, "evidence.erased", actor=actor, at=at)
         # The file goes after the commit: a storage cannot be rolled back.
         wake_up(REMOVE_TASK, bundle.id)

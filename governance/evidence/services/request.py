@@ -57,7 +57,10 @@ def _record_count(*, bundle: EvidenceBundle) -> int:
 def _says_all(bundle: EvidenceBundle) -> bool:
     """Whether the bundle is up to date. One that is not collected yet will be; for a collected one, the ledger must not
     have grown since."""
-    if bundle.state in {EvidenceState.FAILED, EvidenceState.ERASED} or bundle.altered_at is not None:
+    if (
+        bundle.state in {EvidenceState.FAILED, EvidenceState.REFUSED, EvidenceState.ERASED}
+        or bundle.altered_at is not None
+    ):
         return False
     return bundle.entries is None or bundle.entries == _record_count(bundle=bundle)
 

@@ -121,6 +121,7 @@ register_actions(
         "evidence.requested": "asked for an evidence bundle",
         "evidence.collected": "recorded what an evidence bundle holds",
         "evidence.built": "built an evidence bundle",
+        "evidence.refused": "refused to build an evidence bundle, because a row differs from the ledger",
         "evidence.failed": "could not build an evidence bundle",
         "evidence.erased": "erased an evidence bundle with what it held",
         "evidence.altered": "found a stored evidence bundle altered or missing, and blocked its download",

@@ -1,5 +1,6 @@
-"""Checks an evidence bundle: a file, or the id of a bundle of this installation. Exit code 1 if it is not valid, 2 if
-it cannot be checked.
+"""Checks an evidence bundle: a file, or the id of a bundle of this installation. It takes the
+installation's own keys, unless others are given. Exit code 0: authentic; 1: not valid; 2: it cannot be checked; 3:
+consistent, but whose is unknown, because there is no key to compare.
 
 It also makes every decision in the bundle again, from the inputs that the bundle contains.
 """
@@ -26,20 +27,27 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("bundle", help="a zip file, or a bundle's id")
-        parser.add_argument("--public-key", default="", help="the log's key: a file, or the text name+id+base64")
+        given = parser.add_mutually_exclusive_group()
+        given.add_argument("--public-key", default="", help="other keys: a file, or the text name+id+base64")
+        given.add_argument("--keys", default="", help="a holdpoint-keys.json")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         data = self._read(options["bundle"])
-        given = options["public_key"]
         try:
-            key = Path(given).read_text() if given and Path(given).is_file() else given
-            report = data_verify(data, public_key=key)
+            report = data_verify(data, public_key=self._keys(options["public_key"], options["keys"]))
         except (OSError, verifier.Unusable) as error:
             raise CommandError(f"It cannot be checked: {error}", returncode=2) from error
         self._say(report, as_json=options["json"])
-        if not report.valid:
-            raise CommandError("The bundle is not valid.", returncode=1)
+        if report.exit_code:
+            said = "The bundle is not valid." if not report.valid else "Whose the bundle is, is unknown."
+            raise CommandError(said, returncode=report.exit_code)
+
+    @staticmethod
+    def _keys(public_key: str, keys: str) -> str:
+        if keys:
+            return verifier.keys_read(Path(keys).read_text())
+        return Path(public_key).read_text() if public_key and Path(public_key).is_file() else public_key
 
     @staticmethod
     def _read(named: str) -> bytes:
@@ -58,12 +66,7 @@ class Command(BaseCommand):
 
     def _say(self, report: Any, *, as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps({"valid": report.valid, **vars(report)}, indent=2))
+            found = {"result": report.result, "valid": report.valid, **vars(report)}
+            self.stdout.write(json.dumps(found, indent=2))
             return
-        for fault in report.faults:
-            self.stdout.write(self.style.ERROR(fault))
-        if report.valid:
-            self.stdout.write(f"valid: {report.subject} of {report.organization}")
-            for line in report.checked:
-                self.stdout.write(f"  checked {line}")
-            self.stdout.write(f"  signed by {report.signer}, SHA-256 of the key {report.fingerprint}")
+        self.stdout.write("\n".join(verifier.report_lines(report)))

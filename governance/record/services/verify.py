@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -94,9 +94,10 @@ def record_rows_verify(
             cursor.execute(SIZE)
             (size,) = cursor.fetchone()
         whole = Compared()
-        for done, part in _ranges(first, size, processes, snapshot):
-            whole.add(part)
-            progress(done, size)
+        with _told(progress, apart=bool(snapshot)) as tell:
+            for done, part in _ranges(first, size, processes, snapshot):
+                whole.add(part)
+                tell(done, size)
         whole.add(parts_compare(parts_unsealed(), shapes))
         verified = _result(whole, shapes, size, full=first == 0)
         for user_id in commitments_false():
@@ -114,6 +115,20 @@ def _one_snapshot() -> Iterator[str]:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         cursor.execute("SELECT pg_export_snapshot()")
         yield cursor.fetchone()[0]
+
+
+@contextmanager
+def _told(progress: Progress, *, apart: bool) -> Iterator[Progress]:
+    """`progress`, called in a thread of its own: it may write, and this thread's transaction is read-only."""
+    if not apart:
+        yield progress
+        return
+    with ThreadPoolExecutor(1) as teller:
+        try:
+            yield lambda done, total: teller.submit(progress, done, total).result()
+        finally:
+            # Connections belong to threads; this one would stay open until the process ends.
+            teller.submit(lambda: connection.close()).result()
 
 
 def _ranges(first: int, size: int, processes: int, snapshot: str) -> Iterator[tuple[int, Compared]]:

@@ -145,6 +145,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
 
 # A test fails if a table with an organization is neither exported nor listed here.
 LEFT_OUT = {
+    "governance.recordfault": "a fault of the record, found by the installation; the ledger has its entry",
     "governance.intakeminute": "counts of the decisions, which are exported",
     "governance.organizationuserobjectpermission": "rights of people; the roles are exported",
     "governance.organizationgroupobjectpermission": "follows from the roles, which are exported",

@@ -95,3 +95,15 @@ def handovers_to(*, key_id: str, size: int) -> list[Handover]:
             found.append(handover_of(row))
             wanted = row.old_key_id
     return found
+
+
+def keys_published() -> tuple[list[str], list[str]]:
+    """The verifier keys of this ledger, and the signed handovers between them, oldest first."""
+    known = ledger_key_history()
+    return [one.verifier for one in known], [one.line for one in known if one.line]
+
+
+def keys_text() -> str:
+    """The same as lines, as the verifier takes them; empty before the first head is signed."""
+    keys, handovers = keys_published()
+    return "\n".join([*keys, *handovers])

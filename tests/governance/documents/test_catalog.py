@@ -72,7 +72,7 @@ def test_every_schema_is_a_valid_draft_2020_12_schema(entry: Area) -> None:
 
 
 # What a document may leave out: the installation then says whether votes are signed.
-OPTIONAL = {("attempt_identity_envelope", ""): {"signature"}}
+OPTIONAL = {("durable_attempt_store", ""): {"evidence"}, ("attempt_identity_envelope", ""): {"signature"}}
 
 
 @each_area

@@ -44,7 +44,7 @@ def entry(number: int, action: str, payload: dict[str, Any] | None, **changes: A
         "nonce": nonce.hex(),
         "payload_sha256": verifier.payload_sha256(payload, nonce).hex(),
     } | changes
-    return row | {"sha256": verifier.entry_sha256(row).hex()}
+    return row | {"sha256": verifier.entry_sha256(row).hex(), "rows": row.get("rows", [])}
 
 
 def content(**changes: bytes) -> dict[str, bytes]:
@@ -52,14 +52,14 @@ def content(**changes: bytes) -> dict[str, bytes]:
     files = dict.fromkeys(verifier.ROWS, b"[]")
     opening = {"name": "rita", "salt": SALT.hex(), "user_id": USER}
     files["people.json"] = verifier.canonical([{"kind": "person", "reference": PERSON, "opening": opening}])
-    files |= {"report.html": b"<!DOCTYPE html>\n", "verify.py": b"pass\n"}
+    files |= {"report.html": b"<!DOCTYPE html>\n", "verify.py": b"pass\n", verifier.IMAGES: b"[]"}
     return files | {next(name for name in files if name.startswith(stem)): data for stem, data in changes.items()}
 
 
 def proven(entries: list[dict[str, Any]], *, key: Ed25519PrivateKey = KEY) -> tuple[list[dict[str, Any]], str]:
     """As if the log held two strangers' entries, then these, then one more stranger's."""
     strangers = [sha256(bytes([number])).digest() for number in range(3)]
-    hashes = [*strangers[:2], *(bytes.fromhex(one["sha256"]) for one in entries), strangers[2]]
+    hashes = [*strangers[:2], *(verifier.leaf_data(one) for one in entries), strangers[2]]
     leaves = [sha256(b"\x00" + one).digest() for one in hashes]
     nodes, frontier = extend(size=0, frontier=[], leaves=leaves)
     known = dict(nodes)

@@ -5,7 +5,6 @@ import io
 import zipfile
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.core.files.storage import FileSystemStorage, storages
@@ -15,11 +14,12 @@ from django.utils import timezone
 from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import recompute
 from governance.evidence.selectors import bundles_due, entries_sealed
-from governance.evidence.services.build import MOST_TRIES, bundle_bytes, draft_read
+from governance.evidence.services.build import MOST_TRIES, bundle_bytes, draft_read, entries_needed
 from governance.evidence.states import EvidenceKind
 from governance.evidence.tasks import evidence_resume_task
 from governance.ledger.models import LedgerEntry
 from governance.people.models import PersonReference
+from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
 from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
 from tests.cast import Cast
@@ -108,7 +108,7 @@ def test_built_twice_from_the_same_rows_the_bytes_are_equal(cast: Cast) -> None:
     with every_tenant():
         waiting = fresh(bundle.id)
         files, entries = draft_read(waiting)
-        ids = [UUID(str(entry["id"])) for entry in entries] + [waiting.anchor]
+        ids = entries_needed(waiting, files, entries)
         first = entries_sealed(entry_ids=ids)
         assert first is not None
         once = bundle_bytes(waiting, files, entries, first)
@@ -220,7 +220,7 @@ def test_rows_that_do_not_agree_with_the_ledger_make_no_bundle(cast: Cast) -> No
     build(bundle.id)
     seal_all()
     found = build(bundle.id)
-    assert (found.state, found.problem) == ("failed", "evidence-inconsistent")
+    assert (found.state, found.problem) == ("refused", "evidence-refused")
     assert found.draft is None
 
 
@@ -257,13 +257,31 @@ def test_a_person_whose_reference_is_gone_shows_as_erased_and_all_still_verifies
     assert verifier.verify(named, public_key=KEY.verifier).faults == []
 
 
+def erase_payload(cast: Cast, action: str) -> None:
+    """As an order does it, for one entry."""
+    with connection.cursor() as cursor, every_tenant():
+        cursor.execute("ALTER TABLE governance_ledgerentry DISABLE TRIGGER append_only_rows")
+        cursor.execute("UPDATE governance_ledgerentry SET payload = NULL WHERE action = %s", [action])
+        cursor.execute("ALTER TABLE governance_ledgerentry ENABLE ALWAYS TRIGGER append_only_rows")
+        entry = LedgerEntry.objects.get(action=action)
+        order = ErasureOrder.objects.create(
+            organization=cast.organization,
+            kind="deletion",
+            reason_code="deletion_request",
+            ordered_by=cast.operator.id,
+            created_at=timezone.now(),
+            resume_at=timezone.now(),
+        )
+        item = ErasureItem.objects.create(
+            order=order, organization=cast.organization, kind="attempt", subject_id=entry.subject_id
+        )
+        ErasedPayload.objects.create(entry=entry, item=item)
+
+
 @pytest.mark.tampers
 def test_an_erased_payload_leaves_a_bundle_that_verifies_and_says_so(cast: Cast) -> None:
     attempt_id = released_and_done(cast)
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE governance_ledgerentry DISABLE TRIGGER append_only_rows")
-        cursor.execute("UPDATE governance_ledgerentry SET payload = NULL WHERE action = 'review.voted'")
-        cursor.execute("ALTER TABLE governance_ledgerentry ENABLE ALWAYS TRIGGER append_only_rows")
+    erase_payload(cast, "review.voted")
     data = stored(built(cast, attempt_id))
     report = verifier.verify(data, public_key=KEY.verifier)
     assert report.faults == []

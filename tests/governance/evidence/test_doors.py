@@ -248,7 +248,10 @@ def test_bits_flipped_anywhere_in_a_real_bundle_are_caught(cast: Cast) -> None:
 
 def test_the_bundle_carries_the_verifier_of_this_repository(cast: Cast) -> None:
     data = stored(built(cast, allowed(cast)))
-    assert files_of(data)["verify.py"] == Path(verifier.__file__).read_bytes()
+    copy = files_of(data)["verify.py"].decode()
+    assert copy == verifier.copy_source(Path(verifier.__file__).read_text())
+    assert "for convenience" in copy.partition('"""')[0], "it says at its top what it is"
+    assert "\nIS_COPY = True\n" in copy
 
 
 def test_two_requests_at_once_get_one_bundle(cast: Cast) -> None:
@@ -294,6 +297,17 @@ def test_the_command_checks_a_file_and_a_bundle_by_its_id(cast: Cast, tmp_path: 
         with pytest.raises(CommandError) as unusable:
             call_command("verify_bundle", nothing, stdout=StringIO())
         assert unusable.value.returncode == 2
+
+
+def test_the_command_takes_the_installations_own_keys_and_exports_them(cast: Cast, tmp_path: Any) -> None:
+    bundle = built(cast, allowed(cast))
+    assert verify(str(bundle.id))["result"] == "authentic"
+    keys = tmp_path / "holdpoint-keys.json"
+    call_command("export_ledger_keys", output=str(keys), stdout=StringIO())
+    assert verify(str(bundle.id), "--keys", str(keys))["result"] == "authentic"
+    report = verifier.verify(stored(bundle), public_key=verifier.keys_read(keys.read_text()))
+    assert (report.result, report.exit_code) == ("authentic", 0)
+    assert verifier.verify(stored(bundle)).exit_code == 3
 
 
 # -- the console -------------------------------------------------------------------------------------------------------

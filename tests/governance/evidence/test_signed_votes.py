@@ -73,7 +73,8 @@ def test_a_bundle_from_before_signatures_is_still_valid() -> None:
     old |= {"action_digest": "d", "note_sha256": "", "reason_code": "", "at": synthetic.AT}
     said = {"vote": "1", "verdict": "approve", "action_digest": "d", "on_behalf_of": None, "note_sha256": None}
     data = synthetic.bundle(
-        synthetic.content(votes=verifier.canonical([old])), [synthetic.entry(1, "review.voted", said)]
+        synthetic.content(votes=verifier.canonical([old])),
+        [synthetic.entry(1, "review.voted", said, subject_id="2")],
     )
     report = verifier.verify(data)
     assert (report.faults, report.votes[0]["signed"]) == ([], False)

@@ -1,6 +1,7 @@
 """The stand-alone verifier: any bit, any rewriting, any nonsense; and that it stands alone."""
 
 import ast
+import json
 import random
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governance.evidence.rules import BundleSubject, Collected, Material, content_files
+from governance.sealing.rules.merkle import verifier_key
 from sdk import holdpoint_verify as verifier
 from tests.governance.evidence import synthetic
 from tests.governance.evidence.synthetic import KEY, OTHER_KEY, PUBLIC, bundle, content, entry, rewritten
@@ -162,6 +164,7 @@ def test_an_opening_that_does_not_fit_its_commitment_is_caught() -> None:
 def test_rows_that_the_ledger_does_not_know_are_named() -> None:
     vote = {
         "id": "v",
+        "review_id": "r",
         "verdict": "approve",
         "action_digest": "",
         "on_behalf_of_ref": "",
@@ -262,20 +265,47 @@ runpy.run_path({str(SOURCE)!r}, run_name="__main__")
     )
 
 
-def test_it_runs_alone_and_its_exit_codes_are_zero_one_and_two(tmp_path: Path) -> None:
+def test_it_runs_alone_and_its_exit_codes_are_zero_one_two_and_three(tmp_path: Path) -> None:
     good, bad, key = tmp_path / "good.zip", tmp_path / "bad.zip", tmp_path / "key.txt"
     good.write_bytes(bundle())
     bad.write_bytes(rewritten(bundle(), **{"votes.json": lambda _: b"[{}]"}))
     key.write_text(PUBLIC + "\n")
     said = run(str(good), "--public-key", str(key))
-    assert (said.returncode, said.stdout.startswith("valid: attempt")) == (0, True), said.stderr
-    assert "compare this fingerprint" in run(str(good)).stdout
+    assert (said.returncode, said.stdout.startswith("authentic: attempt")) == (0, True), said.stderr
+    alone = run(str(good))
+    assert (alone.returncode, alone.stdout.startswith("consistent, but whose is unknown")) == (3, True)
+    forged = tmp_path / "forged.zip"
+    forged.write_bytes(bundle(key=OTHER_KEY))
+    assert run(str(forged)).returncode == 3, "a forger's own log is consistent too"
+    assert run(str(forged), "--public-key", str(key)).returncode == 1
     wrong = run(str(bad), "--public-key", PUBLIC)
     assert wrong.returncode == 1
     assert "votes.json" in wrong.stdout
     assert run(str(tmp_path / "none.zip")).returncode == 2
     assert run(str(good), "--public-key", "nonsense").returncode == 2
-    assert '"valid": true' in run(str(good), "--json").stdout
+    assert '"result": "consistent"' in run(str(good), "--json").stdout
+
+
+def test_a_file_of_keys_that_somebody_keeps_says_whose_it_is(tmp_path: Path) -> None:
+    good, keys = tmp_path / "good.zip", tmp_path / "holdpoint-keys.json"
+    good.write_bytes(bundle())
+    keys.write_text(json.dumps(verifier.keys_document([PUBLIC], [])))
+    assert run(str(good), "--keys", str(keys)).returncode == 0
+    keys.write_text(json.dumps(verifier.keys_document([verifier_key(synthetic.NAME, OTHER_KEY.public_key())], [])))
+    assert run(str(good), "--keys", str(keys)).returncode == 1
+    for wrong in ("{}", "nonsense", json.dumps({"format": "holdpoint-keys-v1", "keys": []})):
+        keys.write_text(wrong)
+        assert run(str(good), "--keys", str(keys)).returncode == 2
+    assert run(str(good), "--keys", str(tmp_path / "none.json")).returncode == 2
+
+
+def test_the_copy_in_a_bundle_says_that_it_is_one(tmp_path: Path) -> None:
+    good, copy = tmp_path / "good.zip", tmp_path / "verify.py"
+    good.write_bytes(bundle())
+    copy.write_text(verifier.copy_source(SOURCE.read_text()))
+    said = subprocess.run([sys.executable, str(copy), str(good)], capture_output=True, text=True, check=False)
+    assert (said.returncode, "take the published one" in said.stderr) == (3, True)
+    assert "take the published one" not in run(str(good)).stderr
 
 
 def test_without_cryptography_it_says_what_it_needs(tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
 """What a run gives to an evidence bundle: itself, its steps, events and interventions, and all its attempts."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+from django.db.models import Exists, OuterRef
 
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.evidence import (
@@ -15,6 +19,8 @@ from attempts.lifecycle.selectors.evidence import (
 )
 from attempts.reviews.models import Review
 from governance.enforcement.models import snapshot_load
+from governance.evidence.hooks import FIRST, EndedSubject
+from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.entry import canonical_sha256
@@ -24,7 +30,7 @@ from workflows.definitions.rules.svg import svg
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance, WorkflowIntervention, WorkflowStep
 from workflows.runs.selectors.run import instance_get, instance_lock
-from workflows.runs.states import InstanceStatus
+from workflows.runs.states import ENDED, InstanceStatus
 
 # Columns are listed one by one: a new column must not enter evidence bundles by itself.
 INSTANCE = [
@@ -94,6 +100,20 @@ class InstanceCollector:
         reviews = list(Review.objects.filter(attempt_id__in=governed))
         reviews += list(Review.objects.filter(origin_step__in=[step.id for step in steps]))
         return attempts_record(attempts=attempts, reviews=reviews) | {subject_id}
+
+    def ended(self, *, subject_id: UUID) -> EndedSubject | None:
+        instance = instance_get(instance_id=subject_id)
+        return EndedSubject(instance.id, instance.contract_id, "") if instance.state in ENDED else None
+
+    def ended_without(
+        self, *, between: tuple[datetime, datetime], contracts: Sequence[UUID], limit: int, after: UUID = FIRST
+    ) -> list[EndedSubject]:
+        made = EvidenceBundle.objects.filter(subject_id=OuterRef("id"))
+        rows = WorkflowInstance.objects.filter(
+            id__gt=after, contract_id__in=contracts, completed_at__range=between, state__in=ENDED, erased_at=None
+        )
+        found = rows.filter(~Exists(made)).order_by("id").values_list("id", "contract_id")[:limit]
+        return [EndedSubject(*row, "") for row in found]
 
     def collect(self, *, subject_id: UUID) -> Material:
         """Everything that an evidence bundle about a run contains."""

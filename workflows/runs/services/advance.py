@@ -11,6 +11,8 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from governance.evidence.services.at_end import evidence_when_ended
+from governance.evidence.states import EvidenceKind
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_entry_build
 from governance.sql.statements import new_row
@@ -35,7 +37,7 @@ from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
 from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
-from workflows.runs.states import InstanceStatus, InterventionAction
+from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
@@ -253,6 +255,10 @@ def instance_advance(
     else:
         _note(instance, event, run, gate)
     count_run(instance, run, old_state=old_state)
+    if instance.state in ENDED and old_state not in ENDED:
+        evidence_when_ended(
+            kind=EvidenceKind.INSTANCE, subject_id=instance.id, contract_id=instance.contract_id, risk_tier=""
+        )
     return Advanced(instance, event, run, old_state)
 
 

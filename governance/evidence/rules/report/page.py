@@ -21,12 +21,14 @@ PARTS = (
     sections.events_section,
     sections.costs_section,
     sections.people_section,
+    sections.ties_section,
 )
 # Nothing is loaded and no script runs, also if a text were not escaped: the file is opened far from Holdpoint.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTE = (
     "This page is for reading. The rows behind it are in the JSON files of the same bundle. Its hash and theirs stand "
-    "in the ledger; <code>python verify.py BUNDLE.zip</code> checks them against the signed head, without Holdpoint."
+    "in the ledger; <code>holdpoint-verify BUNDLE.zip --keys holdpoint-keys.json</code> checks them against the signed "
+    "head, without Holdpoint. The copy of it in the bundle, <code>verify.py</code>, is a convenience."
 )
 
 

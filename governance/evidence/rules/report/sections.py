@@ -263,6 +263,23 @@ def people_section(told: ReportFacts) -> Html:
     )
 
 
+def ties_section(told: ReportFacts) -> Html:
+    """Which of the facts on this page a sealed ledger entry ties, and which stand only on the anchor."""
+    rows = [
+        (name, tie["rows"], tie["bound"], ", ".join(sorted(tie["not_tied"])) or "nothing")
+        for name, tie in sorted(told.ties.items())
+    ]
+    told_of = (
+        "Before this page was made, every row was compared with the ledger, field by field. A field that is not tied "
+        "is shown as the database had it at that time; since then it is covered by the seal."
+    )
+    return section(
+        "What the ledger ties",
+        table_html(["Rows of", "How many", "Bound as a whole", "Fields not tied"], rows, empty="There are no rows."),
+        f'<p class="soft">{text_html(told_of)}</p>',
+    )
+
+
 def costs_section(told: ReportFacts) -> Html:
     rows = [
         (row["provider"], row["model"], row["calls"], row["units"], f"{row['amount']} {row['currency']}".strip())

@@ -1,7 +1,7 @@
 """The data of the report, and the names of people and services in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from governance.evidence.rules.material import Material, Person, Row
@@ -17,6 +17,8 @@ class ReportFacts:
     people: list[Person]
     entries: list[tuple[Row, str]]
     costs: list[dict[str, Any]]
+    ties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For each file: its rows, how many are bound as a whole, and the fields that no ledger entry ties."""
 
     def who(self, kind: str, reference: str) -> str:
         """The name of an actor; "erased" for a person without a reference; the clock and Holdpoint by fixed names."""

@@ -21,9 +21,10 @@ AREA = Area(
     owner_group="platform-architecture",
     title=_TITLE,
     description=(
-        "Decides in which class of storage attempts live, whether their tables are split by month, and "
-        "confirms what is kept of every attempt. Nothing on the list can be left out, because the record "
-        "must be able to show years later who asked, what was decided and what happened."
+        "Decides in which class of storage attempts live, whether their tables are split by month, when "
+        "evidence of them is made, and confirms what is kept of every attempt. Nothing on the list can be "
+        "left out, because the record must be able to show years later who asked, what was decided and "
+        "what happened."
     ),
     schema=document(
         title=_TITLE,
@@ -41,6 +42,15 @@ AREA = Area(
                 items=choice(description="Kind of record.", options=KEPT),
                 min_items=len(KEPT),
                 max_items=len(KEPT),
+            ),
+        },
+        optional={
+            "evidence": choice(
+                description=(
+                    "Whether an evidence bundle is made when an attempt or a run ends, or only on request. Without it: "
+                    "at the end for workflow runs and for attempts of high risk."
+                ),
+                options=("at_end", "on_request"),
             ),
         },
     ),
