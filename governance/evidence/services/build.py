@@ -202,16 +202,10 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
         with alone_with(bundle_id) as alone:
             if alone and _claim(bundle_id, now()):
                 _go_on(bundle_id, now, storage)
-<<<<<<< HEAD
-    # If the database is away, that says nothing about the bundle, and its failure could not be recorded either.
-=======
-    # The database is away: that says nothing about the bundle, and its failure could not be recorded either.
-    except (OperationalError, InterfaceError):
-        raise
     except NotTrue as error:
         log.error("evidence_not_true", bundle=str(bundle_id), differences=len(error.differences))
         _evidence_fail(bundle_id=bundle_id, problem=EvidenceInconsistent.code, at=now(), differences=error.differences)
->>>>>>> 7bce5b03de47d87caa01c75eccc893de9f121bf5
+    # If the database is away, that says nothing about the bundle, and its failure could not be recorded either.
     # Everything else ends the bundle as failed: otherwise the scheduled task would try it for ever.
     except Exception as error:
         if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):

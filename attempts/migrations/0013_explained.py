@@ -36,7 +36,7 @@ CASE = f"""
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0011_step_reviews_signed"), ("governance", "0025_explained")]
+    dependencies = [("attempts", "0012_ended"), ("governance", "0026_explained")]
     operations = [
         explained("attempts_attempt", moved=["state", "reason_code", "ended_at"], by=TRANSITION),
         explained("attempts_attempt", moved=["lease_token", "tries"], by=INTENT, name="fenced"),

@@ -9,7 +9,7 @@ from governance.sql.explained import entry_about, explained
 
 # For the way back: the body that it had before.
 RETENTION = import_module("workflows.migrations.0005_retention")
-# New: a lower bound of the retention that does not come from the item. See governance 0025.
+# New: a lower bound of the retention that does not come from the item. See governance 0026.
 EVENT = """
 DECLARE
     item governance_erasureitem;
@@ -44,7 +44,7 @@ END
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workflows", "0010_authorship"), ("attempts", "0012_explained"), ("governance", "0025_explained")]
+    dependencies = [("workflows", "0011_ended"), ("attempts", "0013_explained"), ("governance", "0026_explained")]
     operations = [
         migrations.RunSQL(
             sql=door_replaced("workflows_erase_event", EVENT),

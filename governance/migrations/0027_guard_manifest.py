@@ -7,7 +7,7 @@ from governance.sql.guards import protect_table
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0025_explained")]
+    dependencies = [("governance", "0026_explained")]
     operations = [
         migrations.CreateModel(
             name="GuardManifest",

@@ -205,7 +205,7 @@ ABOUT_ITSELF = entry_about("NEW.id")
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0024_cosignatures")]
+    dependencies = [("governance", "0025_evidence_refused")]
     operations = [
         migrations.RunSQL(sql=OWNER_ONLY, reverse_sql=DROP_OWNER_ONLY),
         migrations.RunSQL(sql=ITEM, reverse_sql=first_text("holdpoint_erasure_item")),
