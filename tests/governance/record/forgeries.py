@@ -143,7 +143,7 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
     client = cast.api("attempts:create")
     held, approved = ask(client, 11, slug="held").json()["id"], ask(client, 12, slug="free").json()["id"]
     clinic, running = Clinic(cast), Running(cast)
-    clinic.denied()
+    clinic.denied(13)
     instance = running.start()
     with every_tenant():
         step = WorkflowStep.objects.filter(instance=instance).order_by("number")[0]
@@ -154,7 +154,7 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
         "approved": approved,
         "order": clinic.order().id,
         "empty": uuid4(),
-        "deletion": request(clinic).id,
+        "deletion": request(clinic, "ctx-0013").id,
         "hold": clinic.hold("attempt", approved).id,
         "definition": running.definition.id,
         "run": instance.id,
