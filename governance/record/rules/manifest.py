@@ -1,5 +1,6 @@
 """The manifest of guards: what protects the record in the database, as plain data, and how two of them differ. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,6 +31,19 @@ POWERS = {
     "replication": "able to replicate",
     "login": "able to sign in",
 }
+
+# PostgreSQL writes a list of texts in one way, and reads what it wrote back as another expression of the same meaning:
+#   (ARRAY['a'::character varying])::text[]   and, after a dump was restored,   ARRAY[('a'::character varying)::text]
+_LITERAL = r"'(?:[^']|'')*'"
+_CAST_TWICE = re.compile(rf"\(({_LITERAL})::character varying\)::text")
+_CAST_ONCE = re.compile(rf"({_LITERAL})::character varying(?![\w(\[])")
+_CAST_LIST = re.compile(rf"\(ARRAY\[((?:{_LITERAL}(?:, )?)*)\]\)::text\[\]")
+
+
+def definition_settled(text: str) -> str:
+    """A definition in one form, whether it was written by a migration or by a restored dump. Without it, every restored
+    database would look as if all its constraints had been changed."""
+    return _CAST_LIST.sub(r"ARRAY[\1]", _CAST_ONCE.sub(r"\1", _CAST_TWICE.sub(r"\1", text)))
 
 
 def manifest_counts(manifest: Manifest) -> dict[str, int]:

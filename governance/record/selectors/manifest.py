@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection
 
 from governance.record.models import GuardManifest
-from governance.record.rules.manifest import Facts, Manifest
+from governance.record.rules.manifest import Facts, Manifest, definition_settled
 
 # Every statement gives a name and its facts as JSON. Names and texts only, no oids: a restored dump is the same.
 # Objects of extensions are left out; their owner installs them.
@@ -147,7 +147,9 @@ def _rows(cursor: Any, statement: str) -> dict[str, Facts]:
 
 def _decoded(facts: Any) -> Facts:
     # Depending on the connection, JSON comes as text or decoded.
-    found: Facts = json.loads(facts) if isinstance(facts, str) else facts
+    found: dict[str, Any] = json.loads(facts) if isinstance(facts, str) else facts
+    if isinstance(found.get("definition"), str):
+        found["definition"] = definition_settled(found["definition"])
     return found
 
 
