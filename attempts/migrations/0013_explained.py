@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from governance.sql.explained import door_only, entry_about, explained, fixed_columns, fresh, rows_stay
+from governance.sql.explained import door_only, entry_about, explained, fixed_columns, fixed_times, fresh, rows_stay
 
 # Several transitions may be stored by one UPDATE: one of this transaction leaves the old state, one reaches the new.
 TRANSITION = f"""
@@ -50,9 +50,9 @@ class Migration(migrations.Migration):
             "attempts_review",
             [
                 *("organization_id", "kind", "attempt_id", "origin_step", "tier", "approvals_required", "buckets"),
-                *("requested_at", "expires_at", "remind_at"),
             ],
         ),
+        fixed_times("attempts_review", ["requested_at", "expires_at", "remind_at"]),
         door_only("attempts_review", ["subject_ref", "label", "action_digest"]),
         rows_stay("attempts_review"),
         explained(
@@ -66,9 +66,9 @@ class Migration(migrations.Migration):
         fixed_columns(
             "attempts_quarantinecase",
             [
-                *("organization_id", "attempt_id", "category", "reason_code", "escalation_owner", "escalate_at"),
-                "opened_at",
+                *("organization_id", "attempt_id", "category", "reason_code", "escalation_owner"),
             ],
         ),
+        fixed_times("attempts_quarantinecase", ["escalate_at", "opened_at"]),
         rows_stay("attempts_quarantinecase"),
     ]

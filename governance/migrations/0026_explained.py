@@ -189,6 +189,13 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+CREATE FUNCTION holdpoint_refuse_time() RETURNS trigger LANGUAGE plpgsql {FIXED_PATH} AS $$
+BEGIN
+    IF NOT public.holdpoint_any_moment() THEN
+        RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'HP001';
+    END IF;
+    RETURN NEW;
+END $$;
 CREATE TRIGGER moment_in_time BEFORE INSERT ON governance_ledgerentry FOR EACH ROW
     WHEN (NEW.at > clock_timestamp() + interval '5 minutes'
         OR (NEW.at < clock_timestamp() - interval '24 hours' AND NEW.actor_kind NOT IN ('clock', 'system'))
@@ -199,6 +206,7 @@ ALTER TABLE governance_ledgerentry ENABLE ALWAYS TRIGGER moment_in_time;
 DROP_MOMENT = """
 DROP TRIGGER moment_in_time ON governance_ledgerentry;
 DROP FUNCTION holdpoint_refuse_moment();
+DROP FUNCTION holdpoint_refuse_time();
 DROP FUNCTION holdpoint_any_moment();
 """
 ABOUT_ITSELF = entry_about("NEW.id")

@@ -82,6 +82,19 @@ def fixed_columns(table: str, columns: Iterable[str]) -> migrations.RunSQL:
     )
 
 
+def fixed_times(table: str, columns: Iterable[str]) -> migrations.RunSQL:
+    """Migration operation: the same for columns that say when. Tests let time pass by setting them: for that they
+    replace `holdpoint_any_moment()`, and the manifest of guards names that anywhere else."""
+    return migrations.RunSQL(
+        sql=f"""
+        CREATE TRIGGER fixed_times BEFORE UPDATE ON {table}
+            FOR EACH ROW WHEN ({_changed(columns)}) EXECUTE FUNCTION holdpoint_refuse_time();
+        ALTER TABLE {table} ENABLE ALWAYS TRIGGER fixed_times;
+        """,
+        reverse_sql=f"DROP TRIGGER fixed_times ON {table};",
+    )
+
+
 def rows_stay(table: str) -> migrations.RunSQL:
     """Migration operation: no DELETE and no TRUNCATE."""
     return migrations.RunSQL(

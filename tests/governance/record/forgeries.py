@@ -25,7 +25,7 @@ from workflows.runs.models import WorkflowStep
 
 UNEXPLAINED, UNCHANGED, OTHER_TIME = "HP004", "HP001", "HP005"
 KINDS = {
-    *("explained_moves", "fenced_moves", "fixed_columns", "rows_stay", "door_only"),
+    *("explained_moves", "fenced_moves", "fixed_columns", "fixed_times", "rows_stay", "door_only"),
     *("commits", "moment_in_time"),
 }
 MOVE_TRIGGERS = """
@@ -81,6 +81,12 @@ FORGERIES = {
     "a review's status": _moved("attempts_review", "status = 'approved', decided_at = now()", HELD),
     "who is excluded from a review": _moved("attempts_review", "excluded = '[]'", f"{HELD} AND excluded <> '[]'"),
     "how many must approve": _fixed("attempts_review", "approvals_required = approvals_required + 1", HELD),
+    "until when a review waits": _update(
+        "attempts_review", "fixed_times", UNCHANGED, "expires_at = expires_at + interval '1 year'", HELD
+    ),
+    "when a case escalates": _update(
+        "attempts_quarantinecase", "fixed_times", UNCHANGED, "escalate_at = escalate_at + interval '1 year'", CASE
+    ),
     "what a review is about": _update(
         "attempts_review", "door_only", UNCHANGED, "action_digest = repeat('0', 64)", HELD
     ),
