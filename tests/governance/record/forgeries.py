@@ -14,6 +14,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import ask, contract
 from tests.attempts.test_quarantine import quarantined
 from tests.cast import Cast
+from tests.factories import PersonFactory
 from tests.governance.admin.test_shutdown_pages import engage
 from tests.governance.authority.test_changes import propose
 from tests.governance.retention.support import Clinic
@@ -166,7 +167,7 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
         "run": instance.id,
         "step": step.id,
         "person": cast.operator.id,
-        "stranger": cast.person("mallory", "auditor").id,
+        "stranger": PersonFactory(username="stranger").id,
         "subject": uuid4(),
     }
     with connection.cursor() as cursor:
