@@ -80,7 +80,7 @@ FORGERIES = {
     "an attempt's tries": _update("attempts_attempt", "fenced_moves", UNEXPLAINED, "tries = 7", "id = %(approved)s"),
     "an attempt's contract": _fixed("attempts_attempt", "workflow_slug = 'other'", "id = %(held)s"),
     "a review's status": _moved("attempts_review", "status = 'approved', decided_at = now()", HELD),
-    "who is excluded from a review": _moved("attempts_review", "excluded = '[]'", f"{HELD} AND excluded <> '[]'"),
+    "who is excluded from a review": _moved("attempts_review", "excluded = '[1]'", HELD),
     "how many must approve": _fixed("attempts_review", "approvals_required = approvals_required + 1", HELD),
     "until when a review waits": _update(
         "attempts_review", "fixed_times", UNCHANGED, "expires_at = expires_at + interval '1 year'", HELD
@@ -182,7 +182,8 @@ def outcome(connected: psycopg.Connection[Any], statements: tuple[str, ...], val
     try:
         with connected.transaction(force_rollback=True):
             for statement in statements:
-                assert connected.execute(statement, values).rowcount, statement
+                if not connected.execute(statement, values).rowcount:
+                    return "there is no such row"
             connected.execute("SET CONSTRAINTS ALL IMMEDIATE")
     except psycopg.Error as error:
         return error.sqlstate or str(error)

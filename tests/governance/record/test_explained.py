@@ -98,7 +98,7 @@ def test_a_person_s_finding_passes(cast: Cast, world: dict[str, Any]) -> None:
 def test_an_entry_alone_does_not_explain_a_state(role: str, world: dict[str, Any]) -> None:
     """It needs the transition too."""
     move = FORGERIES["an attempt's state"].statements
-    refused(role, UNEXPLAINED, ENTRY, *move, subject=world["approved"], days=0, **world)
+    refused(role, UNEXPLAINED, ENTRY, *move, days=0, **world | {"subject": world["approved"]})
 
 
 @pytest.mark.parametrize("days", [400, 2, -1])
