@@ -178,7 +178,7 @@ def set_deadline(review: Review, *, seconds: float) -> datetime:
 
 
 def set_state(attempt_id: Any, *states: str) -> None:
-    """Walks round the services, not round the database's own rules."""
+    """As the tables' owner, round the services and the triggers."""
     with every_tenant(), triggers_off("attempts_attempt"):
         for state in states:
             Attempt.objects.filter(id=attempt_id).update(state=state, reason_code="")

@@ -41,7 +41,7 @@ SELECT gen_random_uuid(), action, subject_type, %(subject)s::uuid, 'person', act
 FROM governance_ledgerentry LIMIT 1
 """
 OLD_ENTRY = ENTRY.replace("%(days)s", "400")
-FOREIGN_ENTRY = ENTRY.replace("sha256, at)", "sha256, at, txid)").replace("make_interval(days => %(days)s)", "'0', 1")
+FOREIGN_ENTRY = ENTRY.replace("sha256, at)", "sha256, at, txid)").replace(" - make_interval(days => %(days)s)", ", 1")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ FORGERIES = {
         "governance_authoritychange", "state = 'declined', decided_at = now()", "id = %(change)s"
     ),
     "a legal hold": _moved(
-        "governance_legalhold", "state = 'released', released_by_ref = 'x', released_at = now()", "id = %(hold)s"
+        "governance_legalhold",
+        "state = 'released', released_by_ref = 'x', released_at = now(), release_reason_code = 'other'",
+        "id = %(hold)s",
     ),
     "a deletion request": _moved(
         "governance_deletionrequest", "state = 'refused', reason_code = 'no_such_person'", "id = %(deletion)s"
