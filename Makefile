@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/compiled
 endif
 
-.PHONY: help install run test check soak permissions bench screenshots lock fmt clean
+.PHONY: help install run test check soak chaos permissions bench screenshots lock fmt clean
 .PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
 
 help: ## show this list
@@ -70,6 +70,10 @@ check-unit:
 
 soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
+
+# SECONDS (120) and SEED (random, printed) are honoured. RECORD=1 adds the figures to docs/measurements.md.
+chaos: install ## use and break a whole stack at random, then check its record
+	@$(PY) -m bench.chaos run $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record)
 
 permissions: install ## write docs/permissions.md anew from what the doors say
 	@WRITE_PERMISSIONS=1 $(THROWAWAY) -- $(PYTEST) tests/contract/test_permissions.py -m "not soak" -p no:randomly -q

@@ -6,7 +6,7 @@ import sys
 
 from bench.record import record
 
-NAMES = ["evaluate", "intake", "ledger", "workflows", "console"]
+NAMES = ["evaluate", "intake", "ledger", "workflows", "console", "edge"]
 
 
 def main(names: list[str]) -> None:

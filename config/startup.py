@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, connections
 
+from attempts.lifecycle.hooks import MOST_WAITING, limit_waiting
 from config.database_role import refuse_powerful_roles
 from governance.sealing.tasks import ledger_guard
 
@@ -46,6 +47,11 @@ def web_statements_limited() -> None:
     limit: a long verification or migration must be able to finish."""
     connections.settings["default"]["STATEMENT_SECONDS"] = settings.WEB_STATEMENT_SECONDS
     connection.close()
+
+
+def web_waits_limited(*, threads: int) -> None:
+    """At most half of the API's threads sleep for `Prefer: wait`; with few threads that may be none."""
+    limit_waiting(min(MOST_WAITING, threads // 2))
 
 
 def web_prepared(*, workers: int) -> None:

@@ -89,7 +89,14 @@ log = structlog.get_logger("holdpoint.waiting")
 MOST_SECONDS = 30
 # At most this many threads of a process wait; the others answer at once, which the header allows. Without a limit
 # waiting requests could take all threads, and intake would have none.
-_places = threading.BoundedSemaphore(4)
+MOST_WAITING = 4
+_places = threading.BoundedSemaphore(MOST_WAITING)
+
+
+def limit_waiting(places: int) -> None:
+    """For a process with few threads. Called before its first request."""
+    global _places
+    _places = threading.BoundedSemaphore(places)
 
 
 def channel(attempt_id: UUID) -> str:
@@ -126,7 +133,8 @@ class Sleeper:
         self.attempt_id = attempt_id
         self.deadline = time.monotonic() + seconds
         self.subscription: Any = None
-        self.placed = seconds > 0 and _places.acquire(blocking=False)
+        self.places = _places
+        self.placed = seconds > 0 and self.places.acquire(blocking=False)
 
     def __enter__(self) -> "Sleeper":
         if self.placed:
@@ -156,6 +164,6 @@ class Sleeper:
 
     def __exit__(self, *_: object) -> None:
         if self.placed:
-            _places.release()
+            self.places.release()
         if self.subscription is not None:
             self.subscription.close()

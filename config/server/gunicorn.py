@@ -11,10 +11,11 @@ from config.logs import logging_settings
 
 bind = os.environ.get("HOLDPOINT_BIND", "127.0.0.1:8000")
 preload_app = True  # loaded once, then forked: half the start-up time, and no import opens a connection
-worker_class = "config.server.lingering.LingeringWorker"  # gthread with two changes; see there
+worker_class = "config.server.edge.EdgeWorker"  # gthread, with clients waited for in its main loop; see there
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = int(os.environ.get("WEB_THREADS", "8"))
-keepalive = 15
+keepalive = 15  # only switches it on; the seconds are in config.server.limits
+sendfile = False  # answers are collected and sent by the main loop
 timeout = 60
 graceful_timeout = 10
 # Workers are replaced now and then, so that a leak cannot grow for ever; the jitter keeps them from stopping all at
@@ -29,11 +30,6 @@ errorlog = "-"
 logconfig_dict = logging_settings(level=os.environ.get("LOG_LEVEL", "INFO"))
 
 
-def pre_request(worker: Any, request: Any) -> None:
-    """Only the application sends `100 Continue`, on its first read of the body (config.server.unread_body)."""
-    request._expected_100_continue = False
-
-
 def on_starting(server: Any) -> None:
     """Runs before the first worker, while a fault still ends the whole server with one line."""
     from config.startup import web_prepared
@@ -43,11 +39,12 @@ def on_starting(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Runs before the first request: a database that was restored from an older backup must not accept one."""
-    from config.startup import serving, web_statements_limited
+    from config.startup import serving, web_statements_limited, web_waits_limited
 
     try:
         serving()
         web_statements_limited()
+        web_waits_limited(threads=threads)
     except SystemExit as refusal:
         sys.stderr.write(f"{refusal}\n")
         sys.exit(Arbiter.WORKER_BOOT_ERROR)  # with any other code gunicorn would start it again and again

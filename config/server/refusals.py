@@ -57,6 +57,7 @@ def refusal_bytes(problem: DomainError) -> bytes:
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
         "X-Request-ID": request_id,
+        **problem.headers,
     }
     lines = [f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in head.items()]

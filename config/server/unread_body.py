@@ -1,14 +1,12 @@
 """Leaves a request body unread if the application does not read it. The answer is sent, and the connection closes.
 
-gunicorn sends `100 Continue` before the application has looked at the request, and drains an unread body afterwards.
-Both would let a caller without permission send bytes to a closed contract, or block a thread with a stalled upload.
-Here `100 Continue` is sent at the application's first read, and an unread body closes the connection.
+The server is asked for the body at the application's first read (config.server.connection.body_wanted); only then does
+it say `100 Continue` and wait for the bytes, and an unread body closes the connection. Otherwise a caller without
+permission could send bytes to a closed contract.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
-
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class GuardedInput:
@@ -69,8 +67,5 @@ class UnreadBodyGuard:
 
     @staticmethod
     def _ask(environ: dict[str, Any]) -> Callable[[], None] | None:
-        """Sends `100 Continue` if the client waits for it."""
-        sock = environ.get("gunicorn.socket")
-        if sock is None or environ.get("HTTP_EXPECT", "").lower() != "100-continue":
-            return None
-        return lambda: sock.sendall(CONTINUE)
+        """How to ask our own server for the body; another server has it read from its socket."""
+        return getattr(environ.get("gunicorn.socket"), "body_wanted", None)

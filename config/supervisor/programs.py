@@ -21,7 +21,7 @@ from config.supervisor.prepare import prepare
 LOADED_BEFORE = (
     "config.wsgi",
     "config.urls",
-    "config.server.lingering",
+    "config.server.edge",
     "config.management.commands.consume_events",
     "config.management.commands.demo",
     "celery.bin.celery",

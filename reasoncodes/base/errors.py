@@ -215,7 +215,7 @@ class AddressTooLong(DomainError):
 
 
 class HeadersTooLarge(DomainError):
-    """The request has more than 64 headers, or one that is longer than 8,190 characters.
+    """The request has more than 64 headers, one that is longer than 8,190 characters, or more than 64 KiB of them.
 
     Remove headers that Holdpoint does not use. In a browser, delete the cookies of this site.
     """
@@ -223,6 +223,31 @@ class HeadersTooLarge(DomainError):
     code = "headers-too-large"
     status = 431
     title = "Headers too large"
+
+
+class RequestTooSlow(DomainError):
+    """The request did not arrive in time, so nothing was done.
+
+    Send the headers within ten seconds and the whole body within twenty. You can repeat the request with the same
+    Idempotency-Key. Operators find the limits under `WEB_HEAD_SECONDS` and `WEB_BODY_SECONDS`.
+    """
+
+    code = "request-too-slow"
+    status = 408
+    title = "The request took too long"
+
+
+class TooManyConnections(DomainError):
+    """There are too many connections, and all of them are in use, so nothing of the request was read.
+
+    Use one connection for several requests, and close those that you do not need. Try again after the time in
+    `Retry-After`. Operators find the limits under `WEB_CONNECTIONS` and `WEB_CONNECTIONS_PER_ADDRESS`.
+    """
+
+    code = "too-many-connections"
+    status = 503
+    title = "Too many connections"
+    default_headers = {"Retry-After": "5"}
 
 
 class TransferCodingUnknown(DomainError):

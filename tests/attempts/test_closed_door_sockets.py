@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,13 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(seasoned_home: Path) -> Iterator[Server]:
-    """One gunicorn, as `make run` starts it, for all tests of this file."""
+    with server_running(seasoned_home) as running:
+        yield running
+
+
+@contextmanager
+def server_running(seasoned_home: Path, **variables: str) -> Iterator[Server]:
+    """One gunicorn, as `make run` starts it, for all tests of a file."""
     with seasoned_copy(seasoned_home) as home, servers_of(home) as servers:
         port, folder = free_port(), home.with_name("door")
         folder.mkdir()
@@ -77,6 +83,7 @@ def server(seasoned_home: Path) -> Iterator[Server]:
             PORT=str(port),
             WEB_CONCURRENCY="1",
             TMPDIR=str(folder),
+            **variables,
         )
         command = [sys.executable, "-m", "gunicorn", *COMMANDS["web"][1:]]
         with (folder / "web.log").open("wb") as log:
