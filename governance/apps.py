@@ -22,6 +22,8 @@ class GovernanceConfig(AppConfig):
         post_migrate.connect(bind_governed_tables, sender=self)
         post_migrate.connect(adopt_region_profiles, sender=self)
         post_migrate.connect(record_suspended_accounts, sender=self)
+        # Last: it records what the migrations and the receivers before it have left.
+        post_migrate.connect(adopt_guards, sender=self)
 
 
 # The functions below import inside, because models are not loaded yet when this module is.
@@ -116,3 +118,12 @@ def record_suspended_accounts(**_: Any) -> None:
 
     with every_tenant():
         service_accounts_suspended_record(at=timezone.now())
+
+
+def adopt_guards(**_: Any) -> None:
+    from governance.record.selectors.manifest import manifest_possible
+    from governance.record.services.manifest import guards_adopt
+
+    # `migrate governance 0001` goes back behind the table.
+    if manifest_possible():
+        guards_adopt(at=timezone.now())

@@ -27,7 +27,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 FORMAT, FORMAT_1 = "holdpoint-evidence-v2", "holdpoint-evidence-v1"
-ENTRY_FORMAT = "holdpoint-ledger-v1"
+# An entry of the first format does not name it, and has one move. One of the second has the actions of the moves before
+# the deciding one in `earlier`, and the facts of all of them in the payload.
+ENTRY_V1, ENTRY_V2 = ("holdpoint-ledger-v1", "holdpoint-ledger-v2")
 ANCHOR = "evidence.collected"
 # What was frozen at one moment and whose hashes stand in one ledger entry, the anchor.
 ROWS = (
@@ -224,8 +226,37 @@ def sha256(data: bytes) -> bytes:
 
 def entry_sha256(entry: Mapping[str, Any]) -> bytes:
     """Of a ledger entry: its header and the salted hash of its payload."""
-    hashed = {name: entry[name] for name in HEADER}
-    return sha256(canonical({**hashed, "format": ENTRY_FORMAT, "payload_sha256": entry["payload_sha256"]}))
+    hashed = {name: entry[name] for name in (*HEADER, "payload_sha256")}
+    if "format" not in entry:
+        return sha256(canonical({**hashed, "format": ENTRY_V1}))
+    return sha256(canonical({**hashed, "format": entry["format"], "earlier": entry["earlier"]}))
+
+
+def entry_moves(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry per move, in their order, each with its own action, reason code and payload."""
+    actions = [*entry.get("earlier", ()), entry["action"]]
+    if len(actions) == 1:
+        return [dict(entry)]
+    payloads = [None] * len(actions) if entry["payload"] is None else _facts(entry["payload"]["moves"])
+    if len(payloads) != len(actions):
+        raise Malformed("it does not have the facts of each of its moves")
+    codes = [""] * (len(actions) - 1) + [entry["reason_code"]]
+    return [
+        {**entry, "action": action, "reason_code": code, "payload": payload}
+        for action, code, payload in zip(actions, codes, payloads)
+    ]
+
+
+def _facts(moves: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Of each move. A fact that an earlier move said too is only named, in `as_before`."""
+    told: dict[str, Any] = {}
+    found = []
+    for said in moves:
+        facts = {name: told[name] for name in said.get("as_before", ())}
+        facts.update({name: value for name, value in said.items() if name != "as_before"})
+        told.update(facts)
+        found.append(facts)
+    return found
 
 
 def payload_sha256(payload: Any, nonce: bytes) -> bytes:
@@ -773,8 +804,11 @@ def _is_passkey(entry: Mapping[str, Any]) -> bool:
 
 def _check_entry(entry: Mapping[str, Any], head: Head, *, old: bool, carrier: bool) -> None:
     names = {*HEADER, "payload", "nonce", "payload_sha256", "sha256", "position", "proof"}
-    if set(entry) != (names if old else names | {"rows"}):
+    names = names if old else names | {"rows"}
+    if set(entry) not in (names, {*names, "format", "earlier"}):
         raise Malformed("it has other fields than an entry has")
+    if entry.get("format", ENTRY_V2) != ENTRY_V2:
+        raise Malformed("it is of a format that this verifier does not know")
     if not old and type(entry["rows"]) is not list:
         raise Malformed("its bound rows are not a list")
     if carrier and (entry["payload"] is not None or not entry["rows"]):
@@ -1044,11 +1078,6 @@ class Comparison:
             for file in TABLES
             if self.rows[file]
         }
-
-
-def entry_moves(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What an entry records, one by one, each in the form of an entry. Today each entry records one thing."""
-    return [entry]
 
 
 def compare_entries(found: Comparison) -> None:

@@ -18,6 +18,8 @@ def triggers_off(*tables: str) -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute(MODES, [list(tables)])
         modes = cursor.fetchall()
+        # What waits for the end of the transaction happens now: a table that has such work cannot be altered.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for table in tables:
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
         try:
@@ -25,6 +27,7 @@ def triggers_off(*tables: str) -> Iterator[None]:
         finally:
             for table, trigger, mode in modes:
                 cursor.execute(f"ALTER TABLE {table} {WORDS[mode]} TRIGGER {trigger}")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
 def bound_rows(entry_id: UUID) -> bytes | None:

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 
 from attempts.intake.models import IdempotencyRecord
 from governance.ledger.models import LedgerEntry
+from governance.ledger.selectors import tells
 from governance.tenancy.selectors import tenant_get
 
 # A page must not become slower because a caller repeats its key all day.
@@ -29,4 +30,4 @@ def idempotency_record_get(*, record_id: UUID) -> IdempotencyRecord:
 def key_uses(*, record: IdempotencyRecord) -> dict[str, int]:
     """Replays, conflicts and uses after expiry, from the ledger, each counted up to COUNT_LIMIT."""
     entries = LedgerEntry.objects.filter(subject_id=record.attempt_id).order_by()
-    return {name: entries.filter(action=action)[:COUNT_LIMIT].count() for name, action in ACTIONS.items()}
+    return {name: entries.filter(tells(action))[:COUNT_LIMIT].count() for name, action in ACTIONS.items()}

@@ -206,10 +206,11 @@ class AttemptAdmin(WithdrawPages):
                 {
                     "at": entry.at,
                     "who": people.get(entry.actor_ref, entry.actor_kind),
-                    "what": wording(entry.action),
-                    "reason_code": entry.reason_code,
+                    "what": wording(move.action),
+                    "reason_code": move.reason_code,
                 }
                 for entry in entries
+                for move in entry.moves
             ],
             "receipts": attempt_receipts(attempt=attempt),
         }

@@ -179,14 +179,15 @@ class AttemptTimelineApi(AttemptReadView):
             [
                 {
                     "at": entry.at,
-                    "action": entry.action,
-                    "wording": wording(entry.action),
+                    "action": move.action,
+                    "wording": wording(move.action),
                     "actor_kind": entry.actor_kind,
                     "actor": people.get(entry.actor_ref, entry.actor_ref),
-                    "reason_code": entry.reason_code,
+                    "reason_code": move.reason_code,
                     "entry_id": entry.id,
                 }
                 for entry in entries
+                for move in entry.moves
             ]
         )
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from governance.sql.guards import refused_by_guard
 from governance.violations.errors import RuleBroken
 from governance.violations.services import violation_record
 from reasoncodes.base.errors import (
@@ -72,7 +73,7 @@ def as_domain_error(error: Exception) -> DomainError:
     """The DomainError for anything that a view can raise. An unforeseen error is logged and becomes a 500."""
     if isinstance(error, DomainError):
         return error
-    if isinstance(error, OperationalError | InterfaceError):
+    if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
         return _from_database(error)
     if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
         return _from_framework(error)

@@ -16,6 +16,7 @@ from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import CollectedEntry, Person, canonical_plain
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
+from governance.ledger.rules.entry import FORMATS
 from governance.people.models import PersonReference, ServiceAccount
 from governance.record.models import RowShape
 from governance.record.rules.items import FORGOTTEN, BoundItem, items_read
@@ -142,7 +143,10 @@ def entry_collected(entry: LedgerEntry, rows: Sequence[str] = ()) -> CollectedEn
         "sha256": bytes(entry.sha256).hex(),
         "rows": list(rows),
     }
-    return CollectedEntry(canonical_plain(document), wording(entry.action))
+    # Entries of format 1 stay as they were in older bundles.
+    if entry.format > 1:
+        document |= {"format": FORMATS[entry.format], "earlier": entry.earlier or []}
+    return CollectedEntry(canonical_plain(document), [(wording(move.action), move.reason_code) for move in entry.moves])
 
 
 def decisions_collected(*, decision_ids: Sequence[UUID]) -> list[dict[str, Any]]:

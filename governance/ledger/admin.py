@@ -67,7 +67,7 @@ class LedgerEntryAdmin(ConsoleAdmin):
 
     @admin.display(description="What")
     def what(self, obj: LedgerEntry) -> str:
-        return wording(obj.action)
+        return "; ".join(wording(move.action) for move in obj.moves)
 
     @admin.display(description="Payload")
     def payload_shown(self, obj: LedgerEntry) -> SafeString:

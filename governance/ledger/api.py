@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
+from governance.ledger.rules.entry import FORMATS
 from governance.ledger.selectors import ledger_entry_get, ledger_entry_list
 from governance.people.rules.roles import ApiScope
 from governance.violations.errors import RecordImmutable
@@ -58,10 +59,27 @@ class HexField(serializers.Field[Any, Any, str, Any]):
         return bytes(value).hex()
 
 
+class MoveOut(serializers.Serializer[Any]):
+    action = serializers.CharField()
+    wording = serializers.CharField(help_text="The action in words.")
+    reason_code = serializers.CharField(allow_blank=True)
+    facts = serializers.DictField(allow_null=True, help_text="null once the payload was erased by order.")
+
+
 class LedgerEntryOut(serializers.ModelSerializer[LedgerEntry]):
     wording = serializers.SerializerMethodField(help_text="The action in words.")
     sha256 = HexField()
     payload_sha256 = HexField()
+    moves = serializers.SerializerMethodField(
+        help_text="What the entry tells, in order: one or more moves of its subject in one transaction. The last one "
+        "has the entry's `action` and `reason_code`."
+    )
+    earlier = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="As it is hashed: the actions of the moves before the last one; null if there is one move.",
+    )
+    format = serializers.ChoiceField(choices=list(FORMATS), help_text="Which bytes `sha256` covers.")
     nonce = HexField(allow_null=True, help_text="null, like the payload, once it was erased by order.")
 
     class Meta:
@@ -78,6 +96,9 @@ class LedgerEntryOut(serializers.ModelSerializer[LedgerEntry]):
             "reason_code",
             "request_id",
             "trace_id",
+            "moves",
+            "format",
+            "earlier",
             "payload",
             "nonce",
             "payload_sha256",
@@ -88,9 +109,15 @@ class LedgerEntryOut(serializers.ModelSerializer[LedgerEntry]):
     def get_wording(self, entry: LedgerEntry) -> str:
         return wording(entry.action)
 
+    @extend_schema_field(MoveOut(many=True))
+    def get_moves(self, entry: LedgerEntry) -> list[dict[str, Any]]:
+        return [{**move._asdict(), "wording": wording(move.action)} for move in entry.moves]
+
 
 class LedgerEntryFilter(StrictSerializer):
-    action = serializers.CharField(max_length=64, required=False)
+    action = serializers.CharField(
+        max_length=64, required=False, help_text="Entries with this action among their moves."
+    )
     subject_id = serializers.UUIDField(required=False)
     reason_code = serializers.CharField(max_length=64, required=False)
 

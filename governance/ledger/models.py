@@ -5,6 +5,8 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
+from governance.ledger.rules.entry import FORMAT, entries_joined
+from governance.ledger.rules.moves import Move, moves_of
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import ActorKind
@@ -35,8 +37,15 @@ class LedgerEntry(AppendOnlyModel):
     payload_sha256 = models.BinaryField(max_length=32)
     sha256 = models.BinaryField(max_length=32)
     at = models.DateTimeField()
+    # Two defaults: rows from before formats had numbers are of format 1, new ones are of the newest.
+    format = models.PositiveSmallIntegerField(default=FORMAT, db_default=1)
+    earlier: "models.JSONField[Any, Any]" = models.JSONField(
+        null=True, help_text="The moves before the action, in order. Their facts are in the payload."
+    )
 
     objects = TenantManager()
+    # Called by `insert_together` with the entries of one statement.
+    before_insert = staticmethod(entries_joined)
 
     class Meta:
         ordering = ["-id"]
@@ -45,6 +54,8 @@ class LedgerEntry(AppendOnlyModel):
             models.CheckConstraint(
                 condition=Q(actor_kind__in=[kind.value for kind in ActorKind]), name="ledger_known_actor_kind"
             ),
+            # The hash of format 1 does not cover them.
+            models.CheckConstraint(condition=Q(earlier__isnull=True) | Q(format__gt=1), name="ledger_moves_are_hashed"),
         ]
         indexes = [
             models.Index(fields=["organization", "id"], name="ledger_by_organization"),
@@ -58,3 +69,8 @@ class LedgerEntry(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"{self.action} {self.id}"
+
+    @property
+    def moves(self) -> list[Move]:
+        """What the entry tells, in order."""
+        return moves_of(action=self.action, reason_code=self.reason_code, earlier=self.earlier, payload=self.payload)

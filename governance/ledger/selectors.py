@@ -2,10 +2,17 @@
 
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.entry import may_join
 from governance.tenancy.selectors import tenant_get
+
+
+def tells(action: str) -> Q:
+    """Entries with this action among their moves."""
+    own = Q(action=action)
+    return own | Q(earlier__has_key=action) if may_join(action) else own
 
 
 def ledger_entry_list(
@@ -13,7 +20,7 @@ def ledger_entry_list(
 ) -> QuerySet[LedgerEntry]:
     rows = LedgerEntry.objects.order_by("-id")
     if action is not None:
-        rows = rows.filter(action=action)
+        rows = rows.filter(tells(action))
     if subject_id is not None:
         rows = rows.filter(subject_id=subject_id)
     if reason_code is not None:

@@ -2,7 +2,7 @@
 once. Both raise instead of leaving an entry out: no entry, no change."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Any
@@ -13,7 +13,7 @@ from django.db import connection
 from governance.ledger.errors import LedgerOutsideTransaction
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import ACTIONS
-from governance.ledger.rules.entry import EntryText, entry_hash_of_text, payload_hash
+from governance.ledger.rules.entry import entries_joined
 from governance.people.models import PersonReference
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor, ActorKind
@@ -46,6 +46,7 @@ def ledger_append(
         payload=payload,
         reason_code=reason_code,
     )
+    entries_joined([entry])
     entry.save()
     return entry
 
@@ -62,56 +63,29 @@ def ledger_entry_build(
     reason_code: str = "",
     actor_ref: str | None = None,
 ) -> LedgerEntry:
-    """The row with its hashes, unsaved, for callers that insert several rows in one statement (`insert_together`).
+    """The row, unsaved, for callers that insert several rows in one statement (`insert_together`). There it is joined
+    with the moves before it, and gets its hashes.
+
     `actor_ref`: the actor's reference, if the caller has it already; otherwise it is looked up."""
     # A name that is not registered would have no wording, and could later get a second meaning.
     if action not in ACTIONS:
         raise ValueError(f"ledger action {action} is not registered")
-    # The nonce salts the payload's hash: without it a short payload could be guessed from the hash after its erasure.
-    trace, nonce, entry_id = current_trace(), token_bytes(16), uuid7()
-    hashed = payload_hash(payload=payload, nonce=nonce)
-    # One set of values for the row and for the hash, so that the two cannot differ.
-    said = {
-        "action": action,
-        "subject_type": subject_type,
-        "actor_kind": actor.kind.value,
-        "actor_ref": actor_reference(actor) if actor_ref is None else actor_ref,
-        "reason_code": reason_code,
-        "request_id": trace.request_id if trace else "",
-        "trace_id": trace.trace_id if trace else "",
-    }
-    text = EntryText(
-        id=str(entry_id),
-        organization_id=str(organization_id) if organization_id else None,
-        subject_id=str(subject_id),
-        at=_moment(at),
-        **said,
-    )
+    trace = current_trace()
     return new_row(
         LedgerEntry,
-        id=entry_id,
+        id=uuid7(),
         organization_id=organization_id,
+        action=action,
+        subject_type=subject_type,
         subject_id=subject_id,
-        at=at,
-        **said,
+        actor_kind=actor.kind.value,
+        actor_ref=actor_reference(actor) if actor_ref is None else actor_ref,
+        reason_code=reason_code,
+        request_id=trace.request_id if trace else "",
+        trace_id=trace.trace_id if trace else "",
         payload=dict(payload),
-        nonce=nonce,
-        payload_sha256=hashed,
-        sha256=entry_hash_of_text(text, payload_sha256=hashed),
+        at=at,
     )
-
-
-# All entries of a transaction have the same moment; its text is made once.
-_latest: tuple[datetime | None, str] = (None, "")
-
-
-def _moment(at: datetime) -> str:
-    # Replaced as a whole: with two variables, one thread could combine its moment with another thread's text.
-    global _latest
-    latest = _latest
-    if latest[0] is not at:
-        latest = _latest = (at, at.astimezone(UTC).isoformat(timespec="microseconds"))
-    return latest[1]
 
 
 def actor_reference(actor: Actor) -> str:

@@ -1,10 +1,12 @@
-"""Bound rows: which rows each ledger entry covers, and in which shape their tables' rows are written as text."""
+"""Bound rows: which rows each ledger entry covers, in which shape their tables' rows are written as text; and the
+manifests of guards."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
 from governance.sql.guards import AppendOnlyModel
+from reasoncodes.base.ids import uuid7
 
 
 class BoundRows(AppendOnlyModel):
@@ -46,3 +48,18 @@ class RowShape(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"{self.table} {self.shape}"
+
+
+class GuardManifest(AppendOnlyModel):
+    """One adopted manifest. Its ledger entry has the row's id as subject and the digest in its payload."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    sha256 = models.CharField(max_length=64)
+    content = models.TextField(help_text="Canonical JSON, as it was hashed.")
+    adopted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.sha256[:12]

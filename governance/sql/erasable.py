@@ -6,6 +6,7 @@ other.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,6 +130,23 @@ DROP FUNCTION holdpoint_erasure_item();
 DROP FUNCTION holdpoint_held(governance_erasureitem);
 DROP FUNCTION holdpoint_hold_lock(uuid);
 """
+
+
+def first_text(name: str) -> str:
+    """One of the functions above as it was first made, for the way back of a migration that replaced it."""
+    found = re.search(rf"CREATE FUNCTION {name}\(.*?\nEND \$\$;", FUNCTIONS, re.DOTALL)
+    if found is None:
+        raise LookupError(name)
+    return found[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
+
+
+def door_replaced(name: str, body: str) -> str:
+    """An erasing function with another body. Who may call it stays as it is."""
+    return f"""
+    CREATE OR REPLACE FUNCTION {name}(wanted uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER {SET_ASIDE} AS $$
+    {body}
+    $$;
+    """
 
 
 def erasable(table: str, *, belongs: str, erased: Mapping[str, Any]) -> migrations.RunSQL:

@@ -10,13 +10,22 @@ from django_fsm import FSMFieldMixin
 
 from governance.violations.errors import RecordImmutable
 
-# The triggers' own error codes: HP001 an append-only row, HP002 an illegal transition, HP003 a legal hold.
+# The triggers' own error codes: HP001 an append-only row, HP002 an illegal transition, HP003 a legal hold, HP004 a move
+# that nothing explains, HP005 a ledger entry of another time or transaction.
+OWN_CODES = "HP"
 REFUSE_FUNCTION = """
 CREATE OR REPLACE FUNCTION holdpoint_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'HP001';
 END $$;
 """
+
+
+def refused_by_guard(error: BaseException) -> bool:
+    """Whether one of these triggers refused the statement. For a code that it does not know, psycopg raises the same
+    class as for a lost connection: who tries again after that would try a forgery for ever."""
+    code = getattr(error.__cause__, "sqlstate", None)
+    return bool(code) and str(code).startswith(OWN_CODES)
 
 
 class AppendOnlyModel(models.Model):

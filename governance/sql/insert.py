@@ -68,7 +68,7 @@ def insert_together(
     caller sets the primary keys. Outside a transaction the statement is its own transaction. A ledger entry must then
     come with the rows that it describes, unless the caller says that it stands `alone`.
     """
-    filled = [rows for rows in groups if rows]
+    filled = [_prepared(rows) for rows in groups if rows]
     if not filled and not changes and not removals:
         return ()
     # An entry in a transaction of its own would stay when what it describes is rolled back.
@@ -102,6 +102,12 @@ def insert_together(
         for row in rows:
             row._state.adding = False
     return answer[0] if answer else ()
+
+
+def _prepared(rows: Sequence[models.Model]) -> Sequence[models.Model]:
+    """The rows as their model wants them written: ledger entries of one subject become one."""
+    prepare = getattr(type(rows[0]), "before_insert", None)
+    return prepare(rows) if prepare else rows
 
 
 @cache

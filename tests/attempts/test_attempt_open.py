@@ -17,6 +17,7 @@ from governance.contracts.rules.documents import default_documents
 from governance.contracts.services.contracts import contract_suspend
 from governance.enforcement.models import EnforcementDecision
 from governance.ledger.models import LedgerEntry
+from governance.ledger.selectors import tells
 from governance.people.models import ServiceAccount
 from governance.people.services.accounts import service_account_suspend
 from governance.shutdown.services import shutdown_engage
@@ -70,10 +71,10 @@ def test_an_allowed_step_has_an_attempt_with_every_row_of_an_intake_and_is_sent(
         assert AttemptTransition.objects.count() == 2
         assert Slot.objects.count() == 4
         assert IdempotencyRecord.objects.get().key == "step-00000001"
-        written = LedgerEntry.objects.filter(subject_id=attempt.id).order_by("id")
+        written = LedgerEntry.objects.get(subject_id=attempt.id)
         taken_in = ["attempt.received", "attempt.deduplicated", "attempt.approved"]
-        assert [row.action for row in written] == [*taken_in, "attempt.leased", "attempt.dispatched"]
-        assert {row.actor_ref for row in written[:3]} == {str(attempt.caller_id)}
+        assert [move.action for move in written.moves] == [*taken_in, "attempt.leased", "attempt.dispatched"]
+        assert written.actor_ref == str(attempt.caller_id)
         intent = DispatchIntent.objects.get()
         assert opened.intent == intent
         assert (intent.attempt_id, intent.number, intent.fence, intent.once) == (attempt.id, 1, 1, True)
@@ -228,7 +229,7 @@ def test_it_is_undone_with_its_callers_transaction(cast: Cast) -> None:
         transaction.set_rollback(True)
     with every_tenant():
         assert not Attempt.objects.exists()
-        assert not LedgerEntry.objects.filter(action="attempt.received").exists()
+        assert not LedgerEntry.objects.filter(tells("attempt.received")).exists()
 
 
 @pytest.mark.django_db(transaction=True)

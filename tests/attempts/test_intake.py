@@ -58,9 +58,7 @@ def test_an_allowed_request_is_201_and_everything_is_on_record(cast: Cast, calle
     with every_tenant():
         attempt = Attempt.objects.get(id=answer.json()["id"])
         moves = list(AttemptTransition.objects.filter(attempt=attempt).values_list("from_state", "to_state"))
-        actions = list(
-            LedgerEntry.objects.filter(subject_id=attempt.id).order_by("id").values_list("action", flat=True)
-        )
+        actions = [move.action for move in LedgerEntry.objects.get(subject_id=attempt.id).moves]
         assert moves == [("received", "deduplicated"), ("deduplicated", "approved-for-execution")]
         assert actions == ["attempt.received", "attempt.deduplicated", "attempt.approved"]
         assert EnforcementDecision.objects.get(id=attempt.decision_id).verdict == "allow"

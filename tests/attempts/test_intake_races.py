@@ -14,6 +14,7 @@ from attempts.intake.services.door import KeyUse, key_look_up
 from attempts.lifecycle.models import Attempt
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
+from governance.ledger.selectors import tells
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
@@ -62,7 +63,7 @@ def test_one_key_a_hundred_times_in_parallel_makes_one_attempt_and_no_5xx() -> N
     with every_tenant():
         assert Attempt.objects.count() == 1
         assert IdempotencyRecord.objects.count() == 1
-        assert LedgerEntry.objects.filter(action="attempt.received").count() == 1
+        assert LedgerEntry.objects.filter(tells("attempt.received")).count() == 1
 
 
 # As seen by one connection: every look at a key's record takes a while, after its snapshot was taken.

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from config.celery import app as celery_app
 from config.tracing import STATEMENTS, OtelExport, ProcessOwn, otlp_export, statement_span, watch_statements
 from governance.ledger.models import LedgerEntry
+from governance.ledger.selectors import tells
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.base.trace import FinishedSpan, bind_trace, clear_trace, collect_spans, current_trace, read_trace, span
 from tests.attempts.execution.support import ROUTE, ask, contract
@@ -85,9 +86,8 @@ def test_one_trace_links_request_task_and_receiver_and_holds_no_value(
     below = {one.name for one in spans if one.parent and one.parent.span_id == server.context.span_id}
     assert {TASK} < below <= {TASK, *(f"postgresql {word}" for word in STATEMENTS)}, below
     with every_tenant():
-        assert set(LedgerEntry.objects.filter(action="attempt.received").values_list("trace_id", flat=True)) == {
-            TRACE_ID
-        }
+        entries = LedgerEntry.objects.filter(tells("attempt.received"))
+        assert set(entries.values_list("trace_id", flat=True)) == {TRACE_ID}
     everything = " ".join(one.to_json() for one in spans)
     assert CANARY not in everything
     assert "token" not in everything

@@ -49,7 +49,10 @@ class WorkflowEvent(AppendOnlyModel):
             models.UniqueConstraint(
                 fields=["instance", "number"], condition=Q(instance__isnull=False), name="event_number_once"
             ),
-            models.UniqueConstraint(fields=["redrives"], name="event_redriven_once"),
+            # Only rows that redrive something: otherwise every event writes an empty key into the index.
+            models.UniqueConstraint(
+                fields=["redrives"], condition=Q(redrives__isnull=False), name="event_redriven_once"
+            ),
             models.CheckConstraint(condition=Q(outcome__in=list(EventOutcome)), name="event_known_outcome"),
             models.CheckConstraint(condition=Q(drift="") | Q(drift__in=list(Drift)), name="event_known_drift"),
         ]

@@ -3,7 +3,7 @@
 No other module writes the state of an attempt. Its slots are taken and released here; so is entering the queue.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -182,15 +182,22 @@ def _consequences(attempt: Attempt, at: datetime) -> None:
 
 
 def transition_apply(
-    attempt: Attempt, verb: str, *, actor: Actor, at: datetime, tell: bool = True, **kwargs: Any
+    attempt: Attempt,
+    verb: str,
+    *,
+    actor: Actor,
+    at: datetime,
+    tell: bool = True,
+    then: Sequence[LedgerEntry] = (),
+    **kwargs: Any,
 ) -> None:
     """Changes the state of a stored and locked attempt. `tell` false: handlers are not called, because the caller is
-    the engine that they would signal."""
+    the engine that they would signal. `then`: entries of what follows the change."""
     # The row must be locked: the state machine only checks the value in memory, so that without the lock two
     # transactions could both leave the same state.
     row, entry = transition_build(attempt, verb, actor=actor, at=at, **kwargs)
     attempt.save(update_fields=[*STATE_FIELDS])
-    insert_together([row], [entry])
+    insert_together([row], [entry, *then])
     move_announce(attempt.id)
     if attempt.state in FINAL_STATES:
         slots_release(attempt_id=attempt.id)

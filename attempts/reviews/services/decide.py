@@ -27,7 +27,6 @@ from governance.boundary.models import Note
 from governance.boundary.services import note_create, reference_check
 from governance.ledger.services import actor_reference, ledger_append
 from governance.people.selectors.people import person_stays
-from governance.sql.insert import insert_together
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
 from reasoncodes.base.errors import DomainError, FieldError, InvalidInput, WrongState
@@ -361,9 +360,7 @@ def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
     moved = {"review": str(review.id), "action_digest": review.action_digest}
     # Before the transition, which makes the attempt eligible unless it is queued.
     queued = queue_if_no_slot(attempt, actor=actor, at=at)
-    transition_apply(attempt, "approve", actor=actor, at=at, payload=moved)
-    if queued is not None:
-        insert_together([queued])
+    transition_apply(attempt, "approve", actor=actor, at=at, payload=moved, then=[queued] if queued is not None else [])
     dispatch_wake_up(attempt)
 
 

@@ -94,7 +94,8 @@ def attempt_open(
                 origin_step=origin_step,
             )
             opened = _opened(admit_pending(intake_check(intake), pending, keeps=keeps))
-            return _sent(opened, pending, actor=actor, at=at)
+            # By the account that asked for the attempt: the lease is one more move of its entry.
+            return _sent(opened, pending, actor=credential.actor, at=at)
         except REFUSALS as refusal:
             return _refused(refusal)
 

@@ -6,9 +6,12 @@ from typing import Any
 from django.apps import apps
 from django.core.management.base import BaseCommand
 from django.db import connection, transaction
+from django.utils import timezone
 from psycopg import sql
 
 from config.env import env
+from governance.record.models import GuardManifest
+from governance.record.services.manifest import guards_adopt
 from governance.retention.hooks import erasing_doors
 from governance.sql.guards import append_only_tables
 
@@ -21,10 +24,12 @@ class Command(BaseCommand):
         if not role:
             self.stdout.write("HOLDPOINT_APP_ROLE is not set: the application uses the owner's role.")
             return
+        # Only the owner adopts: with the application's rights nobody can make a manifest that fits a change.
         # In one transaction: between the broad GRANT and the REVOKEs the role could change the record.
         with transaction.atomic(), connection.cursor() as cursor:
             for statement in self._statements(role):
                 cursor.execute(statement)
+            guards_adopt(at=timezone.now())
         self.stdout.write(f"{role} may use the tables; the record is insert-only for it.")
 
     @staticmethod
@@ -45,6 +50,10 @@ class Command(BaseCommand):
                     sql.Identifier(table), name
                 )
             )
+        # The manifest of guards is the owner's word about what protects the record.
+        grants.append(
+            sql.SQL("REVOKE INSERT ON TABLE {} FROM {}").format(sql.Identifier(GuardManifest._meta.db_table), name)
+        )
         for function in erasing_doors():
             grants.append(sql.SQL("GRANT EXECUTE ON FUNCTION {}(uuid) TO {}").format(sql.Identifier(function), name))
         return grants

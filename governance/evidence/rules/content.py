@@ -20,7 +20,8 @@ class CollectedEntry:
     """A ledger entry as the bundle contains it, without position and proof: those exist only after sealing."""
 
     document: Row
-    wording: str
+    told: list[tuple[str, str]]
+    """Its moves: the words and the reason code of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def content_files(collected: Collected, ties: Mapping[str, Mapping[str, Any]] | 
         organization=collected.organization,
         decisions=collected.decisions,
         people=collected.people,
-        entries=[(entry.document, entry.wording) for entry in collected.entries],
+        entries=[(entry.document, entry.told) for entry in collected.entries],
         costs=verifier.costs_of(material.receipts),
         ties=ties or {},
     )

@@ -40,6 +40,7 @@ from governance.evidence.services.request import PATIENCE, evidence_record
 from governance.evidence.states import EvidenceState
 from governance.ledger.models import LedgerEntry
 from governance.sealing.configured import cosigners_configured, witness_quorum
+from governance.sql.guards import refused_by_guard
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.errors import InternalError
@@ -201,14 +202,14 @@ def evidence_build(*, bundle_id: UUID, now: Callable[[], datetime], storage: Sto
         with alone_with(bundle_id) as alone:
             if alone and _claim(bundle_id, now()):
                 _go_on(bundle_id, now, storage)
-    # The database is away: that says nothing about the bundle, and its failure could not be recorded either.
-    except (OperationalError, InterfaceError):
-        raise
     except NotTrue as error:
         log.error("evidence_not_true", bundle=str(bundle_id), differences=len(error.differences))
         _evidence_fail(bundle_id=bundle_id, problem=EvidenceInconsistent.code, at=now(), differences=error.differences)
+    # If the database is away, that says nothing about the bundle, and its failure could not be recorded either.
     # Everything else ends the bundle as failed: otherwise the scheduled task would try it for ever.
     except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
+            raise
         log.error("evidence_build_failed", bundle=str(bundle_id), error=type(error).__name__, exc_info=error)
         _evidence_fail(bundle_id=bundle_id, problem=InternalError.code, at=now())
 

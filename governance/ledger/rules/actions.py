@@ -128,6 +128,7 @@ register_actions(
         "record.rows_changed": "changed rows without an act: the database itself wrote this entry",
         "record.fault_found": "found a row that is not what the ledger says, and stopped what it touches",
         "record.fault_accepted": "accepted a fault of the record, so that work can go on",
+        "record.guards_adopted": "adopted what protects the record in the database, as it is now",
         "record.baseline": "bound the rows of a table to the ledger for the first time",
         "ledger.key_adopted": "began to seal the ledger with a new key",
         "ledger.key_handed_over": "named the next key that seals the ledger",

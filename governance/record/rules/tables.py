@@ -84,6 +84,7 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     "governance_evidencebundle": BoundTable(71),
     "governance_ledgerkey": BoundTable(72),
     "governance_ledgerkeyhandover": BoundTable(73),
+    "governance_guardmanifest": BoundTable(77),
     "governance_ledgerepoch": BoundTable(74),
     "governance_recordfault": BoundTable(75),
     "governance_recordacceptance": BoundTable(76),

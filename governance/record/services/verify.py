@@ -37,6 +37,7 @@ from governance.record.selectors.rows import (
     shapes_stored,
     versions_of,
 )
+from governance.record.services.commitments import FALSE_COMMITMENT, REFERENCES, commitments_false
 from governance.record.sql import TableShape
 
 # Leaves per range: it bounds the memory of a process, whatever the record's length.
@@ -104,7 +105,10 @@ def record_rows_verify(
                 whole.add(part)
                 tell(done, size)
         whole.add(parts_compare(parts_unsealed(), shapes, seed=seed))
-        return _result(whole, shapes, size, seed if first == 0 else None)
+        verified = _result(whole, shapes, size, seed if first == 0 else None)
+        for user_id in commitments_false():
+            verified.fault(RecordDifference(REFERENCES, str(user_id), FALSE_COMMITMENT))
+        return verified
 
 
 @contextmanager

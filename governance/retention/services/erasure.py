@@ -16,6 +16,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 
 from governance.boundary.models import Note
 from governance.boundary.services import note_create
+from governance.ledger.models import LedgerEntry
 from governance.ledger.services import actor_reference, ledger_append
 from governance.outside.wake_up import wake_up
 from governance.people.rules.roles import OPERATE
@@ -25,9 +26,10 @@ from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
 from governance.retention.rules import RetentionSubject, blockers_counted
 from governance.retention.selectors.retention import holds_active, organizations_of
 from governance.retention.states import ErasureKind, ItemState
+from governance.sql.guards import refused_by_guard
 from governance.tenancy.models import Organization
 from governance.violations.services import violations_recorded
-from reasoncodes.base.actors import Actor, ActorKind
+from reasoncodes.base.actors import SYSTEM, Actor, ActorKind
 from reasoncodes.base.errors import InvalidInput, NotFound
 from reasoncodes.base.ids import uuid7
 from reasoncodes.codes import Scope
@@ -38,6 +40,7 @@ TASK = "governance.tasks.erasure_work"
 PATIENCE = timedelta(seconds=30)
 # Items per message, so that a long order does not keep other work from the worker.
 BATCH = 100
+ORDERED = "erasure.ordered"
 NOT_ALLOWED = "not_authorized"
 FAILED = "enforcement_exception"
 log = structlog.get_logger("holdpoint.erasure")
@@ -95,7 +98,7 @@ def erasure_order(
     # In batches: one statement with ten thousand items would be very long.
     ErasureItem.objects.bulk_create([_item(order, one) for one in subjects], batch_size=1000)
     ledger_append(
-        action="erasure.ordered",
+        action=ORDERED,
         organization_id=organization_id,
         subject_type="erasure_order",
         subject_id=order.id,
@@ -150,11 +153,11 @@ def erase_one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
     try:
         with transaction.atomic():
             return _one(order, item_id, at)
-    # The database is away: the item stays, and the scheduled task continues later.
-    except (OperationalError, InterfaceError):
-        raise
-    # An unexpected error refuses the item. Otherwise it would be tried for ever, and the order would never finish.
+    # If the database is away, the item stays, and the scheduled task continues later. Every other error, also a
+    # refusal by a trigger, refuses the item: otherwise it would be tried for ever, and the order would never finish.
     except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
+            raise
         log.error("erasure_item_failed", order=str(order.id), item=str(item_id), error=type(error).__name__)
         with transaction.atomic():
             item = _take(item_id)
@@ -166,7 +169,9 @@ def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
     if item is None:
         return False
     # Checked again at every item: the person may have lost the role since the order.
-    if not person_may(user_id=order.ordered_by, organization_id=order.organization_id, permission=OPERATE):
+    if not _on_record(order) or not person_may(
+        user_id=order.ordered_by, organization_id=order.organization_id, permission=OPERATE
+    ):
         return _end(order, item, NOT_ALLOWED, at)
     # The function checks order, legal hold, quarantine, state and retention, and erases with the rights of the tables'
     # owner. Its name comes from the registered kinds, not from a request.
@@ -174,6 +179,17 @@ def _one(order: ErasureOrder, item_id: UUID, at: datetime) -> bool:
         cursor.execute(f"SELECT {subject_kind(item.kind).door}(%s)", [item.id])
         (problem,) = cursor.fetchone()
     return _end(order, item, problem, at)
+
+
+def _on_record(order: ErasureOrder) -> bool:
+    """Whether the ledger says that this person gave this order. A row that somebody put into the table does not."""
+    return LedgerEntry.objects.filter(
+        action=ORDERED,
+        organization_id=order.organization_id,
+        subject_id=order.id,
+        actor_kind=ActorKind.PERSON,
+        actor_ref=order.ordered_by_ref,
+    ).exists()
 
 
 def _take(item_id: UUID) -> ErasureItem | None:
@@ -200,7 +216,7 @@ def _end(order: ErasureOrder, item: ErasureItem, problem: str, at: datetime) -> 
         organization_id=order.organization_id,
         subject_type=item.kind,
         subject_id=item.subject_id,
-        actor=orderer(order),
+        actor=_answerable(order),
         at=at,
         payload={
             "order": str(order.id),
@@ -222,6 +238,11 @@ def orderer(order: ErasureOrder) -> Actor:
     return Actor(ActorKind.PERSON, order.ordered_by, frozenset({order.organization_id}))
 
 
+def _answerable(order: ErasureOrder) -> Actor:
+    """Whose act the ledger says it was. A forged order must not put words into the mouth of the person it names."""
+    return orderer(order) if _on_record(order) else SYSTEM
+
+
 def _finish(order: ErasureOrder, at: datetime) -> None:
     with transaction.atomic():
         # Two workers may get here at once; under the lock only one of them writes the entry and calls the handlers.
@@ -236,7 +257,7 @@ def _finish(order: ErasureOrder, at: datetime) -> None:
             organization_id=locked.organization_id,
             subject_type="erasure_order",
             subject_id=locked.id,
-            actor=orderer(locked),
+            actor=_answerable(locked),
             at=at,
             payload={"done": states.count(ItemState.DONE), "refused": states.count(ItemState.REFUSED)},
             reason_code=locked.reason_code,

@@ -27,6 +27,7 @@ from governance.retention.models import ContextReference, ExportRequest
 from governance.retention.selectors.retention import terms_for
 from governance.retention.services.legal_hold import context_commitment
 from governance.retention.states import ExportState
+from governance.sql.guards import refused_by_guard
 from governance.tenancy.models import Organization
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import CLOCK, SYSTEM, Actor
@@ -197,11 +198,11 @@ def export_build(*, export_id: UUID, now: Now, storage: Storage, keep_for: timed
     ExportRequest.objects.filter(id=row.id).update(tries=F("tries") + 1, resume_at=now() + PATIENCE, done=0)
     try:
         return _build(row, now, storage, keep_for)
-    # The database is away: nothing could be recorded. The scheduled task tries again.
-    except (OperationalError, InterfaceError):
-        raise
-    # Everything else, such as the storage's own errors, counts as a failed try.
+    # If the database is away, nothing could be recorded, and the scheduled task tries again. Everything else, such as
+    # the storage's own errors, counts as a failed try.
     except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
+            raise
         log.error("export_failed", export=str(row.id), error=type(error).__name__)
         if row.tries + 1 >= TRIES:
             _fail(row.id, now())

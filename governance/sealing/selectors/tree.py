@@ -1,6 +1,7 @@
 """Reads the sealed tree: heads, proofs, sealed entries in order, and how far sealing is behind."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -10,6 +11,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.moves import Move, moves_of
 from governance.record.selectors.rows import bound_rows_of
 from governance.sealing.errors import NotSealedYet
 from governance.sealing.models import LedgerCheckpoint, LedgerLeaf
@@ -34,9 +36,11 @@ ORDER BY e.txid, e.id LIMIT 1
 
 # By position, which has no gaps and does not change: a reader that remembers the last one misses nothing.
 SEALED = """
-SELECT l.position, e.id, e.organization_id, e.action, e.subject_id, e.reason_code, e.at, e.payload ->> 'attempt'
+SELECT l.position, e.id, e.organization_id, e.action, e.subject_id, e.reason_code, e.at, e.payload::text,
+    e.earlier::text
 FROM governance_ledgerleaf l JOIN governance_ledgerentry e ON e.id = l.entry_id
-WHERE l.position >= %s AND l.position < %s AND e.action = ANY(%s) ORDER BY l.position
+WHERE l.position >= %s AND l.position < %s AND (e.action = ANY(%s) OR e.earlier ?| %s)
+ORDER BY l.position
 """
 
 # A transaction that has written has locked its own transaction id. `pg_locks` shows that to every role, for all
@@ -113,25 +117,49 @@ def nodes_read(nodes: Sequence[Node]) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class SealedEntry:
-    """The fields of an entry that readers of the sealed record need. Positions have no gaps, and no entry is added
-    below the last one."""
+class SealedMove:
+    """The fields of a move that readers of the sealed record need. Positions of entries have no gaps, and no entry is
+    added below the last one. `number` counts the entry's moves; `last`: it is the deciding one."""
 
     position: int
-    id: UUID
+    entry_id: UUID
     organization_id: UUID | None
-    action: str
     subject_id: UUID
-    reason_code: str
     at: datetime
-    attempt: str | None
+    move: Move
+    number: int
+    last: bool
 
 
-def sealed_entries(*, first: int, before: int, actions: Sequence[str]) -> list[SealedEntry]:
-    """Sealed entries of all organizations, by position."""
+def sealed_moves(*, first: int, before: int, actions: Collection[str]) -> list[SealedMove]:
+    """Moves of sealed entries of all organizations, by position and in their order."""
     with connection.cursor() as cursor:
-        cursor.execute(SEALED, [first, before, list(actions)])
-        return [SealedEntry(*row) for row in cursor.fetchall()]
+        cursor.execute(SEALED, [first, before, list(actions), list(actions)])
+        rows = cursor.fetchall()
+    return [one for row in rows for one in _sealed_moves(*row) if one.move.action in actions]
+
+
+def _sealed_moves(
+    position: int,
+    entry_id: UUID,
+    organization_id: UUID | None,
+    action: str,
+    subject_id: UUID,
+    reason_code: str,
+    at: datetime,
+    payload: str | None,
+    earlier: str | None,
+) -> list[SealedMove]:
+    moves = moves_of(
+        action=action,
+        reason_code=reason_code,
+        earlier=json.loads(earlier) if earlier else None,
+        payload=json.loads(payload) if payload else None,
+    )
+    return [
+        SealedMove(position, entry_id, organization_id, subject_id, at, move, number, number == len(moves))
+        for number, move in enumerate(moves, start=1)
+    ]
 
 
 def sealer_lag(*, at: datetime) -> float:

@@ -12,6 +12,7 @@ from django.apps import apps
 from django.db import connection
 
 from governance.ledger.models import LedgerEntry
+from governance.record.services.manifest import guards_verify
 from governance.retention.services.erasure import entries_digest
 from governance.sealing.adapters.base import Cosigner, Witness, WitnessFailed
 from governance.sealing.models import LedgerCheckpoint, WitnessReceipt
@@ -351,7 +352,13 @@ def _check_epochs(verified: Verified) -> None:
 
 
 def _check_guards(faults: Faults) -> None:
-    """The triggers that refuse changes exist and fire in every mode."""
+    """The database protects the record as the adopted manifest says."""
+    differences = guards_verify()
+    if differences is not None:
+        for text in differences:
+            faults.add(text)
+        return
+    # A database from before the manifest: the triggers that refuse changes exist and fire in every mode.
     tables: Sequence[str] = append_only_tables(list(apps.get_models()))
     with connection.cursor() as cursor:
         cursor.execute(GUARDS, [list(tables)])

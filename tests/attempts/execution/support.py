@@ -84,7 +84,7 @@ def retry_becomes_due(attempt_id: UUID) -> None:
 def actions_of(attempt_id: UUID) -> list[str]:
     with every_tenant():
         rows = LedgerEntry.objects.filter(subject_id=attempt_id).order_by("id")
-        return [row.action for row in rows]
+        return [move.action for row in rows for move in row.moves]
 
 
 def capacity(organization: Organization, **fields: int) -> None:

@@ -31,6 +31,7 @@ from tests.attempts.notify.stand_in import CHANNEL, TOKEN
 from tests.attempts.reviews.support import Clinic, at_once, do, set_deadline
 from tests.cast import Cast
 from tests.governance.support import everything_stored
+from tests.tampering import triggers_off
 
 # --- what is written down ------------------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ def test_what_a_killed_worker_had_taken_is_taken_again(chat: Chat) -> None:
 def test_a_row_that_breaks_us_does_not_stand_in_the_way_of_the_others(chat: Chat) -> None:
     bad, good = chat.clinic.hold(), chat.clinic.hold()
     reviews_announce(at=timezone.now())
-    with every_tenant():
+    with every_tenant(), triggers_off("attempts_review"):
         Review.objects.filter(id=bad.id).update(buckets=[{"not": "readable"}])
         Notification.objects.filter(review=bad).update(next_try_at=timezone.now() - timedelta(hours=1))
     send()

@@ -239,6 +239,7 @@ class unguarded:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute(f"ALTER TABLE attempts_delegation {what}")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
 FROZEN = {

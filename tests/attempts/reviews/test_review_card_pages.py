@@ -30,6 +30,7 @@ from tests.attempts.test_intake import URL, body, post
 from tests.cast import Cast
 from tests.governance.support import governed_counts
 from tests.governed import open_contract
+from tests.tampering import triggers_off
 
 HELD_VERBS = ("approve", "reject", "claim", "delegate")
 OTHER_URL = URL.replace("close-case", "open-case")
@@ -251,7 +252,7 @@ def test_a_card_costs_the_same_however_much_was_decided_before(cast: Cast, clini
     queries()  # what a process reads once
     few = queries()
     rows = many_cases(cast, 60)
-    with every_tenant():
+    with every_tenant(), triggers_off("attempts_review"):
         Review.objects.filter(id__in=[row.id for row in rows]).update(status="confirmed", decided_at=timezone.now())
     assert queries() == few < 32
 

@@ -16,6 +16,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.pages import HX, answer, browser, many_cases, page, shown
 from tests.attempts.reviews.support import REVIEWER, Clinic, ask, set_deadline
 from tests.cast import Cast
+from tests.tampering import triggers_off
 
 
 def test_each_view_shows_what_its_name_says(cast: Cast, clinic: Clinic) -> None:
@@ -144,7 +145,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(cast: Cast) -> None:
 @pytest.mark.parametrize("organizations", [1, 2])
 def test_history_is_the_newest_first_page_by_page(cast: Cast, organizations: int) -> None:
     rows, now, places = many_cases(cast, 70), database_now(), [cast.organization, cast.other][:organizations]
-    with every_tenant():
+    with every_tenant(), triggers_off("attempts_review"):
         for number, row in enumerate(rows):
             row.decided_at = now - timedelta(minutes=number // 3)
             ended = {"status": "confirmed", "organization": places[number % organizations]}

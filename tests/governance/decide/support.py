@@ -21,7 +21,7 @@ def actions(subject_id: Any) -> list[str]:
     """What the ledger says about a subject, oldest first."""
     with every_tenant():
         rows = LedgerEntry.objects.filter(subject_id=subject_id).order_by("id")
-        return list(rows.values_list("action", flat=True))
+        return [move.action for row in rows for move in row.moves]
 
 
 def violations(organization: Organization | None = None) -> list[str]:

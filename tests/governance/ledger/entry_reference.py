@@ -1,11 +1,12 @@
 """The hash of a ledger entry as its format says it, through canonical JSON: what the fast one is compared with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from uuid import UUID
 
-from governance.ledger.rules.entry import FORMAT, canonical_bytes
+from governance.ledger.rules.entry import FORMATS, canonical_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,18 @@ class EntryHeader:
     request_id: str
     trace_id: str
     at: datetime
+    format: int = 1
+    earlier: Sequence[str] | None = None
 
 
 def entry_hash(*, header: EntryHeader, payload_sha256: bytes) -> bytes:
     """SHA-256 over the canonical JSON of the header and the payload's hash."""
+    moves = {"earlier": list(header.earlier or ())} if header.format > 1 else {}
     return sha256(
         canonical_bytes(
-            {
-                "format": FORMAT,
+            moves
+            | {
+                "format": FORMATS[header.format],
                 "id": str(header.id),
                 "organization": str(header.organization_id) if header.organization_id else None,
                 "action": header.action,

@@ -40,6 +40,7 @@ def _row(number: int, organization_id: UUID | None) -> list[Any]:
         at=START + timedelta(milliseconds=number),
         payload={"digest": "ab" * 32, "contract": "close-case/1", "connector": "http", "number": number},
     )
+    LedgerEntry.before_insert([entry])
     return [json.dumps(entry.payload) if name == "payload" else getattr(entry, name) for name in COLUMNS]
 
 

@@ -22,13 +22,20 @@ MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(9999, 
     texts=st.tuples(*[TEXTS] * 7),
     at=MOMENTS,
     digest=st.binary(min_size=32, max_size=32),
+    moves=st.just((1, ())) | st.tuples(st.just(2), st.lists(TEXTS, max_size=4).map(tuple)),
 )
 def test_both_ways_give_one_hash(
-    ids: tuple[UUID, UUID | None, UUID], texts: tuple[str, ...], at: datetime, digest: bytes
+    ids: tuple[UUID, UUID | None, UUID],
+    texts: tuple[str, ...],
+    at: datetime,
+    digest: bytes,
+    moves: tuple[int, tuple[str, ...]],
 ) -> None:
     own, organization, subject = ids
     shared: dict[str, Any] = dict(zip(NAMES, texts, strict=True))
+    shared |= {"format": moves[0], "earlier": moves[1]}
     header = EntryHeader(id=own, organization_id=organization, subject_id=subject, at=at.replace(tzinfo=UTC), **shared)
+    shared["earlier"] = moves[1] or None
     text = EntryText(
         id=str(own),
         organization_id=str(organization) if organization else None,

@@ -12,6 +12,7 @@ from governance.record.models import BoundRows, RowShape
 from governance.record.rules.items import items_read
 from governance.record.rules.tables import BOUND, UNBOUND
 from governance.record.services.install import binding_install
+from governance.record.services.manifest import guards_adopt
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.models import ReasonCode
 from tests.attempts.execution.support import ask, asked, contract
@@ -143,6 +144,7 @@ def test_a_second_migrate_installs_nothing_and_a_new_column_gets_the_next_shape(
             assert binding_install(at=timezone.now()) == []
             shapes = RowShape.objects.filter(table="governance_product").order_by("shape")
             assert [("colour" in shape.columns) for shape in shapes] == [False, True]
+            guards_adopt(at=timezone.now())  # as a migrate does
             sealed_and_valid()
             with connection.cursor() as cursor:
                 cursor.execute("UPDATE governance_product SET colour = 'red'")

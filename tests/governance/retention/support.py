@@ -95,14 +95,16 @@ def attempt(attempt_id: UUID) -> Attempt:
 
 
 def payloads(subject_id: UUID) -> list[Any]:
+    """The facts of each move."""
     with every_tenant():
-        return list(LedgerEntry.objects.filter(subject_id=subject_id).order_by("id").values_list("payload", flat=True))
+        rows = LedgerEntry.objects.filter(subject_id=subject_id).order_by("id")
+        return [move.facts for row in rows for move in row.moves]
 
 
 def actions(*prefixes: str) -> list[str]:
     with every_tenant():
-        rows = LedgerEntry.objects.order_by("id").values_list("action", flat=True)
-        return [action for action in rows if action.startswith(prefixes)]
+        told = [move.action for entry in LedgerEntry.objects.order_by("id") for move in entry.moves]
+    return [action for action in told if action.startswith(prefixes)]
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_proofs_of_all_entries_hold_afterwards() -> None:
     seal_all()
     with every_tenant():
         verified = ledger_verify()
-    assert (verified.faults, verified.erased) == (0, 3)
+    assert (verified.faults, verified.erased) == (0, 1)
 
 
 def test_the_ledger_names_the_reference_by_a_commitment_only(clinic: Clinic) -> None:

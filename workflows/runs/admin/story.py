@@ -4,11 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from attempts.lifecycle.models import Attempt
 from governance.ledger.models import LedgerEntry
+from governance.ledger.rules.moves import Move
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowIntervention, WorkflowStep
 from workflows.runs.services.advance import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
@@ -60,9 +61,21 @@ class TimelineFacts:
     names: Mapping[str, str]
 
 
+class Recorded(NamedTuple):
+    """A move of the run on the ledger, and who made it."""
+
+    actor_kind: str
+    actor_ref: str
+    move: Move
+
+
 def run_timeline(told: TimelineFacts) -> list[TimelineLine]:
     """Oldest first: acts of people, events of modules, and the attempts behind the steps, in one list."""
-    entries = {(entry.payload or {}).get("number"): entry for entry in told.entries}
+    entries = {
+        (move.facts or {}).get("number"): Recorded(entry.actor_kind, entry.actor_ref, move)
+        for entry in told.entries
+        for move in entry.moves
+    }
     done = {one.created_at: one for one in told.interventions}
     tries = {step.id: step for step in told.steps}
     lines = [
@@ -74,7 +87,7 @@ def run_timeline(told: TimelineFacts) -> list[TimelineLine]:
 
 def _event(
     event: WorkflowEvent,
-    entry: LedgerEntry | None,
+    entry: Recorded | None,
     done: WorkflowIntervention | None,
     tries: Mapping[UUID, WorkflowStep],
     told: TimelineFacts,
@@ -85,13 +98,13 @@ def _event(
         who=_who(event, entry, told.names),
         what=_what(event, tries),
         did=_did(event, entry),
-        reason_code=entry.reason_code if entry else "",
+        reason_code=entry.move.reason_code if entry else "",
         note=intervened.note.text if intervened and intervened.note else "",
         tone=_tone(event, entry),
     )
 
 
-def _who(event: WorkflowEvent, entry: LedgerEntry | None, names: Mapping[str, str]) -> str:
+def _who(event: WorkflowEvent, entry: Recorded | None, names: Mapping[str, str]) -> str:
     if entry is not None and entry.actor_kind in {"person", "service"}:
         return names.get(entry.actor_ref, "erased" if entry.actor_kind == "person" else entry.actor_ref)
     return SOURCE_WORDS.get(event.source, event.source)
@@ -116,8 +129,8 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
     return f"{event.event_type} arrived" + (f" for {named}, try {step.attempt}" if step else "")
 
 
-def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
-    path = list((entry.payload or {}).get("path", [])) if entry else []
+def _did(event: WorkflowEvent, entry: Recorded | None) -> list[str]:
+    path = list((entry.move.facts or {}).get("path", [])) if entry else []
     if event.drift:
         path.append(f"Drift: {DRIFT_WORDS[event.drift]}.")
     if event.outcome in OUTCOME_WORDS and event.outcome != "drift":
@@ -126,10 +139,10 @@ def _did(event: WorkflowEvent, entry: LedgerEntry | None) -> list[str]:
     return path
 
 
-def _tone(event: WorkflowEvent, entry: LedgerEntry | None) -> str:
+def _tone(event: WorkflowEvent, entry: Recorded | None) -> str:
     if entry is not None:
         by_action = {"workflow.halted": "bad", "workflow.completed": "good", "workflow.cancelled": "plain"}
-        return "info" if event.event_type == INTERVENED else by_action.get(entry.action, "plain")
+        return "info" if event.event_type == INTERVENED else by_action.get(entry.move.action, "plain")
     return "warn" if event.drift or event.outcome in {"late", "stale"} else "plain"
 
 

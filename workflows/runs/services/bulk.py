@@ -14,6 +14,7 @@ from governance.boundary.models import Note
 from governance.boundary.services import note_create, text_check
 from governance.ledger.services import ledger_append
 from governance.outside.wake_up import wake_up
+from governance.sql.guards import refused_by_guard
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
@@ -195,9 +196,11 @@ def _item(bulk: BulkIntervention, item_id: UUID, at: datetime, region: str) -> b
     try:
         with transaction.atomic():
             return _one(bulk, item_id, at, region)
-    except (OperationalError, InterfaceError):  # the database is away: the item stays waiting
-        raise
-    except Exception as error:  # an unexpected error counts as a refusal too: otherwise the order would never end
+    # If the database is away, the item stays waiting. Every other error, also of a trigger, counts as a refusal:
+    # otherwise the order would never end.
+    except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
+            raise
         log.error("bulk_item_failed", bulk=str(bulk.id), item=str(item_id), error=type(error).__name__)
         with transaction.atomic():
             item = _take(item_id)

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.db import transaction
 
 from governance.outside.wake_up import wake_up_once
 from governance.retention.models import ErasureItem, LegalHold
 from governance.retention.states import HoldState
-from governance.sealing.selectors.tree import SealedEntry, checkpoint_latest, sealed_entries
+from governance.sealing.selectors.tree import SealedMove, checkpoint_latest, sealed_moves
 from reasoncodes.base.actors import Actor
 from workflows.events.models import OutboxEvent
 from workflows.webhooks.models import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookEndpoint
@@ -75,8 +75,8 @@ def _gather_batch(at: datetime) -> int | None:
         last = min(cursor.position + BATCH, head.size)
         made = 0
         if any_endpoint_enabled():
-            found = sealed_entries(first=cursor.position, before=last, actions=list(BY_ACTION))
-            made = deliveries_make([_of_entry(entry) for entry in found], at=at)
+            found = sealed_moves(first=cursor.position, before=last, actions=BY_ACTION)
+            made = deliveries_make([_of_move(one) for one in found], at=at)
         else:
             last = head.size  # no endpoint: one that is created later gets what is sealed from then on
         WebhookCursor.objects.filter(id=cursor.id).update(position=last)
@@ -93,17 +93,19 @@ def _cursor(size: int) -> WebhookCursor | None:
     return rows.first()
 
 
-def _of_entry(entry: SealedEntry) -> EndpointEvent:
-    one = BY_ACTION[entry.action]
+def _of_move(told: SealedMove) -> EndpointEvent:
+    one = BY_ACTION[told.move.action]
     body = body_of_entry(
         one,
-        organization_id=str(entry.organization_id) if entry.organization_id else None,
-        subject_id=str(entry.subject_id),
-        reason_code=entry.reason_code,
-        attempt_id=entry.attempt or "",
-        at=entry.at,
+        organization_id=str(told.organization_id) if told.organization_id else None,
+        subject_id=str(told.subject_id),
+        reason_code=told.move.reason_code,
+        attempt_id=(told.move.facts or {}).get("attempt") or "",
+        at=told.at,
     )
-    return EndpointEvent(entry.id, entry.organization_id, one.name, entry.subject_id, entry.position, body)
+    # An event id of its own for every move: endpoints drop a second message with the same one.
+    event_id = told.entry_id if told.last else uuid5(told.entry_id, str(told.number))
+    return EndpointEvent(event_id, told.organization_id, one.name, told.subject_id, told.position, body)
 
 
 def deliveries_make(events: Sequence[EndpointEvent], *, at: datetime) -> int:

@@ -82,10 +82,11 @@ def timeline_section(told: ReportFacts) -> Html:
             moment_html(entry["at"]),
             told.who(entry["actor_kind"], entry["actor_ref"]),
             words,
-            code_markup(entry["reason_code"]),
+            code_markup(reason_code),
             code_markup(entry["sha256"][:12]),
         )
-        for entry, words in told.entries
+        for entry, moves in told.entries
+        for words, reason_code in moves
     ]
     return section(
         "Timeline",

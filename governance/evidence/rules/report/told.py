@@ -15,7 +15,7 @@ class ReportFacts:
     organization: Mapping[str, str]
     decisions: list[Row]
     people: list[Person]
-    entries: list[tuple[Row, str]]
+    entries: list[tuple[Row, list[tuple[str, str]]]]
     costs: list[dict[str, Any]]
     ties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """For each file: its rows, how many are bound as a whole, and the fields that no ledger entry ties."""

@@ -69,7 +69,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0025_evidence_refused")]
+    dependencies = [("governance", "0026_ledger_moves")]
     operations = [
         # Back: the function of 0022 would destroy too many salts. This one does the same for its callers.
         migrations.RunSQL(sql=FORGET, reverse_sql=BACK),
