@@ -206,7 +206,7 @@ def test_a_changed_action_or_a_verdict_of_another_kind_gets_no_challenge(
     review = signing.hold()
     asked = {"verdict": "approve", "action_digest": "0" * 64}
     assert problem(rita.post(url(review, "signature-challenge"), asked, format="json")) == (412, "digest-changed")
-    assert problem(begin(rita, review, "confirm")) == (400, "invalid-input")
+    assert problem(begin(rita, review, "confirm")) == (409, "wrong-state")
 
 
 def test_what_is_not_base64url_is_named(signing: Clinic, rita: Any, key: SoftKey) -> None:
