@@ -4,6 +4,7 @@ from attempts.intake import admin as intake
 from attempts.lifecycle import admin as lifecycle
 from attempts.notify import admin as notify
 from attempts.quarantine import admin as quarantine
+from attempts.receivers import admin as receivers
 from attempts.reviews import admin as reviews
 
-__all__ = ["intake", "lifecycle", "notify", "quarantine", "reviews"]
+__all__ = ["intake", "lifecycle", "notify", "quarantine", "receivers", "reviews"]

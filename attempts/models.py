@@ -5,6 +5,7 @@ from attempts.intake import models as intake
 from attempts.lifecycle import models as lifecycle
 from attempts.notify import models as notify
 from attempts.quarantine import models as quarantine
+from attempts.receivers import models as receivers
 from attempts.reviews import models as reviews
 
-__all__ = ["execution", "intake", "lifecycle", "notify", "quarantine", "reviews"]
+__all__ = ["execution", "intake", "lifecycle", "notify", "quarantine", "receivers", "reviews"]

@@ -89,6 +89,8 @@ register_actions(
         "attempt.cancelled": "withdrew the attempt",
         "attempt.queued": "queued the attempt until a slot is free",
         "attempt.placed": "gave the queued attempt a slot",
+        "receiver.circuit_opened": "stopped calling a receiver that gives no useful answer",
+        "receiver.circuit_closed": "calls a receiver again, because a probe was answered",
         "attempt.leased": "leased the attempt",
         "attempt.dispatched": "is about to call the adapter",
         "attempt.retried": "scheduled another try",

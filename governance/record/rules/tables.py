@@ -133,6 +133,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "governance_recordprogress": "progress of a check",
     "attempts_slot": "derived: which running attempt counts for which cap",
     "attempts_notification": _TRANSPORT,
+    "attempts_receivercircuit": _TRANSPORT,
     "attempts_keyendnotice": _TRANSPORT,
     "attempts_chatcallback": _ONCE,
     "attempts_chatlinkcode": _ONCE,
