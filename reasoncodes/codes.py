@@ -119,6 +119,11 @@ _QUARANTINE = [
         "The call was sent and no answer was recorded. A person has to find out what happened.",
     ),
     ("lease_lost", "Lease lost", "The executor's lease ended before it reported."),
+    (
+        "retry_window_passed",
+        "Retry window passed",
+        "The contract's time for further tries was over when the next one came.",
+    ),
 ]
 _STEP_FAILURE = [
     ("step_timed_out", "Step timed out", "The step was not completed in time."),

@@ -31,6 +31,8 @@ from attempts.lifecycle.selectors.attempts import (
 )
 from attempts.lifecycle.states import AttemptState
 from governance.enforcement.api import DecisionOut
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors import decisions_at_act
 from governance.evidence.api import ZIP, EvidenceOut, SubjectEvidenceView
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
@@ -192,11 +194,32 @@ class AttemptTimelineApi(AttemptReadView):
         )
 
 
+class ActOut(serializers.ModelSerializer[EnforcementDecision]):
+    class Meta:
+        model = EnforcementDecision
+        fields = ["id", "act", "verdict", "reason_code", "policy_version", "at"]
+
+
+class AttemptDecisionOut(DecisionOut):
+    acts = serializers.SerializerMethodField(help_text="The decisions before its leases and retries, oldest first.")
+
+    class Meta(DecisionOut.Meta):
+        fields = [*DecisionOut.Meta.fields, "acts"]
+
+    @extend_schema_field(ActOut(many=True))
+    def get_acts(self, row: EnforcementDecision) -> list[dict[str, Any]]:
+        return list(ActOut(self.context["acts"], many=True).data)
+
+
 class AttemptDecisionApi(AttemptReadView):
-    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=DecisionOut)
+    """The decision about the request. `acts` are those before its leases and retries; `/decisions/{id}` shows each."""
+
+    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=AttemptDecisionOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        return Response(DecisionOut(attempt_decision(attempt=self.opened(request, attempt_id))).data)
+        attempt = self.opened(request, attempt_id)
+        acts = {"acts": decisions_at_act(subject_id=attempt.id)}
+        return Response(AttemptDecisionOut(attempt_decision(attempt=attempt), context=acts).data)
 
 
 class ObstacleOut(serializers.Serializer[Any]):

@@ -27,9 +27,9 @@ from attempts.intake.services.rows import (
     key_record_build,
     moves_build,
     request_build,
-    review_build,
 )
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.lifecycle.services.hold import review_build
 from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
 from attempts.lifecycle.sql import RESERVATION_CONDITION
 from attempts.lifecycle.states import DISPATCH, is_ours_to_execute

@@ -90,7 +90,7 @@ class AskedByOut(serializers.Serializer[Any]):
 
 
 class WhyHeldOut(serializers.Serializer[Any]):
-    decision_id = serializers.UUIDField()
+    decision_id = serializers.UUIDField(help_text="About the request, or a later one before an act.")
     reason_code = serializers.CharField()
     rule_id = serializers.CharField()
     policy_version = serializers.IntegerField(allow_null=True)

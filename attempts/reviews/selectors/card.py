@@ -38,6 +38,7 @@ from governance.contracts.selectors import contract_documents
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import results_from_document
+from governance.enforcement.selectors import decision_get
 from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
@@ -74,7 +75,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
         review=review,
         attempt=attempt,
         overdue=review.overdue(now),
-        why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
+        why_held=_why_held(_decision(review, attempt)) if attempt is not None else None,
         quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
@@ -101,6 +102,13 @@ def needs_signature(*, actor: Actor, review_id: UUID) -> bool:
     if not review_asks_signature(review_id=review_id):
         return False
     return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
+
+
+def _decision(review: Review, attempt: Attempt) -> EnforcementDecision:
+    """The decision that asked for this review: about the request, or later before an act."""
+    if review.decision_id is None:
+        return attempt_decision(attempt=attempt)
+    return decision_get(decision_id=review.decision_id)
 
 
 def _why_held(decision: EnforcementDecision) -> dict[str, Any]:

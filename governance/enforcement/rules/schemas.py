@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
+    ACTS,
     ENVIRONMENT_FORMAT,
     EVALUATORS,
     REPEATED_REFERENCES,
@@ -118,6 +119,8 @@ FACTS_SCHEMA: Final = _closed(
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
         "throttle": _THROTTLE,
         "concurrency": _CONCURRENCY,
+        # Before what it was decided again. Decisions about a request that came in do not have it.
+        "act": {"enum": list(ACTS)},
         "failures": {
             "type": "object",
             "propertyNames": {"enum": list(EVALUATORS)},
