@@ -19,6 +19,8 @@ class AttemptsConfig(AppConfig):
         from attempts.notify.services.chat_workspace import SIGNING, TOKEN
         from attempts.reviews.services.delegate import delegations_end_for
         from attempts.reviews.services.leave import reviews_give_back
+        from attempts.reviews.web.asked_before import asked_before_panel
+        from attempts.reviews.web.panels import register_panel
         from governance.evidence.hooks import register_collector
         from governance.evidence.states import EvidenceKind
         from governance.ledger.rules.actions import register_actions
@@ -28,6 +30,7 @@ class AttemptsConfig(AppConfig):
 
         register_adapters(EventAdapter(), HttpAdapter(), EmailAdapter(), SlackAdapter(), ExternalAdapter())
         register_work_release(reviews_give_back)
+        register_panel(asked_before_panel)
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
         on_standing_lost(delegations_end_for)

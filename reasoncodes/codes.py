@@ -62,6 +62,7 @@ _DENIAL = [
     ("no_rule_matched", "No rule matched", "No rule of the active policy allows this action."),
     ("no_active_policy", "No active policy", "The contract has no active policy, so nothing is allowed."),
     ("review_required", "Review required", "A person has to decide before this can happen."),
+    ("effect_repeated", "Asked for twice", "The same effect was asked for before, under another idempotency key."),
     ("review_rejected", "Rejected in review", "A reviewer rejected the action."),
     ("review_expired", "Review expired", "Nobody decided in time, so the action is denied. Expiry never approves."),
     (

@@ -16,7 +16,8 @@ from rest_framework.response import Response
 
 from attempts.execution.models import Receipt
 from attempts.execution.selectors import attempt_obstacles
-from attempts.intake.api import render
+from attempts.intake.api import AskedBeforeOut, render
+from attempts.intake.selectors import asked_before
 from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.follow_up import attempt_cancel, attempt_replay
 from attempts.lifecycle.hooks import Sleeper, wait_seconds
@@ -102,10 +103,15 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
 
 
 class AttemptDetailOut(AttemptOut):
-    review = serializers.SerializerMethodField()
+    review = serializers.SerializerMethodField(help_text="The newest: an attempt can be held again before an act.")
+    asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
 
     class Meta(AttemptOut.Meta):
-        fields = [*AttemptOut.Meta.fields, "review"]
+        fields = [*AttemptOut.Meta.fields, "review", "asked_before"]
+
+    @extend_schema_field(AskedBeforeOut(many=True))
+    def get_asked_before(self, attempt: Attempt) -> list[dict[str, Any]]:
+        return list(AskedBeforeOut(asked_before(attempt=attempt), many=True).data)
 
     @extend_schema_field(ReviewBrief(allow_null=True))
     def get_review(self, attempt: Attempt) -> dict[str, Any] | None:

@@ -113,7 +113,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             "review",
             models.UniqueConstraint(
-                condition=Q(status="requested"), fields=["attempt"], name="review_one_open_per_attempt"
+                condition=Q(attempt__isnull=False, status="requested"),
+                fields=["attempt"],
+                name="review_one_open_per_attempt",
             ),
         ),
         migrations.RunSQL(sql=FIX_NOW.sql, reverse_sql=DROP),

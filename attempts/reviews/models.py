@@ -79,7 +79,9 @@ class Review(models.Model):
                 name="review_fits_its_kind",
             ),
             models.UniqueConstraint(
-                fields=["attempt"], condition=Q(status="requested"), name="review_one_open_per_attempt"
+                fields=["attempt"],
+                condition=Q(status="requested", attempt__isnull=False),
+                name="review_one_open_per_attempt",
             ),
             models.UniqueConstraint(
                 fields=["origin_step"], condition=Q(status="requested"), name="review_one_open_per_step"

@@ -156,6 +156,7 @@ def decision_compute(
     deployment_region: str,
     throttle: Mapping[str, Any],
     concurrency: Mapping[str, Any],
+    effect: Mapping[str, Any] | None = None,
 ) -> Computed:
     """Evaluates the request. Reads only snapshots, normally from the cache, and writes nothing."""
     caller = {
@@ -165,6 +166,7 @@ def decision_compute(
         "scopes": sorted(credential.actor.scopes),
     }
     more = {"caller": caller, "throttle": dict(throttle), "concurrency": dict(concurrency)}
+    more |= {"effect": dict(effect)} if effect is not None else {}
     return _compute(request, intake, more, at=at, deployment_region=deployment_region)
 
 
@@ -181,14 +183,17 @@ def decision_recompute(
     *, act: Act, caller_status: str, intake: IntakeFacts, at: datetime, deployment_region: str
 ) -> Computed:
     """Evaluates the request of an earlier decision again, before the act, with what is in force now."""
+    known = act.earlier.environment
     # The caller showed its scopes with its key when it asked, and no key comes with the act: they are those of the
     # earlier decision. Its state is that of now.
     more = {
-        "caller": act.earlier.environment["caller"] | {"status": caller_status},
+        "caller": known["caller"] | {"status": caller_status},
         "throttle": {"status": TAKEN},
         "concurrency": {"status": TAKEN},
         "act": act.name,
     }
+    # Which of two requests was the first one is settled when they come in.
+    more |= {name: known[name] for name in ("effect",) if name in known}
     computed = _compute(act.earlier.request, intake, more, at=at, deployment_region=deployment_region)
     return replace(computed, act=act)
 

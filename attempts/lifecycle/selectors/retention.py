@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.intake.models import IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
@@ -145,6 +145,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(DispatchIntent, through, about=OfAttempt("attempt")),
         ExportTable(Receipt, through, about=OfAttempt("attempt")),
         ExportTable(IdempotencyRecord, about=OfAttempt("attempt")),
+        ExportTable(EffectAsk, about=OfAttempt("attempt")),
         ExportTable(QuarantineCase, about=OfAttempt("attempt")),
         ExportTable(Review, about=lambda o, r: Q(id__in=_reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),

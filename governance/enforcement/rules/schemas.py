@@ -119,6 +119,10 @@ FACTS_SCHEMA: Final = _closed(
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
         "throttle": _THROTTLE,
         "concurrency": _CONCURRENCY,
+        # How often the same effect was asked for under other keys. Only where the contract asks for its identity.
+        "effect": _closed(
+            {"asked_before": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}}, required=["asked_before"]
+        ),
         # Before what it was decided again. Decisions about a request that came in do not have it.
         "act": {"enum": list(ACTS)},
         "failures": {

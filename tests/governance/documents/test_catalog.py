@@ -72,7 +72,11 @@ def test_every_schema_is_a_valid_draft_2020_12_schema(entry: Area) -> None:
 
 
 # What a document may leave out: the installation then says whether votes are signed.
-OPTIONAL = {("durable_attempt_store", ""): {"evidence"}, ("attempt_identity_envelope", ""): {"signature"}}
+OPTIONAL = {
+    ("durable_attempt_store", ""): {"evidence"},
+    ("attempt_identity_envelope", ""): {"signature"},
+    ("idempotency_key_policy", ""): {"effect_identity"},
+}
 
 
 @each_area
