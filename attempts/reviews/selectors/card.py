@@ -12,7 +12,8 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_decision
 from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.rules import WORDS, Exclusion, excluded_people
+from attempts.reviews.rules import WORDS, AskedAction, Exclusion, excluded_people
+from attempts.reviews.selectors.asked import asked_action, policy_explanation, rule_description
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import (
     VoteSigned,
@@ -34,10 +35,8 @@ from attempts.reviews.selectors.standing import (
 )
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.models import Contract
-from governance.contracts.selectors import contract_documents
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision
-from governance.enforcement.rules import results_from_document
 from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
@@ -53,6 +52,7 @@ class Card:
     review: Review
     attempt: Attempt | None
     overdue: bool
+    asked: AskedAction | None
     why_held: dict[str, Any] | None
     quorum: dict[str, Any]
     excluded: list[dict[str, Any]]
@@ -70,11 +70,13 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
     person = actor.id if actor.kind is ActorKind.PERSON else None
     standing = standing_of(review=review, attempt=attempt, person=person, now=now)
     waits = review.status == ReviewStatus.REQUESTED
+    decision = attempt_decision(attempt=attempt) if attempt is not None else None
     return Card(
         review=review,
         attempt=attempt,
         overdue=review.overdue(now),
-        why_held=_why_held(attempt_decision(attempt=attempt)) if attempt is not None else None,
+        asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
+        why_held=_why_held(decision) if decision is not None else None,
         quorum=_quorum(review, standing),
         excluded=_excluded(review, standing),
         claim=_claim(review, now),
@@ -105,13 +107,13 @@ def needs_signature(*, actor: Actor, review_id: UUID) -> bool:
 
 def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
     """The policy rule that held the attempt, with the explanation of the policy evaluator."""
-    words = [row.explanation for row in results_from_document(decision.results) if row.evaluator == "policy"]
     return {
         "decision_id": decision.id,
         "reason_code": decision.reason_code,
         "rule_id": decision.rule_id,
         "policy_version": decision.policy_version,
-        "explanation": words[0] if words else "",
+        "explanation": policy_explanation(decision),
+        "rationale": rule_description(decision),
     }
 
 
@@ -236,8 +238,6 @@ class Similar:
 class Sheet:
     card: Card
     contract: Contract | None
-    compensation: str
-    """The compensation contract as `slug/version`; empty if none is declared."""
     why_me: list[str]
     """The person's tiers among those that must approve."""
     similar: list[Similar]
@@ -254,16 +254,10 @@ def review_sheet(*, actor: Actor, reader: Reader, review_id: UUID) -> Sheet:
     return Sheet(
         card=card,
         contract=contract,
-        compensation=_compensation(contract) if contract is not None else "",
         why_me=[part["tier"] for part in review.parts if part["tier"] in mine],
         similar=_similar_reviews(review=review, attempt=attempt),
         refusals=reason_code_choices(organization_id=review.organization_id, scope=scope),
     )
-
-
-def _compensation(contract: Contract) -> str:
-    named = contract_documents(contract=contract)["failure_quarantine"].get("compensation_contract")
-    return str(named) if named else ""
 
 
 def _similar_reviews(*, review: Review, attempt: Attempt | None) -> list[Similar]:
