@@ -11,7 +11,7 @@ from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Noti
 from attempts.notify.rules.facts import ReviewFacts
 from attempts.notify.states import MailMode, NotificationState, RouteState
 from attempts.reviews.models import Review, ReviewVote
-from attempts.reviews.selectors.asked import asked_action
+from attempts.reviews.selectors.card import asked_action
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import facts_of, signers, told
 from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus

@@ -13,7 +13,6 @@ from attempts.execution.models import Receipt
 from attempts.execution.states import ReceiptOutcome
 from attempts.intake.models import IdempotencyRecord
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.rules import reversibility
 from attempts.lifecycle.states import AttemptState
 from attempts.reviews.models import Review
 from governance.console.selectors.lists import ids_in_scope, newest, uuid_or_none
@@ -180,6 +179,18 @@ def documents_of(attempt: Attempt) -> dict[str, Any]:
 def compensation_of(attempt: Attempt) -> str:
     """The contract with which a person may compensate it, as slug/version; empty if none is declared."""
     return str(documents_of(attempt)["failure_quarantine"].get("compensation_contract") or "")
+
+
+def reversibility(*, effect: str, compensation: str, reversible: bool = False, hint: str = "") -> str:
+    """Whether an action can be undone, in words. `compensation`: the contract that undoes it, as slug/version.
+    `reversible` and `hint`: what its receipt says."""
+    if reversible:
+        return f"The executor says that it can be undone{f': {hint}' if hint else ''}."
+    if effect == "none":
+        return "Nothing is changed, so there is nothing to undo."
+    if compensation:
+        return f"Not automatically. A person can compensate it with a new request under {compensation}."
+    return "The contract names no compensation, so treat the action as final."
 
 
 def receipt_reversal(*, receipt: Receipt) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.selectors.attempts import attempt_decision
+from attempts.lifecycle.selectors.attempts import attempt_decision, compensation_of, reversibility
 from attempts.reviews.errors import TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import WORDS, AskedAction, Exclusion, excluded_people
-from attempts.reviews.selectors.asked import asked_action, policy_explanation, rule_description
 from attempts.reviews.selectors.queue import Reader
 from attempts.reviews.selectors.reviews import (
     VoteSigned,
@@ -34,9 +33,11 @@ from attempts.reviews.selectors.standing import (
     votes_covered,
 )
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
+from governance.boundary.rules import facts_shown
 from governance.contracts.models import Contract
 from governance.contracts.states import SignatureKind
-from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.models import EnforcementDecision, snapshot_load
+from governance.enforcement.rules import results_from_document
 from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
@@ -115,6 +116,41 @@ def _why_held(decision: EnforcementDecision) -> dict[str, Any]:
         "explanation": policy_explanation(decision),
         "rationale": rule_description(decision),
     }
+
+
+def asked_action(*, attempt: Attempt, decision: EnforcementDecision) -> AskedAction:
+    """Reads the attempt's contract; the caller selects it with the attempt where there are many."""
+    declared = decision.facts_declared
+    names = {fact.name for fact in declared}
+    return AskedAction(
+        connector=attempt.connector,
+        operation=attempt.operation,
+        target_ref=attempt.target_ref,
+        fields=tuple(attempt.fields),
+        effect=attempt.effect,
+        risk_tier=attempt.risk_tier,
+        payload_ref=attempt.payload_ref,
+        payload_sha256=attempt.payload_sha256,
+        reversibility=reversibility(effect=attempt.effect, compensation=compensation_of(attempt)),
+        facts=tuple(facts_shown(declared, attempt.metadata)),
+        metadata={name: value for name, value in attempt.metadata.items() if name not in names},
+        why=" ".join(filter(None, [rule_description(decision), policy_explanation(decision)])),
+        rule_id=decision.rule_id,
+        policy_version=decision.policy_version,
+    )
+
+
+def policy_explanation(decision: EnforcementDecision) -> str:
+    """What the policy evaluator says, in words."""
+    words = [row.explanation for row in results_from_document(decision.results) if row.evaluator == "policy"]
+    return words[0] if words else ""
+
+
+def rule_description(decision: EnforcementDecision) -> str:
+    """What the author of the rule that held it wrote about it, in the version that decided."""
+    sha256 = decision.environment.get("policy_sha256")
+    rules: list[dict[str, Any]] = snapshot_load(sha256)["rules"] if sha256 else []
+    return next((row.get("description") or "" for row in rules if row["id"] == decision.rule_id), "")
 
 
 def _quorum(review: Review, standing: ReviewStanding) -> dict[str, Any]:
