@@ -214,7 +214,7 @@ def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: Thrott
     review = review_build(attempt, decision, at, authorized_by=intake.authorized_by)
     queued = _queue(asked, attempt, decision, busy)
     transitions, entries = moves_build(attempt, decision, actor=intake.credential.actor, at=at, entry_id=entry_id)
-    answer = answer_build(intake, attempt, decision, review, throttle, computed)
+    answer = answer_build(asked, attempt, decision, review, throttle, computed)
     record = key_record_build(asked, attempt, answer, use)
     return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed)
 

@@ -199,13 +199,14 @@ def key_record_build(
 
 
 def answer_build(
-    intake: Intake,
+    asked: CheckedIntake,
     attempt: Attempt,
     decision: EnforcementDecision,
     review: Review | None,
     throttle: ThrottleAnswer,
     computed: Computed,
 ) -> IntakeAnswer:
+    intake = asked.intake
     if decision.verdict == "deny":
         refusal = _refusal(attempt, decision, computed)
         document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
@@ -219,7 +220,7 @@ def answer_build(
     headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
     body = _attempt_json(attempt, review)
     if review is not None:
-        headers["Retry-After"] = "30"
+        headers["Retry-After"] = str(asked.documents["retry_and_replay"]["retry_after_seconds"])
     return IntakeAnswer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
 
 
