@@ -28,7 +28,9 @@ from attempts.reviews.models import Review
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import approval_stands
 from attempts.reviews.states import ReviewStatus
+from governance.boundary.rules import facts_stated
 from governance.contracts.states import ContractState, Effect
+from governance.enforcement.models import facts_declared
 from governance.enforcement.rules import Verdict, approval_document
 from governance.enforcement.selectors import IntakeFacts, intake_facts
 from governance.enforcement.services import Act, Computed, decision_recompute
@@ -105,7 +107,7 @@ class Rechecks:
             return Recheck(Go.HOLD, "attempt_creation_disabled")
         if closed := _door_closed(facts, attempt):
             return Recheck(Go.HOLD, closed)
-        if not _digest_unchanged(attempt):
+        if not _digest_unchanged(attempt, facts):
             return Recheck(Go.DENY, "effect_mismatch")
         chain = effect_chain(attempt)
         return (
@@ -178,11 +180,14 @@ def _standing(attempt: Attempt) -> list[Review]:
 ACTION_COLUMNS = ("connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields")
 
 
-def _digest_unchanged(attempt: Attempt) -> bool:
-    """Whether the action that was decided and approved is the one that would be sent now."""
+def _digest_unchanged(attempt: Attempt, read: IntakeFacts) -> bool:
+    """Whether the action that was decided and approved, with its facts, is the one that would be sent now."""
     # The adapter reads the columns, people approved the digest: a changed column would send what nobody approved.
-    action = attempt.decision.request["action"]
-    if action_digest(action) != attempt.action_digest:
+    request, declared = attempt.decision.request, facts_declared(read.contract.snapshot_sha256)
+    action, stated = request["action"], facts_stated(declared, request.get("metadata", {}))
+    if action_digest(action, facts=stated) != attempt.action_digest:
+        return False
+    if facts_stated(declared, attempt.metadata) != stated:
         return False
     empty: dict[str, list[str]] = {"fields": []}
     return all((action.get(name) or empty.get(name, "")) == getattr(attempt, name) for name in ACTION_COLUMNS)
