@@ -71,7 +71,7 @@ FIX_BEFORE, FIX_NOW = fixed_columns("attempts_review", FIXED), fixed_columns("at
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0013_explained"), ("governance", "0030_decided_at_the_act")]
+    dependencies = [("attempts", "0014_lines"), ("governance", "0030_decided_at_the_act")]
     operations = [
         migrations.AddField(
             "dispatchintent",

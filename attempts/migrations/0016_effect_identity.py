@@ -10,14 +10,14 @@ import reasoncodes.base.ids
 from governance.sql.erasable import door_replaced, erasable
 from governance.sql.guards import protect_table
 
-BEFORE = import_module("attempts.migrations.0014_decided_at_the_act").NOW
+BEFORE = import_module("attempts.migrations.0015_decided_at_the_act").NOW
 AFTER = "WHERE attempt_id = attempt.id;\n    UPDATE attempts_dispatchintent"
 EMPTY = "WHERE attempt_id = attempt.id;\n    UPDATE attempts_effectask SET effect_sha256 = '' "
 NOW = BEFORE.replace(AFTER, EMPTY + AFTER)
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0014_decided_at_the_act")]
+    dependencies = [("attempts", "0015_decided_at_the_act")]
     operations = [
         migrations.CreateModel(
             "EffectAsk",
