@@ -24,7 +24,10 @@ from tests.governed import ALLOW, HOLD, make_policy
 RECOGNISE = {"on_repeat": "recognise", "tier": None}
 HOLDS = {"on_repeat": "hold", "tier": "sa_qa"}
 REFUSES = {"on_repeat": "refuse", "tier": None}
-ASKED_TWICE = [{"id": "twice", "when": "effect.asked_before > 0", "verdict": "deny"}, *ALLOW]
+ASKED_TWICE = [
+    {"id": "twice", "when": "effect.asked_before > 0", "verdict": "deny", "reason_code": "policy_denied"},
+    *ALLOW,
+]
 
 
 def open_with(cast: Cast, identity: dict[str, Any] | None, **kwargs: Any) -> None:
@@ -164,7 +167,7 @@ def test_the_reviewer_sees_that_it_was_asked_for_twice(cast: Cast, caller: Any) 
     (shown,) = card["asked_before"]
     assert (shown["attempt_id"], shown["state"]) == (first, "approved-for-execution")
     assert "under another key" in card["why_held"]["explanation"]
-    page = cast.console(quentin).get(f"/review/{second['review']['id']}/").content.decode()
+    page = cast.console(quentin).get(f"/review/{second['review']['id']}").content.decode()
     assert "Asked twice" in page
     assert first in page
     plain = caller.get(f"/api/v1/attempts/{second['id']}").json()

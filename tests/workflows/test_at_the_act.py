@@ -7,6 +7,8 @@ import pytest
 
 from attempts.execution.models import DispatchIntent
 from attempts.lifecycle.models import Attempt
+from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import decision_replay
 from reasoncodes.base.tenancy import every_tenant
@@ -104,4 +106,38 @@ def test_a_retry_waits_for_people_if_they_are_asked_by_then(cast: Cast, verdict:
         assert (world.halted(instance), len(world.sent(instance))) == ("adapter_failed", 1)
         with every_tenant():
             assert Attempt.objects.get().state == "failed-quarantined"
+    check_record(world, instance)
+
+
+@pytest.mark.parametrize("sent_again", [False, True], ids=["before the retry", "after it"])
+def test_a_success_after_a_failure_of_the_same_request_halts_and_goes_to_a_person(cast: Cast, sent_again: bool) -> None:
+    world = World(cast, brief(max_retries=1))
+    instance = world.start(at=ago(60))
+    first = world.current(instance).id
+    world.fail(instance, at=ago(50))
+    if sent_again:
+        world.tick("step_retries_due")
+    world.complete(instance, of=first)
+    assert world.halted(instance) == "outcome_unknown"
+    assert len(world.sent(instance)) == (2 if sent_again else 1)
+    with every_tenant():
+        attempt = Attempt.objects.get()
+        assert (attempt.state, attempt.reason_code) == ("failed-quarantined", "outcome_unknown")
+        assert QuarantineCase.objects.get().category == "outcome_unknown"
+    world.tick("step_retries_due")
+    assert len(world.sent(instance)) == (2 if sent_again else 1)
+    check_record(world, instance)
+
+
+def test_halting_a_retry_that_waits_for_people_ends_its_review(cast: Cast) -> None:
+    world = World(cast, brief(max_retries=1))
+    instance = world.start(at=ago(60))
+    world.fail(instance, at=ago(50))
+    make_policy(cast, rules=HOLD)
+    world.tick("step_retries_due")
+    review = world.review(instance)
+    world.intervene(instance, "halt")
+    with every_tenant():
+        assert Review.objects.get(id=review.id).status == "canceled"
+        assert Attempt.objects.get().state == "failed-quarantined"
     check_record(world, instance)

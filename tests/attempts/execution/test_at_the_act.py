@@ -370,6 +370,22 @@ def test_the_caller_can_withdraw_an_attempt_that_is_held_again(
     assert do(rita, reviews_of(found)[1], "approve").status_code == 409
 
 
+def test_a_contradiction_about_an_attempt_that_is_held_again_ends_its_review(
+    cast: Cast, caller: Any, executor: Any
+) -> None:
+    contract(cast, adapter="external", effect="idempotent")
+    found = asked(caller, **CLIENT)
+    token = lease(executor, found).json()["lease_token"]
+    failed = {"lease_token": token, "category": "adapter_failure", "retryable": True}
+    assert executor.post(f"/api/v1/attempts/{found}/fail", failed, format="json").status_code == 200
+    retry_becomes_due(found)
+    make_policy(cast, rules=HOLD)
+    assert lease(executor, found).json()["reason_code"] == "review_required"
+    late = executor.post(f"/api/v1/attempts/{found}/complete", {"lease_token": token}, format="json")
+    assert late.status_code == 409
+    assert (attempt(found).state, reviews_of(found)[0].status) == ("failed-quarantined", "canceled")
+
+
 def test_a_held_attempt_that_somebody_makes_due_is_not_sent_and_not_held_twice(
     cast: Cast, caller: Any, executor: Any, rita: Any
 ) -> None:
