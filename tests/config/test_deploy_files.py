@@ -24,6 +24,7 @@ from config.lanes import LANES
 from config.safety import PLACEHOLDER
 from config.supervisor.children import COMMANDS
 from tests.config.test_docs import ROOT, anchors, variables_in_tables
+from tests.governance.ledger.cosigner import running_witness
 from tests.production import VARIABLES
 
 FILES = ROOT / "docs" / "deploy"
@@ -177,7 +178,9 @@ def test_every_alert_has_a_section_that_says_what_to_do() -> None:
 
 
 @pytest.mark.django_db
-def test_every_metric_in_rules_and_dashboard_is_exported() -> None:
+def test_every_metric_in_rules_and_dashboard_is_exported(tmp_path: Path, settings: Any) -> None:
+    with running_witness(tmp_path / "w1") as witness:  # one that cosigns has metrics of its own
+        settings.LEDGER_WITNESSES = json.dumps([witness.entry])
     text = Client().get("/metrics").content.decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     exported = set(kinds) | {f"{name}_bucket" for name, kind in kinds.items() if kind == "histogram"}

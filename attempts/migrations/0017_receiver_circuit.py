@@ -8,7 +8,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0014_lines"),
+        ("attempts", "0016_effect_identity"),
         ("governance", "0029_guard_manifest"),
     ]
 
