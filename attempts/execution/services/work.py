@@ -29,8 +29,6 @@ from reasoncodes.base.trace import trace_of
 log = structlog.get_logger("holdpoint.dispatch")
 # After this time a place is given back, so that the worker can be stopped and its other messages are read.
 LONGEST_RUN = 30.0
-# What another process found out about a receiver is known here after so many seconds.
-CIRCUITS_KNOWN_FOR = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,6 @@ class Places:
     _queue: FairQueue[UUID] = field(default_factory=FairQueue)
     _taken: set[UUID] = field(default_factory=set)
     _circuits: dict[Receiver, Circuit] = field(default_factory=dict)
-    _circuits_at: float = -CIRCUITS_KNOWN_FOR
     _bulkheads: Bulkheads = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +80,7 @@ class Places:
         """Gives a place to the attempt whose turn it is; None if none may be sent now. `passed`: attempts that the
         caller has tried in vain."""
         with self._lock:
-            self._circuits_read()
+            self._circuits = dict(circuits_in_trouble())
             due = _heads([*self._taken, *passed])
             now = time.monotonic()
             free = [one for one in due if self._free(one.receiver, at=at, now=now)]
@@ -92,7 +89,7 @@ class Places:
                 circuit = self._circuits.get(mine.receiver)
                 probes = circuit is not None and circuit.opened_at is not None
                 if not probes or probe_take(receiver=mine.receiver, at=at):
-                    return self._give(mine, circuit, now, probes=probes, more=len(due) > 1)
+                    return self._give(mine, circuit, now, probes=probes, more=len(free) > 1)
                 free = [one for one in free if one.receiver != mine.receiver]
         return None
 
@@ -108,13 +105,7 @@ class Places:
                 self._queue.cancel(chosen.turn)
             else:
                 self._queue.end(chosen.turn, seconds=now - chosen.began)
-            if health is CallHealth.BAD or (good and chosen.circuit is not None):
-                self._circuits_at = -CIRCUITS_KNOWN_FOR  # it changes now: read it again
         return health
-
-    def _circuits_read(self) -> None:
-        if time.monotonic() - self._circuits_at >= CIRCUITS_KNOWN_FOR:
-            self._circuits, self._circuits_at = dict(circuits_in_trouble()), time.monotonic()
 
     def _free(self, receiver: Receiver, *, at: datetime, now: float) -> bool:
         circuit = self._circuits.get(receiver)

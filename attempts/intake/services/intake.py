@@ -34,6 +34,7 @@ from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.services.hold import review_build
 from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
 from attempts.lifecycle.sql import RESERVATION_CONDITION
+from attempts.lifecycle.states import is_ours_to_execute
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed, decision_compute, decision_row
@@ -266,7 +267,8 @@ def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
     if admission.decided is None:
         return
     intake, attempt = asked.intake, admission.decided.attempt
-    dispatch_wake_up(attempt)
+    if is_ours_to_execute(attempt):
+        dispatch_wake_up(attempt)
     if attempt.reason_code == "metadata_boundary":
         rule = asked.documents["throttles_and_misuse"]["misuse"]
         # On commit: a strike can suspend the account, and must not count for a request that was rolled back.

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 from celery import current_app
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from attempts.execution import tasks as execution
@@ -23,6 +24,7 @@ from attempts.quarantine.models import QuarantineCase
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
@@ -202,6 +204,36 @@ def test_a_full_workflow_does_not_keep_another_one_waiting(cast: Cast, caller: A
         slots_release(attempt_id=running)
     assert hand_out() == 1
     assert [attempt(one).queued_until is None for one in waiting] == [True, False, False]
+
+
+def test_a_thousand_that_wait_for_one_context_do_not_keep_another_one_waiting(cast: Cast, caller: Any) -> None:
+    limits = {"per_key": 1, "per_context": 1, "per_workflow": None, "per_tenant": None}
+    contract(cast, changes={"concurrency_and_locks": {"limits": limits, "when_busy": "queue"}})
+    asked(caller, 1)  # has the context
+    behind = asked(caller, 2, patient_context_ref="ctx-0001")
+    assert attempt(behind).queued_until is not None
+    copies(behind, 1000)
+    other = asked(caller, 3)
+    queued(other, 3000)
+    assert hand_out() == 1
+    assert attempt(other).queued_until is None
+    with CaptureQueriesContext(connection) as statements:
+        assert hand_out() == 0
+    assert len(statements) < 20, "one try finds the context full, and its attempts are not read again"
+
+
+def copies(attempt_id: UUID, number: int) -> None:
+    """As many more that wait for the same."""
+    with every_tenant():
+        row = Attempt.objects.get(id=attempt_id)
+        Attempt.objects.bulk_create(
+            [
+                Attempt(
+                    **{field.attname: getattr(row, field.attname) for field in Attempt._meta.fields} | {"id": uuid7()}
+                )
+                for _ in range(number)
+            ]
+        )
 
 
 def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
