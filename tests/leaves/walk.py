@@ -1,7 +1,7 @@
 """The leaves of the ten documents: every single setting that an owner approves, by area and path.
 
 `limits.per_tenant` is a field. `regions[AE]` is one entry of a list that may be left out, `limits[tenant].limit` is a
-field of the entry about `tenant`. A list that takes anything, and the metadata schema, are one leaf.
+field of the entry about `tenant`. A list that takes anything, the metadata schema and the facts are one leaf.
 """
 
 import re
@@ -56,7 +56,7 @@ def _leaf(part: dict[str, Any], path: str) -> Iterator[tuple[str, bool]]:
             yield path, True
         else:
             yield from ((f"{path}[{option}]", False) for option in options)
-    elif "properties" in part.get("items", {}):
+    elif "enum" in next(iter(part.get("items", {}).get("properties", {}).values()), {}):
         key, *others = part["items"]["properties"]
         for option in part["items"]["properties"][key]["enum"]:
             yield from ((f"{path}[{option}].{other}", False) for other in others)
