@@ -43,6 +43,9 @@ class AttemptsConfig(AppConfig):
                 "chat_workspace.connected": "connected a chat workspace",
                 "chat_workspace.secrets_replaced": "replaced the secrets of a chat workspace",
                 "chat_workspace.disabled": "disabled a chat workspace",
+                "shutdown.proposed": "proposed a shutdown: too many attempts of the contract went to quarantine",
+                "shutdown.proposal_engaged": "engaged the proposed shutdown",
+                "shutdown.proposal_dismissed": "dismissed the proposed shutdown",
                 "chat_identity.linked": "linked a chat account to a person",
                 "chat_identity.unlinked": "ended the link of a chat account to a person",
             }

@@ -17,8 +17,6 @@ pytestmark = pytest.mark.unit
 # Known to have no effect yet. The list only becomes shorter.
 NOT_YET = {
     "regional_compliance: failover",
-    "throttles_and_misuse: shutdown_rules.propose_after_quarantined",
-    "throttles_and_misuse: shutdown_rules.propose_window_seconds",
 }
 
 
