@@ -7,7 +7,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0014_lines"),
+        ("attempts", "0016_effect_identity"),
         ("governance", "0029_guard_manifest"),
     ]
 
