@@ -258,7 +258,7 @@ def test_evidence_of_the_demo_verifies_offline_in_a_venv_with_the_verifier_alone
     for path, name in ((f"/attempts/{attempt}", "caller"), (f"/workflow-instances/{run}", "workflows")):
         data = evidence(world, path, name)
         said = verified(tmp_path, data, key)
-        assert (said.returncode, said.stdout[:6]) == (0, "valid:"), said.stdout + said.stderr
+        assert (said.returncode, said.stdout[:10]) == (0, "authentic:"), said.stdout + said.stderr
     changed = bytearray(data)
     changed[len(data) // 3] ^= 4
     folder = tmp_path / "bundle.zip"
