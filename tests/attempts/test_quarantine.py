@@ -173,6 +173,8 @@ def test_the_escalation_owners_group_acts_on_its_cases_by_every_door(cast: Cast,
     page = cast.console(trudy).get(f"/admin/attempts/quarantinecase/{case.id}/change/").content.decode()
     assert "act/authorize-retry/" in page
     assert "act/compensate/" not in page
+    act_page = f"/admin/attempts/quarantinecase/{case.id}/act/accept/"
+    assert cast.console(trudy).get(act_page).status_code == 200
     address = f"/review/cases/{case.id}"
     shown = cast.console(trudy).get(address).content.decode()
     assert "Accept the outcome" in shown
