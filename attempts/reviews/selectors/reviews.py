@@ -88,7 +88,7 @@ def review_get(*, review_id: UUID) -> Review:
 
 def review_before(*, review: Review) -> Review | None:
     """The last review that released the attempt before this one was opened."""
-    rows = Review.objects.filter(attempt_id=review.attempt_id, status=ReviewStatus.APPROVED, id__lt=review.id)
+    rows = Review.objects.filter(attempt=review.attempt, status=ReviewStatus.APPROVED, id__lt=review.id)
     return rows.order_by("-id").first()
 
 
