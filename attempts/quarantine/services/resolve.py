@@ -21,6 +21,7 @@ from attempts.quarantine.selectors import may_act
 from attempts.quarantine.states import InvestigatedOutcome, Resolution
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
+from governance.people.rules.roles import ApiScope
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
