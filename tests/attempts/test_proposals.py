@@ -14,6 +14,7 @@ from attempts.proposals.models import ShutdownProposal
 from attempts.proposals.rules import reached
 from attempts.proposals.services import shutdowns_propose
 from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.tasks import escalate_due_task
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
@@ -135,6 +136,15 @@ def test_operators_are_told_once_by_mail(cast: Cast) -> None:
     assert (letter.to, letter.subject) == (["alice@example.com"], "Shut down close-case/1?")
     assert f"https://holdpoint.example/admin/attempts/shutdownproposal/{only().id}/change/" in letter.body
     assert "2 adapter_failure" in letter.body
+
+
+def test_the_clocks_task_proposes_and_tells(cast: Cast) -> None:
+    failing(cast, 2)
+    cast.operator.email = "alice@example.com"
+    cast.operator.save(update_fields=["email"])
+    escalate_due_task()
+    assert only().evidence["cases"] == 2
+    assert [letter.to for letter in mail.outbox] == [["alice@example.com"]]
 
 
 @pytest.mark.parametrize("verb", ["engage", "dismiss"])
