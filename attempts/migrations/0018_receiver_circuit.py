@@ -8,7 +8,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0016_effect_identity"),
+        ("attempts", "0017_shutdown_proposals"),
         ("governance", "0029_guard_manifest"),
     ]
 
