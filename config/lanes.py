@@ -108,7 +108,14 @@ LANES: Final[Mapping[str, Lane]] = {
 }
 LANE_OF: Final[Mapping[str, str]] = {task: name for name, lane in LANES.items() for task in lane.tasks}
 # Several runs at once send to several receivers.
-PARALLEL = frozenset({"attempts.tasks.execution.attempt_dispatch", "attempts.tasks.notify.notifications_send"})
+PARALLEL = frozenset(
+    {
+        "attempts.tasks.execution.attempt_dispatch",
+        "attempts.tasks.notify.notifications_send",
+        # One run waits for the slowest receivers while the next one sends to the others.
+        "workflows.tasks.webhooks_deliver",
+    }
+)
 
 
 def queue_of(lane: str) -> str:
