@@ -120,6 +120,8 @@ def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
 def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
     """The facts of a review that was read with attempt, contract and decision."""
     attempt = review.attempt
+    # The decision that asked for the review: a later one than the attempt's, if it is held again before an act.
+    decision = review.decision or (attempt.decision if attempt is not None else None)
     return ReviewFacts(
         review_id=review.id,
         title=attempt.contract.title if attempt is not None else review.label or "A case to judge",
@@ -131,7 +133,7 @@ def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
         expires_at=review.expires_at,
         approvals=signed,
         approvals_required=review.approvals_required,
-        asked=asked_action(attempt=attempt, decision=attempt.decision) if attempt is not None else None,
+        asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
         link=f"{base_url}/review/{review.id}" if base_url else "",
     )
 

@@ -102,6 +102,7 @@ def test_s1_a_held_attempt_is_released_by_a_person_executed_by_its_caller_and_co
         "review.voted",
         "review.approved",
         "attempt.approved",
+        "attempt.decided",
         "attempt.leased",
         "attempt.dispatched",
         "attempt.completed",
