@@ -112,8 +112,6 @@ PARALLEL = frozenset(
     {
         "attempts.tasks.execution.attempt_dispatch",
         "attempts.tasks.notify.notifications_send",
-        # One run waits for the slowest receivers while the next one sends to the others.
-        "workflows.tasks.webhooks_deliver",
     }
 )
 

@@ -177,10 +177,6 @@ class Notification(models.Model):
         ]
         indexes = [
             models.Index(fields=["next_try_at", "id"], condition=Q(state="pending"), name="notification_due"),
-            # For fair turns between organizations.
-            models.Index(
-                fields=["organization", "next_try_at", "id"], condition=Q(state="pending"), name="notification_turns"
-            ),
             models.Index(
                 fields=["refresh_at", "id"], condition=Q(refresh_at__isnull=False), name="notification_refresh"
             ),

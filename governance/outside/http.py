@@ -6,13 +6,10 @@ deadline for the whole exchange and knows whether anything was sent.
 """
 
 import ipaddress
-import queue
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -64,30 +61,6 @@ def resolve(host: str, port: int) -> list[str]:
     except UnicodeError as error:  # an empty or too long label of the name
         raise AddressRefused("not a name that can be resolved") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def resolve_within(host: str, port: int, *, seconds: float) -> list[str]:
-    """As `resolve`, given up after so many seconds: the system's resolver has no deadline of its own."""
-    with suppress(ValueError):
-        ipaddress.ip_address(host)
-        return resolve(host, port)  # an address is not looked up
-    answer: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answer.put(resolve(host, port))
-        except Exception as error:  # raised again below, in the thread that waits
-            answer.put(error)
-
-    # A daemon: nothing waits for a look-up that was given up.
-    threading.Thread(target=ask, name="resolve", daemon=True).start()
-    try:
-        found = answer.get(timeout=seconds)
-    except queue.Empty:
-        raise httpcore.ConnectTimeout("the name was not resolved in time") from None
-    if isinstance(found, Exception):
-        raise found
-    return found
 
 
 def checked_address(
@@ -144,12 +117,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        address = checked_address(
-            host,
-            port,
-            private_hosts=self.private_hosts,
-            resolver=lambda name, number: resolve_within(name, number, seconds=self.left(timeout)),
-        )
+        address = checked_address(host, port, private_hosts=self.private_hosts)
         stream = self._inner.connect_tcp(address, port, timeout=self.left(timeout), socket_options=socket_options)
         return GuardedStream(self, stream)
 

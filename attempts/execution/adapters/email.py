@@ -1,9 +1,6 @@
 """Sends a mail that names the references, through Django's backend. Its effect is `once`: mail is not deduplicated."""
 
 import smtplib
-import socket
-import threading
-from contextlib import suppress
 
 from django.core.mail import EmailMessage, get_connection
 
@@ -24,17 +21,11 @@ class EmailAdapter:
         if not recipient:
             return failure("target_not_configured")
         connection = get_connection(fail_silently=False)
-        # Otherwise a mail server that accepts connections and says nothing would have the place for ever.
-        if hasattr(connection, "timeout"):
-            connection.timeout = min(connection.timeout or call.seconds, call.seconds)
         # Opened separately: an error here proves that nothing was sent, an error while sending does not.
         try:
             connection.open()
         except (OSError, smtplib.SMTPException):
             return failure("no_connection")
-        cut = threading.Timer(call.seconds, _cut, [connection])
-        cut.daemon = True
-        cut.start()
         try:
             sent = connection.send_messages([message(call, recipient)])
         except smtplib.SMTPRecipientsRefused:
@@ -44,17 +35,8 @@ class EmailAdapter:
         except (OSError, smtplib.SMTPException):
             return unknown("connection")
         finally:
-            cut.cancel()
             _connection_close(connection)
         return success(messages=sent) if sent else failure("not_sent")
-
-
-def _cut(connection: object) -> None:
-    """The call's whole time is over: `timeout` counts for each answer of the server, however many there are."""
-    open_socket = getattr(getattr(connection, "connection", None), "sock", None)
-    if open_socket is not None:
-        with suppress(OSError):
-            open_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _connection_close(connection: object) -> None:

@@ -50,32 +50,6 @@ RELATED = (
     "recipient",
 )
 CHOICES = "/review/notifications"
-# The oldest due messages of each organization; their places in line, divided by its weight, are the order. The
-# recursion jumps from organization to organization by the index `notification_turns`.
-TURNS = """
-WITH RECURSIVE tenant AS (
-    (SELECT organization_id FROM attempts_notification WHERE state = 'pending' ORDER BY organization_id LIMIT 1)
-    UNION ALL
-    SELECT following.organization_id FROM tenant CROSS JOIN LATERAL (
-        SELECT organization_id FROM attempts_notification
-        WHERE state = 'pending' AND organization_id > tenant.organization_id ORDER BY organization_id LIMIT 1
-    ) following
-)
-SELECT head.id FROM tenant JOIN governance_organization organization ON organization.id = tenant.organization_id
-CROSS JOIN LATERAL (
-    SELECT due.id, due.next_try_at, row_number() OVER (ORDER BY due.next_try_at, due.id) AS place FROM (
-        SELECT id, next_try_at FROM attempts_notification waiting
-        WHERE organization_id = tenant.organization_id AND state = 'pending' AND next_try_at <= %(at)s
-            AND (leased_until IS NULL OR leased_until <= %(at)s)
-            AND NOT EXISTS (
-                SELECT 1 FROM attempts_notification busy
-                WHERE busy.route_id = waiting.route_id AND busy.leased_until > %(at)s
-            )
-        ORDER BY next_try_at, id LIMIT %(most)s
-    ) due
-) head
-ORDER BY head.place::float8 / organization.capacity_units, head.next_try_at, head.id LIMIT %(most)s
-"""
 Now = Callable[[], datetime]
 Target = UUID | str
 MAIL = "mail"
@@ -103,21 +77,13 @@ def _take(review_id: UUID | None) -> list[Notification]:
             state=NotificationState.PENDING,
             next_try_at__lte=at,
         ).order_by("next_try_at", "id")
-        fair = due.filter(id__in=_turns(at)) if review_id is None else due.filter(review_id=review_id)
-        mine = _locked(fair)[:BATCH]
+        mine = _locked(due if review_id is None else due.filter(review_id=review_id))[:BATCH]
         ids = [row.id for row in mine]
         people = {row.recipient_id for row in mine if row.digest}
         if people:  # all rows of a person's digest, although the batch may be full: otherwise it would be two mails
             ids += [row.id for row in _locked(due.filter(recipient__in=people, digest=True).exclude(id__in=ids))]
         Notification.objects.filter(id__in=ids).update(leased_until=at + LEASE, tries=F("tries") + 1)
     return list(Notification.objects.filter(id__in=ids).select_related(*RELATED).order_by("next_try_at", "id"))
-
-
-def _turns(at: datetime) -> list[UUID]:
-    """Due rows in fair turns between organizations: one's thousand messages do not keep another's one waiting."""
-    with connection.cursor() as cursor:
-        cursor.execute(TURNS, {"at": at, "most": BATCH})
-        return [row[0] for row in cursor.fetchall()]
 
 
 def _locked(rows: QuerySet[Notification]) -> QuerySet[Notification]:

@@ -1,16 +1,12 @@
 """Outbound addresses: only public ones, in every notation, unless an operator listed the host."""
 
 import ipaddress
-import socket
-import threading
-import time
 
-import httpcore
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.outside.http import AddressRefused, checked_address, is_public, resolve_within, url_check
+from governance.outside.http import AddressRefused, checked_address, is_public, url_check
 
 pytestmark = pytest.mark.unit
 INWARD = [
@@ -113,19 +109,3 @@ def test_nothing_private_gets_through_plain_or_mapped(address: ipaddress.IPv4Add
     if isinstance(address, ipaddress.IPv4Address):
         assert not is_public(ipaddress.ip_address(f"::ffff:{address}"))
         assert not is_public(ipaddress.IPv6Address(int(ipaddress.IPv6Address("64:ff9b::")) + int(address)))
-
-
-def test_a_name_that_is_not_resolved_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's resolver may take half a minute, and a call has one deadline for everything."""
-    release = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait(20) and [])
-    began = time.monotonic()
-    with pytest.raises(httpcore.ConnectTimeout):
-        resolve_within("slow.example", 443, seconds=0.2)
-    assert time.monotonic() - began < 2
-    release.set()
-
-
-def test_an_error_of_the_resolver_is_the_callers() -> None:
-    with pytest.raises(socket.gaierror):
-        resolve_within("nothing.invalid", 443, seconds=20)

@@ -1,9 +1,9 @@
 """What is told to whom, once: by the tick, after a dead worker, when a receiver refuses, asks to wait or is away."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -25,7 +25,6 @@ from attempts.notify.services.routes import route_enable
 from attempts.reviews.models import Review
 from attempts.reviews.services.clock import reviews_expire, reviews_remind
 from governance.ledger.models import LedgerEntry
-from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.notify.conftest import Chat, announced, due_now, rows, send, states
 from tests.attempts.notify.stand_in import CHANNEL, TOKEN
@@ -33,30 +32,6 @@ from tests.attempts.reviews.support import Clinic, at_once, do, set_deadline
 from tests.cast import Cast
 from tests.governance.support import everything_stored
 from tests.tampering import triggers_off
-
-# --- whose turn it is ----------------------------------------------------------------------------------------------
-
-
-def test_a_hundred_messages_of_one_organization_do_not_keep_another_one_waiting(chat: Chat) -> None:
-    chat.clinic.hold()
-    reviews_announce(at=timezone.now())
-    (row,) = rows()
-    facts = {field.attname: getattr(row, field.attname) for field in Notification._meta.fields}
-    earlier = timezone.now() - timedelta(minutes=5)
-
-    def more(organization_id: UUID, number: int, at: datetime) -> set[UUID]:
-        changed = {"organization_id": organization_id, "next_try_at": at}
-        made = [Notification(**(facts | changed | {"id": uuid7(), "review_id": uuid7()})) for _ in range(number)]
-        return {one.id for one in Notification.objects.bulk_create(made)}
-
-    with every_tenant():
-        more(chat.cast.organization.id, 100, earlier)
-        late = more(chat.cast.other.id, 5, timezone.now() - timedelta(seconds=1))
-        found = notify_send._turns(timezone.now())
-        Notification.objects.exclude(id=row.id).delete()  # their reviews do not exist
-    assert len(found) == notify_send.BATCH
-    assert late <= set(found[:11])
-
 
 # --- what is written down ------------------------------------------------------------------------------------------
 

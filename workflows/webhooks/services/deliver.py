@@ -127,11 +127,9 @@ def endpoint_disable_locked(
 
 log = structlog.get_logger("holdpoint.webhooks")
 LEASE = timedelta(seconds=60)  # four times the longest exchange: a lease that ended early would send twice
-THREADS = 32
-EACH = 8  # at once to one endpoint: a slow receiver must leave threads for the others
-# An exchange that takes longer: its endpoint gets no more until it is back.
-SLOW_SECONDS = 2.0
-TURN = 20.0  # seconds; then another run goes on
+THREADS = 8
+EACH = 4  # at once to one endpoint: a slow receiver must leave threads for the others
+TURN = 20.0  # seconds; then the worker is free for another task
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,6 @@ class DeliveryJob:
     attempt_id: UUID
     tries: int
     sending: WebhookRequest
-    began: float
 
 
 def deliveries_send(
@@ -155,16 +152,13 @@ def deliveries_send(
     """Send until nothing is due or the turn is over; returns the number of tries. At most `senders` run in the
     installation, so that slow receivers cannot take all workers."""
     wake_up_received(TASK)
-    sender = _Sender(now, private_hosts, lease)
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="webhook") as pool:
-        with _sender_slot(senders) as found:
-            if not found:
-                return 0
-            over = sender.run(pool, until=time.monotonic() + turn)
-        # The slot is free before the slowest receivers have answered: the next run sends to the others meanwhile.
-        if over:
-            wake_up_once(TASK)
-        sender.drain()
+    with _sender_slot(senders) as found:
+        if not found:
+            return 0
+        sender = _Sender(now, private_hosts, lease)
+        over = sender.run(until=time.monotonic() + turn)
+    if over:
+        wake_up_once(TASK)
     return sender.tries
 
 
@@ -178,26 +172,20 @@ class _Sender:
         self.running: dict[Future[WebhookResult], DeliveryJob] = {}
         self.tries = 0
 
-    def run(self, pool: ThreadPoolExecutor, *, until: float) -> bool:
+    def run(self, *, until: float) -> bool:
         """True: the turn is over, and there may be more to send."""
-        while time.monotonic() < until:
-            # Not for every free thread: each look for due deliveries is a query.
-            if len(self.running) <= THREADS * 3 // 4:
-                self._start(pool)
-            if not self.running:
-                return False
-            self._settle()
-        return True
-
-    def drain(self) -> None:
-        """Waits for what is under way."""
-        while self.running:
-            self._settle()
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="webhook") as pool:
+            while True:
+                over = time.monotonic() >= until
+                # Not for every free thread: each look for due deliveries is a query.
+                if not over and len(self.running) <= THREADS // 2:
+                    self._start(pool)
+                if not self.running:
+                    return over
+                self._settle()
 
     def _start(self, pool: ThreadPoolExecutor) -> None:
         under_way = Counter(job.endpoint_id for job in self.running.values())
-        slow = time.monotonic() - SLOW_SECONDS
-        under_way.update({job.endpoint_id: EACH for job in self.running.values() if job.began < slow})
         for job in deliveries_take(
             at=self.now(),
             most=THREADS - len(self.running),
@@ -208,8 +196,8 @@ class _Sender:
             self.running[pool.submit(webhook_send, job.sending)] = job
 
     def _settle(self) -> None:
-        """Record what is finished. Waits shortly, so that new deliveries are not delayed by slow receivers."""
-        done, _ = wait(self.running, timeout=0.25, return_when=FIRST_COMPLETED)
+        """Record what is finished. Waits at most a second, so that new deliveries are not delayed by slow receivers."""
+        done, _ = wait(self.running, timeout=1.0, return_when=FIRST_COMPLETED)
         for future in done:
             job, sent = self.running.pop(future), future.result()
             attempt_settle(
@@ -275,7 +263,7 @@ def _attempt(row: WebhookDelivery, live: list[bytes], at: datetime) -> WebhookAt
 
 def _job(row: WebhookDelivery, attempt: WebhookAttempt, private_hosts: frozenset[str]) -> DeliveryJob:
     sending = WebhookRequest(attempt.url, bytes(row.body), attempt.headers, private_hosts)
-    return DeliveryJob(row.id, row.endpoint_id, attempt.id, row.tries, sending, time.monotonic())
+    return DeliveryJob(row.id, row.endpoint_id, attempt.id, row.tries, sending)
 
 
 @contextmanager
