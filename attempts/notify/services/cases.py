@@ -97,7 +97,7 @@ def _receivers(notice: CaseNotice, at: datetime) -> list[CaseNotice]:
 
 
 def _people(notice: CaseNotice) -> list[UUID]:
-    """Who gets a mail: the owner's group. Operators too when the case is escalated, or when no mail reaches the group."""
+    """Who gets a mail: the owner's group. Operators too when the case is escalated, or if no mail reaches the group."""
     case = notice.case
     owners = list(mail_modes(people=case_owners(case=case)))
     if owners and notice.kind == CaseNoticeKind.OPENED:
