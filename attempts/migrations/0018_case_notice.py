@@ -10,7 +10,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0016_effect_identity"),
+        ("attempts", "0017_shutdown_proposals"),
         ("governance", "0030_decided_at_the_act"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
