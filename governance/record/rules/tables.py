@@ -138,6 +138,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "attempts_notification": _TRANSPORT,
     "attempts_receivercircuit": _TRANSPORT,
     "attempts_keyendnotice": _TRANSPORT,
+    "attempts_casenotice": _TRANSPORT,
     "attempts_proposalnotice": _TRANSPORT,
     "attempts_chatcallback": _ONCE,
     "attempts_chatlinkcode": _ONCE,
