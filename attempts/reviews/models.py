@@ -104,10 +104,6 @@ class Review(models.Model):
         """How many people of which tier must approve, for one tier or several."""
         return self.buckets or [{"tier": self.tier, "approvals_required": self.approvals_required}]
 
-    def overdue(self, now: datetime) -> bool:
-        """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""
-        return self.status == ReviewStatus.REQUESTED and self.expires_at is not None and self.expires_at <= now
-
 
 class ReviewVote(AppendOnlyModel):
     """One person's verdict in one review, bound to the digest of the action that they saw."""

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
+from attempts.reviews.selectors.reviews import review_overdue
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.contracts.states import SignatureKind
 
@@ -63,7 +64,7 @@ class ReviewOut(serializers.ModelSerializer[Review]):
         ]
 
     def get_overdue(self, review: Review) -> bool:
-        return review.overdue(self.context["now"])
+        return review_overdue(review, self.context["now"])
 
 
 class AskedOut(serializers.Serializer[Any]):
