@@ -13,7 +13,6 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution import support as execution
 from tests.attempts.reviews import support as reviews
 from tests.cast import Cast
-from tests.governed import HOLD, open_contract
 
 pytestmark = pytest.mark.django_db
 DAY = 24 * 3600
@@ -24,7 +23,8 @@ def ago(seconds: float) -> datetime:
 
 
 def outage(*, began: float, seconds: float) -> None:
-    OutageInterval(began_at=ago(began), ended_at=ago(began) + timedelta(seconds=seconds)).save()
+    since = ago(began)
+    OutageInterval(began_at=since, ended_at=since + timedelta(seconds=seconds)).save()
 
 
 def asked_long_ago(review: Review, *, asked: float, expired: float) -> datetime:
@@ -37,8 +37,7 @@ def asked_long_ago(review: Review, *, asked: float, expired: float) -> datetime:
 
 @pytest.fixture
 def held(cast: Cast) -> Review:
-    open_contract(cast, rules=HOLD)
-    return reviews.ask(cast)
+    return reviews.Clinic(cast).hold()
 
 
 def expire() -> int:
@@ -50,7 +49,7 @@ def test_a_hold_does_not_expire_by_what_an_outage_took_from_its_reviewers(cast: 
     asked_long_ago(held, asked=600, expired=60)
     outage(began=300, seconds=120)
     assert expire() == 0
-    client = cast.session(cast.person("rita", "reviewer:customer_clinician"))
+    client = cast.session(cast.reviewer)
     assert client.get(reviews.url(held)).json()["overdue"] is False
     assert reviews.do(client, held, "approve").status_code == 200
 
@@ -68,7 +67,7 @@ def test_it_expires_at_its_fair_deadline_and_expiry_never_approves(cast: Cast, h
 def test_a_vote_after_the_fair_deadline_is_refused(cast: Cast, held: Review) -> None:
     asked_long_ago(held, asked=600, expired=60)
     outage(began=300, seconds=40)
-    client = cast.session(cast.person("rita", "reviewer:customer_clinician"))
+    client = cast.session(cast.reviewer)
     assert reviews.problem(reviews.do(client, held, "approve"))[0] == 409
     assert reviews.status_of(held)[1] == "preflight-denied"
 
@@ -82,7 +81,7 @@ def test_no_outage_keeps_a_hold_open_for_more_than_a_day(cast: Cast, held: Revie
 
 def test_the_queue_shows_what_an_outage_keeps_open(cast: Cast, held: Review) -> None:
     asked_long_ago(held, asked=600, expired=60)
-    page = cast.session(cast.person("rita", "reviewer:customer_clinician"))
+    page = cast.session(cast.reviewer)
     shown = str(held.id)
     assert shown not in page.get("/review/").content.decode()
     outage(began=300, seconds=120)

@@ -109,7 +109,7 @@ def _lease_check_lock(*, report: FencedReport) -> LeaseCheck:
         attempt.state == AttemptState.APPROVED
         and attempt.lease_token == report.fence
         and attempt.lease_expires_at is not None
-        and lease_deadline(attempt.lease_expires_at, now=now) > now
+        and (attempt.lease_expires_at > now or lease_deadline(attempt.lease_expires_at, now=now) > now)
     )
     return LeaseCheck(attempt, intent, alive, now)
 

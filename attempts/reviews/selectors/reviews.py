@@ -55,8 +55,9 @@ def review_deadline(review: Review, now: datetime) -> datetime | None:
 
 def review_overdue(review: Review, now: datetime) -> bool:
     """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""
-    deadline = review_deadline(review, now) if review.status == ReviewStatus.REQUESTED else None
-    return deadline is not None and deadline <= now
+    if review.status != ReviewStatus.REQUESTED or review.expires_at is None or review.expires_at > now:
+        return False
+    return deadline_in_force(review.expires_at, began=review.requested_at, now=now) <= now
 
 
 def database_now() -> datetime:

@@ -148,7 +148,9 @@ def _refused(row: OutboxEvent, answer: ResponseError) -> None:
         last_error=f"refused by the stream: {word}",
     )
     if parked:
-        log.error("outbox_parked", event_id=str(row.id), event_type=row.event_type, error=word)
+        about = {"event_id": str(row.id), "instance_id": str(row.instance_id) if row.instance_id else None}
+        correlation = row.envelope.get("correlation_id")
+        log.error("outbox_parked", event_type=row.event_type, error=word, correlation_id=correlation, **about)
 
 
 @violations_recorded

@@ -18,6 +18,7 @@ from governance.ledger.services import ledger_entry_build
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7
+from reasoncodes.base.trace import lines_about
 from workflows.engine.core import drive
 from workflows.engine.inputs import (
     DeadlinePassed,
@@ -233,6 +234,13 @@ def instance_advance(
 ) -> Advanced:
     """Advance a run by one input, in the caller's transaction. The run comes from `instance_lock`, which also took the
     send lock and loaded organization and contract; or it is `new` and not stored yet."""
+    with lines_about(instance_id=instance.id, correlation_id=logged.correlation_id):
+        return _advance(instance=instance, logged=logged, actor=actor, at=at, region=region, new=new)
+
+
+def _advance(
+    *, instance: WorkflowInstance, logged: LoggedInput, actor: Actor, at: datetime, region: str, new: bool
+) -> Advanced:
     rows = [] if new else _steps(instance)
     logged = _not_before(logged, rows)
     gate = StepGate(
