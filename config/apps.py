@@ -20,6 +20,7 @@ class ConfigConfig(AppConfig):
             checks,
             clock,
             clocks,
+            connections,
             lane_places,
             trace_context,
         )
