@@ -77,8 +77,9 @@ def clocks_apart() -> list[float]:
 
 
 @task_prerun.connect
-def look_at_the_clock(**_: Any) -> None:
-    own_clock.look()
+def look_at_the_clock(task: Any = None, **_: Any) -> None:
+    if not task.request.is_eager:
+        own_clock.look()
 
 
 @worker_init.connect
