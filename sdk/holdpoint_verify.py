@@ -1123,7 +1123,7 @@ def _decisions(found: Comparison, organization: Any) -> None:
         if row["request"] is None:
             continue
         attempt = next((one["id"] for one in found.rows["envelope"] if one["decision_id"] == row["id"]), None)
-        entry = found.recorded("decisions", "decision", row, attempt)
+        entry = found.recorded("decisions", "decision", row, attempt or row.get("subject_id"))
         if entry is not None:
             _decision_recorded(found, row, entry)
     found.all_there("decisions", "decision")
@@ -1166,6 +1166,11 @@ def _decision_recorded(found: Comparison, row: Mapping[str, Any], entry: Mapping
         found.same("decisions", row, name, entry["payload"].get(name))
     if entry["action"] in _VERDICT_OF:
         found.same("decisions", row, "verdict", _VERDICT_OF[entry["action"]])
+    again = entry["action"] == "attempt.decided"  # before an act of the attempt
+    found.same("decisions", row, "act", entry["payload"].get("act") if again else "")
+    found.same("decisions", row, "subject_id", entry["subject_id"] if again else None)
+    if again:
+        found.same("decisions", row, "verdict", entry["payload"].get("verdict"))
 
 
 # Columns of an attempt and where the request that was decided about says them.
@@ -1201,7 +1206,7 @@ def _attempts(found: Comparison, organization: Any) -> None:
         elif decision["request"] is None:
             found.withheld += 1
         else:
-            _attempt_decided(found, row, decision, snapshots)
+            _attempt_decided(found, row, decision, snapshots, received)
         if row["organization_id"] != organization:
             told = f"attempt {row['id']}: it is of another organization"
             found.differ(table, row["id"], "organization_id", told, str(organization), str(row["organization_id"]))
@@ -1218,8 +1223,18 @@ def _attempt_received(found: Comparison, row: Mapping[str, Any], entry: Mapping[
             found.same("envelope", row, "decision_id", decided["payload"]["decision"])
 
 
+def _facts_stated(contract: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the request says of the facts that its contract declares."""
+    declared = contract["documents"]["metadata_boundary"].get("facts", []) if isinstance(contract, dict) else []
+    return {row["name"]: metadata[row["name"]] for row in declared if row["name"] in metadata}
+
+
 def _attempt_decided(
-    found: Comparison, row: Mapping[str, Any], decision: Mapping[str, Any], snapshots: Mapping[str, Any]
+    found: Comparison,
+    row: Mapping[str, Any],
+    decision: Mapping[str, Any],
+    snapshots: Mapping[str, Any],
+    received: Sequence[Mapping[str, Any]],
 ) -> None:
     """Field against field with the request that was decided about; its hash stands in the ledger."""
     request, contract = decision["request"], snapshots.get(decision["environment"].get("contract_sha256"))
@@ -1231,11 +1246,15 @@ def _attempt_decided(
         if name in action or name != "risk_tier":
             found.same("envelope", row, name, action.get(name) or ([] if name == "fields" else ""))
     found.same("envelope", row, "metadata", request.get("metadata", {}))
-    if sha256(canonical(action)).hex() != row["action_digest"]:
+    # A reviewer approves the action with the typed facts that the contract declares.
+    stated = _facts_stated(contract, request.get("metadata", {}))
+    if sha256(canonical({**action, "facts": stated} if stated else action)).hex() != row["action_digest"]:
         told = f"attempt {row['id']}: its action is not the one that was decided about"
         found.differ(TABLES["envelope"][1], row["id"], "action_digest", told)
     link = envelope.get("audit_event_link")
-    if link is not None and link != f"urn:holdpoint:attempt:{row['id']}":
+    # Before, the link named the attempt; since then the ledger entry that tells of it.
+    known = [f"urn:holdpoint:attempt:{row['id']}", *(f"/api/v1/ledger/entries/{entry['id']}" for entry in received)]
+    if link is not None and link not in known:
         told = f"attempt {row['id']}: its decision is about another attempt"
         found.differ(TABLES["envelope"][1], row["id"], "decision_id", told, str(link)[-36:], str(row["id"]))
     found.same("envelope", row, "contract_id", decision["contract_id"])
@@ -1317,16 +1336,21 @@ def _reviews(found: Comparison, organization: Any) -> None:
                     found.same("reviews", row, "action_digest", said.get("action_digest"))
         attempt = attempts.get(row["attempt_id"])
         if attempt is not None:
-            _review_held(found, row, attempt, decisions.get(attempt["decision_id"]))
+            _review_held(found, row, attempt, decisions.get(row.get("decision_id") or attempt["decision_id"]))
 
 
 def _review_held(
     found: Comparison, row: Mapping[str, Any], attempt: Mapping[str, Any], decision: Mapping[str, Any] | None
 ) -> None:
     """The review of a held attempt: what the decision asked for."""
-    held = next((entry for entry in found.about(attempt["id"]) if entry["action"] == "attempt.held"), None)
+    about = found.about(attempt["id"])
+    again = [entry for entry in about if entry["action"] == "attempt.held_again" and entry["payload"]]
+    held = next((entry for entry in again if entry["payload"].get("review") == row["id"]), None)
+    held = held or next((entry for entry in about if entry["action"] == "attempt.held"), None)
     found.same("reviews", row, "requested_at", held["at"] if held is not None else None)
     found.same("reviews", row, "kind", "release")
+    if row.get("decision_id") is not None and held is not None and held["payload"]:
+        found.same("reviews", row, "decision_id", held["payload"].get("decision"))
     if decision is None or decision["request"] is None or not decision["approval"]:
         return
     found.same("reviews", row, "action_digest", attempt["action_digest"])
@@ -1440,6 +1464,7 @@ def _executions(found: Comparison, organization: Any) -> None:
             found.same("intents", row, name, value)
         for name in ("number", "fence", "adapter", "effect_key"):
             found.same("intents", row, name, said.get(name))
+        found.same("intents", row, "decision_id", said.get("decided"))
         found.same("intents", row, "attempt_id", entry["subject_id"])
         leased = [e for e in found.about(row["attempt_id"]) if e["action"] == "attempt.leased" and e["payload"]]
         owner = [e["payload"].get("owner") for e in leased if e["payload"].get("fence") == row["fence"]]

@@ -105,6 +105,15 @@ def _note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> N
     )
 
 
+class AskedBeforeOut(serializers.Serializer[Any]):
+    """An earlier attempt for the same effect, under another key."""
+
+    attempt_id = serializers.UUIDField()
+    state = serializers.CharField(source="attempt.state")
+    idempotency_key = serializers.CharField(source="attempt.idempotency_key")
+    at = serializers.DateTimeField()
+
+
 class KeyOut(serializers.ModelSerializer[IdempotencyRecord]):
     attempt_id = serializers.UUIDField()
 

@@ -16,7 +16,8 @@ from rest_framework.response import Response
 
 from attempts.execution.models import Receipt
 from attempts.execution.selectors import attempt_obstacles
-from attempts.intake.api import render
+from attempts.intake.api import AskedBeforeOut, render
+from attempts.intake.selectors import asked_before
 from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.follow_up import attempt_cancel, attempt_replay
 from attempts.lifecycle.hooks import Sleeper, wait_seconds
@@ -24,13 +25,19 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
     attempt_decision,
     attempt_get,
+    attempt_identity,
     attempt_list,
     attempt_receipts,
     attempt_review,
     attempt_timeline,
+    receipt_reversal,
 )
 from attempts.lifecycle.states import AttemptState
+from governance.boundary.api import ShownFactOut
+from governance.boundary.rules import facts_shown
 from governance.enforcement.api import DecisionOut
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors import decisions_at_act
 from governance.evidence.api import ZIP, EvidenceOut, SubjectEvidenceView
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
@@ -99,11 +106,42 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
         ]
 
 
+class IdentityOut(serializers.Serializer[Any]):
+    """The ten fields of the identity envelope, as they were decided about."""
+
+    workflow_slug = serializers.CharField(allow_null=True)
+    contract_version = serializers.IntegerField(allow_null=True)
+    request_trace_id = serializers.CharField(allow_null=True)
+    idempotency_key = serializers.CharField(allow_null=True)
+    tenant_ref = serializers.CharField(allow_null=True)
+    caller_ref = serializers.CharField(allow_null=True)
+    patient_context_ref = serializers.CharField(allow_null=True)
+    review_owner = serializers.CharField(allow_null=True)
+    runtime_mode = serializers.CharField(allow_null=True)
+    audit_event_link = serializers.CharField(allow_null=True, help_text="The ledger entry that tells of the attempt.")
+
+
 class AttemptDetailOut(AttemptOut):
-    review = serializers.SerializerMethodField()
+    identity = serializers.SerializerMethodField()
+    facts = serializers.SerializerMethodField()
+    review = serializers.SerializerMethodField(help_text="The newest: an attempt can be held again before an act.")
+    asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
 
     class Meta(AttemptOut.Meta):
-        fields = [*AttemptOut.Meta.fields, "review"]
+        fields = [*AttemptOut.Meta.fields, "identity", "facts", "review", "asked_before"]
+
+    @extend_schema_field(AskedBeforeOut(many=True))
+    def get_asked_before(self, attempt: Attempt) -> list[dict[str, Any]]:
+        return list(AskedBeforeOut(asked_before(attempt=attempt), many=True).data)
+
+    @extend_schema_field(IdentityOut)
+    def get_identity(self, attempt: Attempt) -> dict[str, Any]:
+        return IdentityOut(attempt_identity(attempt=attempt)).data
+
+    @extend_schema_field(ShownFactOut(many=True))
+    def get_facts(self, attempt: Attempt) -> list[dict[str, Any]]:
+        facts = facts_shown(attempt_decision(attempt=attempt).facts_declared, attempt.metadata)
+        return [ShownFactOut(fact).data for fact in facts]
 
     @extend_schema_field(ReviewBrief(allow_null=True))
     def get_review(self, attempt: Attempt) -> dict[str, Any] | None:
@@ -192,11 +230,32 @@ class AttemptTimelineApi(AttemptReadView):
         )
 
 
+class ActOut(serializers.ModelSerializer[EnforcementDecision]):
+    class Meta:
+        model = EnforcementDecision
+        fields = ["id", "act", "verdict", "reason_code", "policy_version", "at"]
+
+
+class AttemptDecisionOut(DecisionOut):
+    acts = serializers.SerializerMethodField(help_text="The decisions before its leases and retries, oldest first.")
+
+    class Meta(DecisionOut.Meta):
+        fields = [*DecisionOut.Meta.fields, "acts"]
+
+    @extend_schema_field(ActOut(many=True))
+    def get_acts(self, row: EnforcementDecision) -> list[dict[str, Any]]:
+        return list(ActOut(self.context["acts"], many=True).data)
+
+
 class AttemptDecisionApi(AttemptReadView):
-    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=DecisionOut)
+    """The decision about the request. `acts` are those before its leases and retries; `/decisions/{id}` shows each."""
+
+    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=AttemptDecisionOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        return Response(DecisionOut(attempt_decision(attempt=self.opened(request, attempt_id))).data)
+        attempt = self.opened(request, attempt_id)
+        acts = {"acts": decisions_at_act(subject_id=attempt.id)}
+        return Response(AttemptDecisionOut(attempt_decision(attempt=attempt), context=acts).data)
 
 
 class ObstacleOut(serializers.Serializer[Any]):
@@ -219,7 +278,27 @@ class AttemptExplainApi(AttemptReadView):
         return Response({"state": attempt.state, "obstacles": [ObstacleOut(row).data for row in obstacles]})
 
 
+class RequestOfReceiptOut(serializers.Serializer[Any]):
+    """What was sent, by reference: from the intent that was committed before the call, and the action."""
+
+    intent_id = serializers.UUIDField(source="id")
+    number = serializers.IntegerField(help_text="1 for the first call.")
+    connector = serializers.CharField(source="adapter")
+    effect_key = serializers.CharField(help_text="The idempotency key that the receiver got.")
+    action_digest = serializers.CharField()
+    operation = serializers.CharField(source="attempt.operation")
+    target_ref = serializers.CharField(source="attempt.target_ref")
+    payload_ref = serializers.CharField(source="attempt.payload_ref")
+    payload_sha256 = serializers.CharField(source="attempt.payload_sha256")
+    fields = serializers.ListField(child=serializers.CharField(), source="attempt.fields")  # type: ignore[assignment]
+    metadata = serializers.DictField(source="attempt.metadata")
+    sent_at = serializers.DateTimeField(source="at")
+
+
 class ReceiptOut(serializers.ModelSerializer[Receipt]):
+    request_metadata = RequestOfReceiptOut(source="intent", allow_null=True)
+    how_to_reverse = serializers.SerializerMethodField(help_text="In words.")
+
     class Meta:
         model = Receipt
         fields = [
@@ -229,12 +308,17 @@ class ReceiptOut(serializers.ModelSerializer[Receipt]):
             "category",
             "retryable",
             "reason_code",
+            "request_metadata",
             "response_metadata",
             "reversible",
             "reversal_hint",
+            "how_to_reverse",
             "cost",
             "at",
         ]
+
+    def get_how_to_reverse(self, receipt: Receipt) -> str:
+        return receipt_reversal(receipt=receipt)
 
 
 class AttemptReceiptsApi(AttemptReadView):

@@ -8,8 +8,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.query_utils import DeferredAttribute
 
+from governance.boundary.rules import Fact, facts_of
 from governance.contracts.models import Contract
 from governance.enforcement.rules.frames import AS_FRAMED, framed_environment, framed_request
+from governance.enforcement.rules.names import ACTS
 from governance.ledger.rules.entry import canonical_sha256
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
@@ -46,6 +48,14 @@ def snapshot_load(sha256: str) -> Any:
     if document is None or canonical_sha256(document) != sha256:
         raise SnapshotBroken(sha256)
     return document
+
+
+@lru_cache(maxsize=256)
+def facts_declared(contract_sha256: str | None) -> tuple[Fact, ...]:
+    """The typed facts that the contract with this snapshot declares."""
+    if contract_sha256 is None:
+        return ()
+    return facts_of(snapshot_load(contract_sha256)["documents"]["metadata_boundary"])
 
 
 def moment_text(at: datetime) -> str:
@@ -97,6 +107,8 @@ class EnforcementDecision(AppendOnlyModel):
     environment_sha256 = models.CharField(max_length=64)
     frame_sha256 = models.BinaryField(max_length=32, null=True)
     at = models.DateTimeField()
+    act = models.CharField(max_length=8, default="", blank=True, help_text="Empty: the request came in.")
+    subject_id = models.UUIDField(null=True, help_text="The attempt that is decided again before the act.")
 
     objects = TenantManager()
 
@@ -105,6 +117,9 @@ class EnforcementDecision(AppendOnlyModel):
         indexes = [
             models.Index(fields=["organization", "id"], name="decision_by_organization"),
             models.Index(fields=["contract", "id"], name="decision_by_contract"),
+            models.Index(
+                fields=["subject_id", "id"], condition=Q(subject_id__isnull=False), name="decision_by_subject"
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -113,10 +128,19 @@ class EnforcementDecision(AppendOnlyModel):
             models.CheckConstraint(
                 condition=Q(verdict="allow") | ~Q(reason_code=""), name="decision_refusal_has_reason"
             ),
+            models.CheckConstraint(
+                condition=Q(act="", subject_id=None) | Q(act__in=ACTS, subject_id__isnull=False),
+                name="decision_act_has_subject",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.verdict} {self.reason_code}".strip()
+
+    @property
+    def facts_declared(self) -> tuple[Fact, ...]:
+        """The typed facts of the contract, as it was when this was decided."""
+        return facts_declared(self.environment.get("contract_sha256"))
 
     def whole(self, name: str, stored: Any) -> Any:
         """The stored value of this field, completed from the frame if the decision has one."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from django_fsm import TransitionNotAllowed
 
 from attempts.intake.errors import KeyInProgress
-from attempts.lifecycle.hooks import attempt_moved, move_announce
+from attempts.lifecycle.hooks import attempt_moved, attempt_stopped, move_announce
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.sql import RESERVE
@@ -81,6 +81,20 @@ class Reserved:
 
     known: bool = False
     busy: SlotScope | None = None
+
+
+def key_scope(policy: Mapping[str, Any], *, slug: str, caller_id: UUID | None) -> str:
+    """Where a key is unique, by the contract's key policy."""
+    scopes = {"tenant": "tenant", "contract": f"contract:{slug}", "caller": f"caller:{caller_id}"}
+    return scopes[policy["scope"]]
+
+
+def key_counted(policy: Mapping[str, Any], *, key: str, slug: str, caller_id: UUID | None) -> str:
+    """The key as `per_key` counts it, within its scope: two callers may use the same key where keys are each caller's
+    own. Empty if keys are not deduplicated."""
+    if not key or policy["mode"] != "dedupe":
+        return ""
+    return f"{key_scope(policy, slug=slug, caller_id=caller_id)}\0{key}"
 
 
 def caps_for(
@@ -210,6 +224,9 @@ def transition_apply(
                 contract_id=attempt.contract_id,
                 risk_tier=attempt.risk_tier,
             )
+    if row.from_state == AttemptState.APPROVED and attempt.state != AttemptState.COMPLETED:
+        # It may be held again (`hold`): then its open review ends with it.
+        attempt_stopped(attempt, actor=actor, at=at)
     if tell:
         attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from attempts.intake.api import AskedBeforeOut
+from attempts.intake.selectors import asked_before
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.selectors.reviews import review_overdue
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.boundary.api import ShownFactOut
 from governance.contracts.states import SignatureKind
 
 
@@ -78,6 +82,8 @@ class AskedOut(serializers.Serializer[Any]):
     risk_tier = serializers.CharField()
     payload_ref = serializers.CharField()
     payload_sha256 = serializers.CharField()
+    reversibility = serializers.CharField(help_text="In words.")
+    facts = ShownFactOut(many=True)
 
 
 class AskedByOut(serializers.Serializer[Any]):
@@ -91,11 +97,12 @@ class AskedByOut(serializers.Serializer[Any]):
 
 
 class WhyHeldOut(serializers.Serializer[Any]):
-    decision_id = serializers.UUIDField()
+    decision_id = serializers.UUIDField(help_text="About the request, or a later one before an act.")
     reason_code = serializers.CharField()
     rule_id = serializers.CharField()
     policy_version = serializers.IntegerField(allow_null=True)
     explanation = serializers.CharField(help_text="In words.")
+    rationale = serializers.CharField(help_text="What the author of the rule wrote about it; may be empty.")
 
 
 class TierQuorumOut(BucketOut):
@@ -179,8 +186,9 @@ class CardOut(serializers.Serializer[Card]):
     label = serializers.CharField(source="review.label")  # type: ignore[assignment]
     attempt_id = serializers.UUIDField(source="attempt.id", allow_null=True)
     attempt_state = serializers.CharField(source="attempt.state", allow_null=True)
-    asked = AskedOut(source="attempt", allow_null=True)
+    asked = AskedOut(allow_null=True)
     asked_by = AskedByOut(source="attempt", allow_null=True)
+    asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
     why_held = WhyHeldOut(allow_null=True)
     quorum = ReviewQuorumOut()
     excluded = ExcludedOut(many=True)
@@ -191,3 +199,8 @@ class CardOut(serializers.Serializer[Card]):
         choices=list(SignatureKind), help_text="`passkey`: the contract asks for a signature under every vote."
     )
     votes = VoteOut(many=True)
+
+    @extend_schema_field(AskedBeforeOut(many=True))
+    def get_asked_before(self, card: Card) -> list[dict[str, Any]]:
+        found = asked_before(attempt=card.attempt) if card.attempt is not None else []
+        return list(AskedBeforeOut(found, many=True).data)

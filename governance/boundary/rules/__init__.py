@@ -2,6 +2,8 @@
 Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
+from governance.boundary.rules.fact_declarations import declaration_problems
+from governance.boundary.rules.facts import Fact, ShownFact, facts_of, facts_shown, facts_stated, facts_typed
 from governance.boundary.rules.findings import BoundaryFinding
 from governance.boundary.rules.inspection import inspect_handle, inspect_metadata, inspect_note, inspect_reference
 from governance.boundary.rules.policy import BoundaryDocumentError, BoundaryPolicy
@@ -11,6 +13,13 @@ __all__ = [
     "BoundaryDocumentError",
     "BoundaryFinding",
     "BoundaryPolicy",
+    "Fact",
+    "ShownFact",
+    "declaration_problems",
+    "facts_of",
+    "facts_shown",
+    "facts_stated",
+    "facts_typed",
     "inspect_handle",
     "inspect_metadata",
     "inspect_note",

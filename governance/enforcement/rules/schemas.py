@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
+    ACTS,
     ENVIRONMENT_FORMAT,
     EVALUATORS,
     REPEATED_REFERENCES,
@@ -118,6 +119,12 @@ FACTS_SCHEMA: Final = _closed(
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
         "throttle": _THROTTLE,
         "concurrency": _CONCURRENCY,
+        # How often the same effect was asked for under other keys. Only where the contract asks for its identity.
+        "effect": _closed(
+            {"asked_before": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}}, required=["asked_before"]
+        ),
+        # Before what it was decided again. Decisions about a request that came in do not have it.
+        "act": {"enum": list(ACTS)},
         "failures": {
             "type": "object",
             "propertyNames": {"enum": list(EVALUATORS)},

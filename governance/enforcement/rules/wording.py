@@ -27,6 +27,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "no_rule_matched": "No rule of the policy matched, so the request is denied.",
     "policy_denied": "A rule of the policy denies this action.",
     "review_required": "A person has to decide first.",
+    "effect_repeated": "The same effect was asked for before, under another key.",
 }
 # Input name → sentence. Inputs that are not listed are only for programs.
 _DETAILS: Final[Mapping[str, str]] = {
@@ -48,6 +49,7 @@ _DETAILS: Final[Mapping[str, str]] = {
     "queued": "It waits for a free slot: {}.",
     "retry_after": "Try again after {} seconds.",
     "rule": "Rule: {}.",
+    "asked_before": "Asked for before: {} time(s).",
     "condition_error": "Its condition failed with {}.",
     "tier": "Reviewers: {}.",
     "buckets": "Reviewers, all different people: {}.",

@@ -18,10 +18,12 @@ CONTEXT: dict[str, frozenset[str] | None] = {
         {"connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields"}
     ),
     "metadata": None,
+    "facts": None,
     "envelope": None,
     "caller": frozenset({"id", "scopes"}),
     "organization": frozenset({"id", "regions"}),
     "contract": frozenset({"slug", "version", "effect", "risk_tier", "adapter"}),
+    "effect": frozenset({"asked_before"}),
 }
 
 APPROVAL_FIELDS = ("tier", "approvals_required", "expires_in_seconds", "buckets")

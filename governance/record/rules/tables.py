@@ -103,6 +103,7 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     "attempts_notificationroute": BoundTable(110),
     "attempts_chatworkspace": BoundTable(111),
     "attempts_chatidentity": BoundTable(112, erasable=True),
+    "attempts_effectask": BoundTable(113, erasable=True),
     # Workflows.
     "workflows_workflowdefinition": BoundTable(130),
     "workflows_workflowdefinitionrevision": BoundTable(131),

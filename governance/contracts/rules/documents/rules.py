@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+from governance.boundary.rules import declaration_problems
 from governance.contracts.rules.documents.area import DocumentProblem
 from governance.contracts.rules.documents.areas.attempt_identity_envelope import FIELDS_NEVER_OPTIONAL
 from governance.contracts.rules.documents.areas.failure_quarantine import DEFAULT_TRIGGERS, TRIGGERS_OF_UNKNOWN_OUTCOME
@@ -36,6 +37,10 @@ def _idempotency_rules(document: Any) -> Problems:
     if isinstance(required, bool) and isinstance(headers, list) and required is not (KEY_HEADER in texts_in(headers)):
         message = f"must contain {KEY_HEADER} exactly when required is true"
         yield DocumentProblem("/required_headers", "key_header_mismatch", message)
+    on_repeat, tier = dig(document, "effect_identity", "on_repeat"), dig(document, "effect_identity", "tier")
+    if isinstance(on_repeat, str) and (on_repeat == "hold") is not isinstance(tier, str):
+        message = "must be a tier exactly when on_repeat is hold"
+        yield DocumentProblem("/effect_identity/tier", "effect_tier_mismatch", message)
 
 
 def _concurrency_rules(document: Any) -> Problems:
@@ -109,6 +114,12 @@ def _throttle_rules(document: Any) -> Problems:
         seen.add((per, window))
 
 
+def _boundary_rules(document: Any) -> Problems:
+    if isinstance(document, dict):
+        for path, rule, message in declaration_problems(document):
+            yield DocumentProblem(pointer_to(*path), rule, message)
+
+
 def _regional_rules(document: Any) -> Problems:
     years, profiles = whole(dig(document, "retention_years")), load_profiles()
     if years is None:
@@ -127,5 +138,6 @@ RULES: dict[str, Callable[[Any], Problems]] = {
     "retry_and_replay": _retry_rules,
     "failure_quarantine": _quarantine_rules,
     "throttles_and_misuse": _throttle_rules,
+    "metadata_boundary": _boundary_rules,
     "regional_compliance": _regional_rules,
 }

@@ -8,7 +8,7 @@ from governance.sql.guards import protect_table
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("governance", "0029_guard_manifest"),
+        ("governance", "0030_decided_at_the_act"),
     ]
 
     operations = [
