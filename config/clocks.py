@@ -67,7 +67,11 @@ def clocks_apart() -> list[float]:
     """Seconds by which processes that answer here or work are ahead (negative: behind), if it is too much."""
     mine, now = seconds_ahead()
     found = [mine] if abs(mine) > MOST_SECONDS else []
-    for field, text in valkey().hgetall(KEY).items():
+    try:
+        measured = valkey().hgetall(KEY)
+    except RedisError:  # readiness says that it is away
+        measured = {}
+    for field, text in measured.items():
         ahead, at = (float(part) for part in str(text).split())
         if now.timestamp() - at > GONE.total_seconds():
             valkey().hdel(KEY, field)

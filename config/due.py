@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 from django.db import Error, connection
 
+from attempts.execution.sql import OLDEST_DUE
 from governance.sealing.configured import witnesses_configured
 
 log = structlog.get_logger("holdpoint.due")
@@ -25,10 +26,11 @@ DUE: Final[dict[str, str]] = {
             AND w.size = head.size AND w.root = head.root AND w.result = 'stored')""",
     "evidence-resume": f"""governance_evidencebundle WHERE resume_at {NOW}
         AND (state IN ('requested', 'building') OR state = 'erased' AND removed_at IS NULL)""",
-    "reviews-expire": f"attempts_review WHERE status = 'requested' AND expires_at {NOW}",
+    # By the smallest: asked whether one exists, the planner takes any index of open reviews while there are few.
+    "reviews-expire": f"""(SELECT min(expires_at) AS first FROM attempts_review WHERE status = 'requested') r
+        WHERE first {NOW}""",  # noqa: S608
     "leases-expire": f"attempts_attempt WHERE state = 'approved-for-execution' AND lease_expires_at {NOW}",
-    "retries-due": f"""attempts_attempt WHERE state = 'approved-for-execution' AND next_eligible_at {NOW}
-        AND queued_until IS NULL AND runtime_mode = 'active' AND connector <> 'external'""",
+    "retries-due": f"({OLDEST_DUE}) oldest (seconds) WHERE seconds IS NOT NULL",
     "queue-hand-out": "attempts_attempt WHERE queued_until IS NOT NULL",
     "steps-time-out": f"workflows_workflowstep WHERE state IN ('in_progress', 'waiting_approval') AND timeout_at {NOW}",
     "step-retries-due": f"workflows_workflowstep WHERE state = 'pending' AND next_eligible_at {NOW}",
@@ -39,8 +41,10 @@ DUE: Final[dict[str, str]] = {
     "outbox-relay": f"workflows_outboxevent WHERE status = 'pending' AND next_try_at {NOW}",
     "webhooks-gather": """workflows_webhookcursor c WHERE EXISTS (SELECT FROM workflows_webhookendpoint WHERE enabled)
         AND c.position < (SELECT size FROM governance_ledgercheckpoint ORDER BY size DESC LIMIT 1)""",
-    "webhooks-deliver": f"""workflows_webhookendpoint e JOIN workflows_webhookdelivery d ON d.endpoint_id = e.id
-        WHERE e.enabled AND d.state = 'pending' AND d.next_try_at {NOW}""",
+    "webhooks-deliver": f"""workflows_webhookendpoint e CROSS JOIN LATERAL (
+            SELECT next_try_at FROM workflows_webhookdelivery WHERE endpoint_id = e.id AND state = 'pending'
+            ORDER BY next_try_at LIMIT 1) d
+        WHERE e.enabled AND d.next_try_at {NOW}""",  # noqa: S608
     "notifications-send": f"""(SELECT 1) one WHERE
         EXISTS (SELECT FROM attempts_notification WHERE state = 'pending' AND next_try_at {NOW})
         OR EXISTS (SELECT FROM attempts_review WHERE status = 'requested' AND announced_at IS NULL)""",  # noqa: S608

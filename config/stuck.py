@@ -13,6 +13,8 @@ from django.conf import settings
 from django.db import connection
 from prometheus_client import CollectorRegistry, Gauge
 
+from attempts.execution.sql import LINES, READY
+
 # Nobody needs a larger number, and a part must not cost more than this many rows.
 COUNTED = 1000
 # %(late)s: the moment before which something should have moved. `lost` is what outages added to the deadlines of
@@ -24,6 +26,13 @@ lost AS MATERIALIZED (
 )
 """
 _STEPS = "workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id"
+# By line and by endpoint: one with a million rows that are not late must not be read through.
+_READY_HEADS = f"""{LINES} SELECT line.organization_id, head.next_eligible_at FROM line CROSS JOIN LATERAL (
+    SELECT next_eligible_at FROM attempts_attempt WHERE {READY} AND organization_id = line.organization_id
+        AND connector = line.connector AND workflow_slug = line.workflow_slug AND next_eligible_at < %(late)s
+    ORDER BY next_eligible_at LIMIT {COUNTED}) head"""  # noqa: S608
+_PENDING = f"""SELECT next_try_at FROM workflows_webhookdelivery
+    WHERE endpoint_id = e.id AND state = 'pending' ORDER BY next_try_at LIMIT {COUNTED}"""  # noqa: S608
 _RELEASED = "a.state = 'approved-for-execution'"
 # name: (from, the moment, further conditions, organization). In the order in which people read them.
 PARTS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
@@ -39,13 +48,7 @@ PARTS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("runs", "workflows_nudge n", "n.due_at", "TRUE", "n.organization_id"),
     ("attempts", "attempts_attempt a", "a.lease_expires_at + (SELECT time FROM lost)", _RELEASED, "a.organization_id"),
     # Those that our own workers execute. The others wait until their executor asks, and their page says so.
-    (
-        "attempts",
-        "attempts_attempt a",
-        "a.next_eligible_at",
-        f"{_RELEASED} AND a.queued_until IS NULL AND a.runtime_mode = 'active' AND a.connector <> 'external'",
-        "a.organization_id",
-    ),
+    ("attempts", f"({_READY_HEADS}) a", "a.next_eligible_at", "TRUE", "a.organization_id"),
     ("attempts", "attempts_attempt a", "a.queued_until", "a.queued_until IS NOT NULL", "a.organization_id"),
     (
         "holds",
@@ -58,10 +61,10 @@ PARTS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     # Of endpoints that answer: what a failing one keeps waiting is held back until `held_until`, and says so.
     (
         "webhooks",
-        "workflows_webhookendpoint e JOIN workflows_webhookdelivery d ON d.endpoint_id = e.id",
+        f"workflows_webhookendpoint e CROSS JOIN LATERAL ({_PENDING}) d",
         "d.next_try_at",
-        "d.state = 'pending' AND e.enabled AND (e.held_until IS NULL OR e.held_until < %(late)s)",
-        "d.organization_id",
+        "e.enabled AND (e.held_until IS NULL OR e.held_until < %(late)s)",
+        "e.organization_id",
     ),
     (
         "evidence",

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def sealed() -> None:
+def sealed(transactional_db: None) -> None:
     seal_all()
 
 
@@ -94,7 +94,7 @@ def test_the_question_reads_indexes_and_no_table() -> None:
     for index in (
         "review_due",
         "attempt_leased",
-        "attempt_ready",
+        "attempt_lines",
         "attempt_queued",
         "step_timeout",
         "step_retry_due",
@@ -161,7 +161,7 @@ def test_without_an_answer_everything_is_sent(clock: Any, monkeypatch: pytest.Mo
     with connection.cursor() as cursor:
         cursor.execute("SAVEPOINT before")
     monkeypatch.setattr(due, "ASK", "SELECT nothing_like_this")
-    monkeypatch.setattr(type(connection), "close", lambda _: None)
+    monkeypatch.setattr(connection, "close", lambda: None)
     assert all(look.wants(name) for name in DUE)
     with connection.cursor() as cursor:
         cursor.execute("ROLLBACK TO SAVEPOINT before")

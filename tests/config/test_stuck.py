@@ -2,20 +2,20 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review
 from config.stuck import NAMES, PARTS, SQL, Stuck, stuck, stuck_words
 from governance.outages.models import OutageInterval
 from reasoncodes.base.tenancy import every_tenant
+from tests.attempts.execution import support as execution
 from tests.attempts.reviews.support import Clinic, set_deadline
 from tests.cast import Cast
-from tests.governed import open_contract
 from tests.workflows.world import World, ago, brief
 from workflows.events.models import OutboxEvent
 from workflows.runs.models import WorkflowInstance, WorkflowStep
@@ -34,8 +34,10 @@ def test_nothing_there_is_nothing_stuck_and_every_kind_is_named() -> None:
 
 
 def test_what_waits_for_its_moment_a_person_or_an_executor_is_not_stuck(cast: Cast) -> None:
-    World(cast, brief(timeout_seconds=3000)).start(at=ago(600))
     Clinic(cast).hold()
+    execution.contract(cast, slug="other", adapter="external")
+    execution.asked(cast.api("attempts:create"), slug="other", connector="external", runtime_mode="client_driven")
+    World(cast, brief(timeout_seconds=3000)).start(at=ago(600))
     with every_tenant():
         OutboxEvent.objects.update(status="sent", sent_at=timezone.now())
     assert found() == {}
@@ -59,21 +61,18 @@ def test_a_run_that_nothing_moves_is_found(cast: Cast, change: Any) -> None:
     assert words.startswith("1 runs have not moved for longer than they should, the oldest for 300 s")
 
 
-@pytest.mark.tampers
-def test_an_attempt_that_no_worker_takes_and_a_hold_that_does_not_end_are_found(cast: Cast) -> None:
-    clinic = Clinic(cast)
-    held = clinic.hold()
-    set_deadline(held, seconds=-300)
-    open_contract(cast, slug="other", adapter="http")
+@pytest.mark.parametrize("column", ["next_eligible_at", "lease_expires_at"])
+def test_an_attempt_that_no_worker_takes_or_gives_back_is_found(cast: Cast, column: str) -> None:
+    execution.contract(cast)
+    attempt_id = execution.asked(cast.api("attempts:create"))
+    assert found() == {}
+    execution.change(attempt_id, f"{column} = clock_timestamp() - interval '5 minutes'")
+    assert found() == {"attempts": 1}
+
+
+def test_a_hold_that_does_not_end_is_found(cast: Cast) -> None:
+    set_deadline(Clinic(cast).hold(), seconds=-300)
     assert found() == {"holds": 1}
-    with every_tenant():
-        waiting = {"runtime_mode": "active", "connector": "http", "next_eligible_at": ago(300)}
-        Attempt.objects.filter(id=held.attempt_id).update(**waiting)
-        with connection.cursor() as cursor:
-            cursor.execute("SET session_replication_role = replica")
-            cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER USER")
-            cursor.execute("UPDATE attempts_attempt SET state = 'approved-for-execution'")
-    assert found() == {"attempts": 1, "holds": 1}
 
 
 def test_a_hold_that_an_outage_keeps_open_is_not_stuck(cast: Cast) -> None:
@@ -91,7 +90,7 @@ def test_an_outgoing_event_that_is_not_published_is_found_in_its_organization_on
     counted = found()
     assert set(counted) == {"outbox"}
     assert found(organizations=[cast.organization.id]) == counted
-    assert found(organizations=[cast.other_organization.id]) == {}
+    assert found(organizations=[uuid4()]) == {}
     assert found(organizations=[]) == {}
 
 
@@ -110,7 +109,7 @@ def test_each_part_reads_its_partial_index_and_not_the_table() -> None:
         "step_retry_due",
         "nudge_due",
         "attempt_leased",
-        "attempt_ready",
+        "attempt_lines",
         "attempt_queued",
         "review_due",
         "outbox_due",
