@@ -44,7 +44,6 @@ def moved(**changes: Any) -> None:
         WorkflowStep.objects.update(**changes)
 
 
-@pytest.mark.unit
 def test_every_name_is_a_scheduled_task_and_the_sweep_comes_before_one_counts_as_overdue() -> None:
     assert set(DUE) <= set(SCHEDULE)
     assert "heartbeat" not in DUE
