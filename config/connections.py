@@ -10,14 +10,16 @@ from config.middleware.database import drop_stale_connection, note_outage
 
 
 @task_prerun.connect
-def connection_fit(**_: Any) -> None:
-    drop_stale_connection()
-    close_old_connections()
+def connection_fit(task: Any = None, **_: Any) -> None:
+    if not task.request.is_eager:  # called in a process that is no worker: its connection is not ours to close
+        drop_stale_connection()
+        close_old_connections()
 
 
 @task_postrun.connect
-def connection_checked(**_: Any) -> None:
-    close_old_connections()
+def connection_checked(task: Any = None, **_: Any) -> None:
+    if not task.request.is_eager:
+        close_old_connections()
 
 
 @task_failure.connect

@@ -24,8 +24,10 @@ DUE: Final[dict[str, str]] = {
         WHERE cardinality(%(witnesses)s::text[]) > (
             SELECT count(*) FROM governance_witnessreceipt w WHERE w.witness = ANY (%(witnesses)s)
             AND w.size = head.size AND w.root = head.root AND w.result = 'stored')""",
-    "evidence-resume": f"""governance_evidencebundle WHERE resume_at {NOW}
-        AND (state IN ('requested', 'building') OR state = 'erased' AND removed_at IS NULL)""",
+    "evidence-resume": f"""(SELECT 1) one WHERE
+        EXISTS (SELECT FROM governance_evidencebundle WHERE state IN ('requested', 'building') AND resume_at {NOW})
+        OR EXISTS (SELECT FROM governance_evidencebundle
+            WHERE state = 'erased' AND removed_at IS NULL AND resume_at {NOW})""",  # noqa: S608
     # By the smallest: asked whether one exists, the planner takes any index of open reviews while there are few.
     "reviews-expire": f"""(SELECT min(expires_at) AS first FROM attempts_review WHERE status = 'requested') r
         WHERE first {NOW}""",  # noqa: S608

@@ -36,7 +36,7 @@ def test_nothing_there_is_nothing_stuck_and_every_kind_is_named() -> None:
 def test_what_waits_for_its_moment_a_person_or_an_executor_is_not_stuck(cast: Cast) -> None:
     Clinic(cast).hold()
     execution.contract(cast, slug="other", adapter="external")
-    execution.asked(cast.api("attempts:create"), slug="other", connector="external", runtime_mode="client_driven")
+    execution.asked(cast.api("attempts:create"), 2, slug="other", connector="external", runtime_mode="client_driven")
     World(cast, brief(timeout_seconds=3000)).start(at=ago(600))
     with every_tenant():
         OutboxEvent.objects.update(status="sent", sent_at=timezone.now())
