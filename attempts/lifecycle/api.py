@@ -19,7 +19,8 @@ from attempts.execution.selectors import attempt_obstacles
 from attempts.intake.api import AskedBeforeOut, render
 from attempts.intake.selectors import asked_before
 from attempts.intake.services.door import Intake, intake_door
-from attempts.intake.services.follow_up import attempt_cancel, attempt_replay
+from attempts.intake.services.follow_up import ReplayOrder, attempt_cancel, attempt_replay, attempt_replay_by_person
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.hooks import Sleeper, wait_seconds
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
@@ -47,7 +48,6 @@ from governance.people.selectors.people import people_behind
 from governance.sealing.api import PURPOSE
 from governance.sealing.api import opened as read_opened
 from reasoncodes.base.api import ApiView, StrictSerializer
-from reasoncodes.base.errors import ScopeMissing
 from reasoncodes.base.trace import trace_or_new
 
 READ = ApiScope.ATTEMPTS_CREATE
@@ -339,9 +339,11 @@ class AttemptCancelApi(ApiView):
 
 
 class AttemptReplayApi(ApiView):
-    """A new attempt with the same content and a new `Idempotency-Key`, where the contract allows it."""
+    """A new attempt with the same content and a new `Idempotency-Key`, where the contract allows it. If the contract
+    names a role for it, a person who has that role asks, and no service."""
 
     required_scopes = {"POST": ApiScope.ATTEMPTS_CREATE}
+    people_permissions = {"POST": VIEW}
 
     @extend_schema(
         operation_id="attempts_replay", request=None, responses={201: AttemptDetailOut, 202: AttemptDetailOut}
@@ -349,7 +351,7 @@ class AttemptReplayApi(ApiView):
     def post(self, request: Request, attempt_id: UUID) -> HttpResponse:
         attempt = attempt_get(attempt_id=attempt_id)
         if not isinstance(request.user, ServicePrincipal):
-            raise ScopeMissing(extensions={"required_scope": ApiScope.ATTEMPTS_CREATE})
+            return render(self._by_person(request, attempt))
         credential = request.user.credential
         facts = intake_door(
             credential=credential, workflow_slug=attempt.workflow_slug, contract_version=str(attempt.contract_version)
@@ -366,6 +368,15 @@ class AttemptReplayApi(ApiView):
             base_url=request.build_absolute_uri("/").rstrip("/"),
         )
         return render(attempt_replay(attempt=attempt, intake=intake))
+
+    def _by_person(self, request: Request, attempt: Attempt) -> IntakeAnswer:
+        order = ReplayOrder(
+            key=request.headers.get("Idempotency-Key"),
+            trace=trace_or_new(),
+            deployment_region=settings.DEPLOYMENT_REGION,
+            base_url=request.build_absolute_uri("/").rstrip("/"),
+        )
+        return attempt_replay_by_person(actor=self.actor(request), at=timezone.now(), attempt=attempt, order=order)
 
 
 class AttemptEvidenceApi(SubjectEvidenceView):

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from attempts.lifecycle.models import Attempt
 from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Notification, NotificationRoute
 from attempts.notify.rules.facts import ReviewFacts
-from attempts.notify.states import MailMode, NotificationState, RouteState
+from attempts.notify.states import MailMode, NotificationState, NotifyChannel, RouteState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.card import asked_action
 from attempts.reviews.selectors.reviews import database_now
@@ -71,6 +71,19 @@ def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationR
     )
     # The first route that leads to a channel or a person wins, so the order decides about single mail or digest.
     return sorted(rows, key=lambda route: (route.contract_slug == "", route.tier == "", route.id))
+
+
+def chat_routes_of(*, organization_id: UUID, contract_slug: str) -> list[tuple[ChatWorkspace, str]]:
+    """The chat channels that are told about this contract, each once."""
+    rows = NotificationRoute.objects.select_related("workspace").filter(
+        organization_id=organization_id,
+        state=RouteState.ACTIVE,
+        channel=NotifyChannel.SLACK,
+        workspace__state=RouteState.ACTIVE,
+        contract_slug__in=["", contract_slug],
+    )
+    found = {(row.workspace_id, row.chat_channel): row for row in rows}
+    return [(row.workspace, row.chat_channel) for row in found.values() if row.workspace is not None]
 
 
 def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> list[User]:

@@ -25,7 +25,7 @@ from governance.contracts.states import ContractState
 from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.actions import wording
 from governance.people.models import User
-from governance.people.rules.roles import OPERATE
+from governance.people.rules.roles import OPERATE, roles_meant
 from governance.people.selectors.people import people_behind, people_in_role, person_may
 from governance.tenancy.models import RoleGroup
 from governance.tenancy.selectors import tenant_get
@@ -60,11 +60,6 @@ def quarantine_finding(*, attempt_id: UUID) -> str | None:
     return QuarantineCase.objects.filter(attempt_id=attempt_id).values_list("finding", flat=True).first()
 
 
-def roles_named(owner: str) -> tuple[str, str, str]:
-    """The roles that a contract can mean by its escalation owner: an owner group, a reviewer tier, or a role."""
-    return f"owner:{owner}", f"reviewer:{owner}", owner
-
-
 def owned_by(*, user_id: UUID) -> Q:
     """The cases of the person's groups, in the organizations that gave them the group."""
     found = Q(pk__in=[])
@@ -77,7 +72,7 @@ def owned_by(*, user_id: UUID) -> Q:
 def case_owners(*, case: QuarantineCase) -> list[User]:
     """Active people of the escalation owner's group."""
     found: dict[UUID, User] = {}
-    for role in roles_named(case.escalation_owner):
+    for role in roles_meant(case.escalation_owner):
         people = people_in_role(organization_id=case.organization_id, role=role)
         found |= {person.id: person for person in people}
     return list(found.values())
@@ -87,7 +82,7 @@ def may_act(*, user_id: UUID, case: QuarantineCase) -> bool:
     """Whether the person may act on the case: as an operator, or as a member of its escalation owner."""
     if person_may(user_id=user_id, organization_id=case.organization_id, permission=OPERATE):
         return True
-    roles = RoleGroup.objects.filter(organization_id=case.organization_id, role__in=roles_named(case.escalation_owner))
+    roles = RoleGroup.objects.filter(organization_id=case.organization_id, role__in=roles_meant(case.escalation_owner))
     return roles.filter(group__user__id=user_id, group__user__is_active=True).exists()
 
 

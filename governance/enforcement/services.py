@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import transaction
 
 from governance.contracts.models import Contract, ContractDocument
+from governance.enforcement.configured import standby_regions
 from governance.enforcement.models import EnforcementDecision, Snapshot, SnapshotBroken, moment_text, snapshot_load
 from governance.enforcement.rules import Decision, Environment, decision_document, evaluate, storable_request
 from governance.enforcement.rules.frames import AS_FRAMED, frame
@@ -222,6 +223,9 @@ def _compute(
         "failures": {},
         **more,
     }
+    # Only where there is one: without it the facts are those of every earlier decision.
+    if standbys := standby_regions():
+        facts["standby_regions"] = standbys
     environment = Environment(facts=facts, contract=contract, policy=_load(intake.policy_sha256), region=region)
     # Processor time of this thread: with the wall clock, a busy machine turned ordinary requests into denials with
     # `enforcement_exception`.

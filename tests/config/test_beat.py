@@ -28,6 +28,7 @@ from tests.attempts.reviews.support import Clinic, set_deadline
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.processes import start
+from tests.tampering import triggers_off
 from tests.workflows.world import World, ago, brief, people
 from workflows.events.models import OutboxEvent
 from workflows.runs.models import WorkflowStep

@@ -11,6 +11,7 @@ from attempts.intake.models import EffectAsk, IdempotencyRecord
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
+from attempts.proposals.models import ProposalAnswer, ShutdownProposal
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Delegation, Review, ReviewVote, VoteSignature
 from governance.enforcement.models import EnforcementDecision
@@ -153,6 +154,8 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(Delegation),
         ExportTable(Notification, about=_votes),
         ExportTable(NotificationRoute),
+        ExportTable(ShutdownProposal),
+        ExportTable(ProposalAnswer, "proposal__organization_id"),
         ExportTable(ChatWorkspace, without=frozenset({"bot_token_sealed", "signing_secret_sealed"})),
         ExportTable(ChatIdentity, "workspace__organization_id"),
         ExportTable(
@@ -166,6 +169,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 LEFT_OUT = {
     "attempts.slot": "slots of attempts that are under way: hashes, no history",
     "attempts.keyendnotice": "which ends of API keys were told; the keys themselves are exported",
+    "attempts.proposalnotice": "which proposed shutdowns were told; the proposals themselves are exported",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
     "attempts.votechallenge": "random numbers that are valid for five minutes",
 }

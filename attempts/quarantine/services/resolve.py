@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.intake.services.door import Intake, intake_door
-from attempts.intake.services.follow_up import body_of
+from attempts.intake.services.door import Intake
+from attempts.intake.services.follow_up import ReplayOrder, body_of, intake_for_caller
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.models import Attempt
@@ -21,9 +21,7 @@ from attempts.quarantine.selectors import may_act
 from attempts.quarantine.states import InvestigatedOutcome, Resolution
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
-from governance.people.models import ApiKey
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors.people import Credential
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
@@ -156,24 +154,8 @@ def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
 
 
 def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:
-    """An intake in the name of the service that asked first, under the contract as it is now."""
-    # An unsaved ApiKey with the one scope: the person acts in the name of the caller, without its secret.
-    account = attempt.caller
-    actor = Actor(
-        ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
-    )
-    credential = Credential(key=ApiKey(service_account=account, scopes=[ApiScope.ATTEMPTS_CREATE]), actor=actor)
-    return Intake(
-        credential=credential,
-        facts=intake_door(credential=credential, workflow_slug=slug, contract_version=version),
-        route=f"{slug}/{version}",
-        key=key,
-        body=None,
-        trace=order.trace or TraceContext("", attempt.request_trace_id, ""),
-        at=at,
-        deployment_region=order.deployment_region,
-        base_url=order.base_url,
-    )
+    asked = ReplayOrder(key, order.trace, order.deployment_region, order.base_url)
+    return intake_for_caller(attempt, asked, slug=slug, version=version, at=at)
 
 
 def _follow(

@@ -114,6 +114,8 @@ FACTS_SCHEMA: Final = _closed(
         "policy_sha256": _SHA256,
         "region_sha256": _SHA256,
         "deployment_region": _TEXT_OR_NULL,
+        # Absent without a standby, and in environments from before standbys were declared.
+        "standby_regions": _texts(50),
         "organization": _ORGANIZATION,
         "caller": _CALLER,
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},

@@ -43,6 +43,7 @@ _DETAILS: Final[Mapping[str, str]] = {
     "outside_contract": "Not listed by the contract: {}.",
     "without_profile": "Without a profile: {}.",
     "deployment_region": "Region of this deployment: {}.",
+    "standby_refused": "Regions where no standby may run: {}.",
     "lacking": "Not fulfilled: {}.",
     "exceeded": "Limit reached: {}.",
     "busy": "Busy: {}.",

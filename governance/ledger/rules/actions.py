@@ -81,6 +81,7 @@ register_actions(
         "decision.denied": "denied an action",
         "attempt.received": "asked for an action",
         "attempt.replayed": "repeated a request and got the first answer again",
+        "attempt.replay_asked": "had the attempt replayed",
         "attempt.conflicted": "reused an idempotency key for a different request",
         "attempt.key_expired": "used an expired idempotency key",
         "attempt.refused": "sent a request that could not be read",

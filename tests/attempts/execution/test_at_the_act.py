@@ -335,6 +335,20 @@ def test_what_was_allowed_is_held_if_people_are_asked_by_then(
     assert dispatch(found) == "completed"
 
 
+def test_the_card_says_that_it_was_released_before_and_by_whom(
+    cast: Cast, caller: Any, executor: Any, rita: Any, quentin: Any
+) -> None:
+    found = held_again(cast, caller, executor, rita, OTHER_TIER)
+    first, second = reviews_of(found)
+    page = cast.console(cast.person("quentin", "reviewer:sa_qa"))
+    shown = " ".join(page.get(f"/review/{second.id}").content.decode().split())
+    assert "Held again" in shown
+    assert "by 1 of customer clinician. Nothing was sent yet." in shown
+    assert "Held again" not in cast.console(cast.reviewer).get(f"/review/{first.id}").content.decode()
+    card = quentin.get(f"/api/v1/reviews/{second.id}").json()
+    assert (card["why_held"]["decision_id"], card["why_held"]["policy_version"]) == (str(second.decision_id), 2)
+
+
 @pytest.mark.parametrize("tried", [False, True], ids=["before the first lease", "before a retry"])
 @pytest.mark.parametrize("how", ["rejected", "expired"])
 def test_who_refuses_the_new_hold_ends_the_attempt(
