@@ -33,13 +33,15 @@ def attempt_refuse(
     if attempt.tries == 0:
         transition_apply(attempt, "deny", actor=actor, at=at, tell=tell, payload=said, reason_code=reason_code)
         return
+    late = reason_code == "retry_window_passed"
+    trigger = "deadline_passed_before_intent" if late else "recheck_refused_after_lease"
     quarantine_open(
         attempt,
         actor=actor,
         at=at,
-        category=category_for(documents_of(attempt), "recheck_refused_after_lease"),
+        category=category_for(documents_of(attempt), trigger),
         reason_code="adapter_failed",
-        payload={"trigger": "recheck_refused_after_lease", "refused": reason_code, **said},
+        payload={"trigger": trigger, "refused": reason_code, **said},
         tell=tell,
     )
 
