@@ -139,6 +139,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "attempts_slot": "derived: which running attempt counts for which cap",
     "attempts_notification": _TRANSPORT,
     "attempts_keyendnotice": _TRANSPORT,
+    "attempts_casenotice": _TRANSPORT,
     "attempts_proposalnotice": _TRANSPORT,
     "attempts_chatcallback": _ONCE,
     "attempts_chatlinkcode": _ONCE,
