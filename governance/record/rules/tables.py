@@ -88,6 +88,7 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     "governance_ledgerepoch": BoundTable(74),
     "governance_recordfault": BoundTable(75),
     "governance_recordacceptance": BoundTable(76),
+    "governance_outageinterval": BoundTable(78),
     # Attempts.
     "attempts_attempt": BoundTable(100, erasable=True),
     "attempts_attempttransition": BoundTable(101),
@@ -132,6 +133,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "governance_witnessreceipt": _TREE,
     "governance_boundrows": _TREE,
     "governance_rowshape": "how rows are written as text: a wrong one makes every digest of its table wrong",
+    "governance_clockbeat": "when the last heartbeat came; an outage that it shows is a bound row",
     "governance_ledgerverification": "progress of a check",
     "governance_recordprogress": "progress of a check",
     "attempts_slot": "derived: which running attempt counts for which cap",

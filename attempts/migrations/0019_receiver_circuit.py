@@ -8,7 +8,7 @@ import reasoncodes.base.ids
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("attempts", "0017_shutdown_proposals"),
+        ("attempts", "0018_case_notice"),
         ("governance", "0029_guard_manifest"),
     ]
 
