@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.boundary.rules import CURRENT
 from governance.contracts.models import Contract, ContractDocument
 from governance.enforcement.models import EnforcementDecision, Snapshot, SnapshotBroken, moment_text, snapshot_load
 from governance.enforcement.rules import Decision, Environment, decision_document, evaluate, storable_request
@@ -168,6 +169,7 @@ def decision_compute(
         "policy_sha256": intake.policy_sha256 or None,
         "region_sha256": region_sha256,
         "deployment_region": deployment_region,
+        "boundary_edition": CURRENT,
         "organization": {
             "id": str(credential.organization.id),
             "status": credential.organization.status,

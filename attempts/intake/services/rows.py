@@ -246,13 +246,15 @@ def _refusal(attempt: Attempt, decision: EnforcementDecision, computed: Computed
     facts = {"attempt_id": str(attempt.id), "decision_id": str(decision.id)}
     wait = {"Retry-After": str(computed.decision.retry_after or 5)}
     if code == "metadata_boundary":
-        withheld = computed.request.get("withheld", [])
-        errors = [
-            FieldError(row["pointer"], "holds something outside the boundary", rule=row["rule"]) for row in withheld
-        ]
-        return MetadataBoundary(errors=errors, extensions=facts)
+        return MetadataBoundary(errors=_refused_fields(computed, code), extensions=facts)
     if code == "throttle_unavailable":
         return ThrottleUnavailable(headers=wait, extensions=facts)
     if code in THROTTLED:
         return RateLimited(reason_code=code, headers=wait, extensions=facts)
-    return AttemptDenied(reason_code=code, extensions=facts)
+    return AttemptDenied(reason_code=code, errors=_refused_fields(computed, code), extensions=facts)
+
+
+def _refused_fields(computed: Computed, code: str) -> list[FieldError]:
+    """What the deciding evaluators refused, in the words of `/decision` and `/explain`."""
+    results = computed.decision.results
+    return [error for result in results if result.reason_code == code for error in result.refused_fields]

@@ -2,18 +2,30 @@
 Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
+from governance.boundary.rules.editions import CURRENT, FIRST
 from governance.boundary.rules.findings import BoundaryFinding
-from governance.boundary.rules.inspection import inspect_handle, inspect_metadata, inspect_note, inspect_reference
+from governance.boundary.rules.inspection import (
+    inspect_field_name,
+    inspect_handle,
+    inspect_metadata,
+    inspect_note,
+    inspect_reference,
+    inspect_title,
+)
 from governance.boundary.rules.policy import BoundaryDocumentError, BoundaryPolicy
 
 __all__ = [
+    "CURRENT",
     "DEFAULT_DOCUMENT",
+    "FIRST",
     "BoundaryDocumentError",
     "BoundaryFinding",
     "BoundaryPolicy",
+    "inspect_field_name",
     "inspect_handle",
     "inspect_metadata",
     "inspect_note",
     "inspect_reference",
+    "inspect_title",
     "validate_boundary_document",
 ]

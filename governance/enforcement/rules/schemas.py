@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from governance.boundary.rules.editions import EDITIONS
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
     ENVIRONMENT_FORMAT,
@@ -113,6 +114,7 @@ FACTS_SCHEMA: Final = _closed(
         "policy_sha256": _SHA256,
         "region_sha256": _SHA256,
         "deployment_region": _TEXT_OR_NULL,
+        "boundary_edition": {"enum": list(EDITIONS)},
         "organization": _ORGANIZATION,
         "caller": _CALLER,
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
