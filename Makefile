@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/compiled
 endif
 
-.PHONY: help install run test check soak chaos permissions bench screenshots lock fmt clean
+.PHONY: help install run test check soak leaves chaos permissions bench screenshots lock fmt clean
 .PHONY: check-lint check-format check-layers check-types check-templates check-migrations check-unit
 
 help: ## show this list
@@ -70,6 +70,10 @@ check-unit:
 
 soak: install ## long fault, race and volume runs; figures go to docs/measurements.md
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
+	@$(MAKE) --no-print-directory leaves
+
+leaves: install ## freeze each setting of the policy documents in turn: a test of its row must fail
+	@$(THROWAWAY) -- $(PYTEST) -p tests.leaves.plugin -p no:randomly -q $$($(PY) -m tests.leaves.walk)
 
 # SECONDS (120) and SEED (random, printed) are honoured. RECORD=1 adds the figures to docs/measurements.md.
 chaos: install ## use and break a whole stack at random, then check its record

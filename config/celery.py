@@ -6,7 +6,7 @@ from typing import Any
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init
 
-app = Celery("holdpoint")
+app = Celery("holdpoint", task_cls="config.lanes:LaneTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.autodiscover_tasks(["config"])

@@ -1201,7 +1201,7 @@ def _attempts(found: Comparison, organization: Any) -> None:
         elif decision["request"] is None:
             found.withheld += 1
         else:
-            _attempt_decided(found, row, decision, snapshots)
+            _attempt_decided(found, row, decision, snapshots, received)
         if row["organization_id"] != organization:
             told = f"attempt {row['id']}: it is of another organization"
             found.differ(table, row["id"], "organization_id", told, str(organization), str(row["organization_id"]))
@@ -1218,8 +1218,18 @@ def _attempt_received(found: Comparison, row: Mapping[str, Any], entry: Mapping[
             found.same("envelope", row, "decision_id", decided["payload"]["decision"])
 
 
+def _facts_stated(contract: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What the request says of the facts that its contract declares."""
+    declared = contract["documents"]["metadata_boundary"].get("facts", []) if isinstance(contract, dict) else []
+    return {row["name"]: metadata[row["name"]] for row in declared if row["name"] in metadata}
+
+
 def _attempt_decided(
-    found: Comparison, row: Mapping[str, Any], decision: Mapping[str, Any], snapshots: Mapping[str, Any]
+    found: Comparison,
+    row: Mapping[str, Any],
+    decision: Mapping[str, Any],
+    snapshots: Mapping[str, Any],
+    received: Sequence[Mapping[str, Any]],
 ) -> None:
     """Field against field with the request that was decided about; its hash stands in the ledger."""
     request, contract = decision["request"], snapshots.get(decision["environment"].get("contract_sha256"))
@@ -1231,11 +1241,15 @@ def _attempt_decided(
         if name in action or name != "risk_tier":
             found.same("envelope", row, name, action.get(name) or ([] if name == "fields" else ""))
     found.same("envelope", row, "metadata", request.get("metadata", {}))
-    if sha256(canonical(action)).hex() != row["action_digest"]:
+    # A reviewer approves the action with the typed facts that the contract declares.
+    stated = _facts_stated(contract, request.get("metadata", {}))
+    if sha256(canonical({**action, "facts": stated} if stated else action)).hex() != row["action_digest"]:
         told = f"attempt {row['id']}: its action is not the one that was decided about"
         found.differ(TABLES["envelope"][1], row["id"], "action_digest", told)
     link = envelope.get("audit_event_link")
-    if link is not None and link != f"urn:holdpoint:attempt:{row['id']}":
+    # Before, the link named the attempt; since then the ledger entry that tells of it.
+    known = [f"urn:holdpoint:attempt:{row['id']}", *(f"/api/v1/ledger/entries/{entry['id']}" for entry in received)]
+    if link is not None and link not in known:
         told = f"attempt {row['id']}: its decision is about another attempt"
         found.differ(TABLES["envelope"][1], row["id"], "decision_id", told, str(link)[-36:], str(row["id"]))
     found.same("envelope", row, "contract_id", decision["contract_id"])

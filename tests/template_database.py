@@ -20,6 +20,7 @@ from psycopg import sql
 from pytest_django.plugin import blocking_manager_key
 
 LOCK = "HOLDPOINT_TEST_TEMPLATE"
+APPLICATION_ROLE = "holdpoint_tests_application"  # what tests act with that ask what the application's role may do
 WITHOUT = "unit-tests-have-no-database"  # config.settings.test
 
 
@@ -46,9 +47,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any) -> None:
     """Before the worker's database is made."""
-    if LOCK in os.environ:
-        with django_db_blocker.unblock():
+    with django_db_blocker.unblock():
+        if LOCK in os.environ:
             _use_template()
+        else:
+            make_application_role()
 
 
 def _begin_template(config: pytest.Config) -> None:
@@ -66,6 +69,7 @@ def _use_template() -> None:
 
 def _make_template() -> None:
     """Under another name until it is whole."""
+    make_application_role()
     name, draft = _name(), f"{_name()}_draft"
     _statement("DROP DATABASE IF EXISTS {}", draft)
     _statement("CREATE DATABASE {}", draft)
@@ -76,6 +80,22 @@ def _make_template() -> None:
         connection.close()
         connection.settings_dict["NAME"] = first
     _statement("ALTER DATABASE {} RENAME TO {}", draft, name)
+
+
+def make_application_role() -> None:
+    """Before the migrations: which roles the owner is in belongs to the manifest of guards, and roles are the server's.
+    A test that gave and took one would make the databases of all other workers look changed."""
+    owner = sql.Identifier(connection.settings_dict["USER"])
+    with psycopg.connect(**superuser(), autocommit=True) as server:
+        if not server.execute("SELECT FROM pg_roles WHERE rolname = %s", [APPLICATION_ROLE]).fetchone():
+            server.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(APPLICATION_ROLE)))
+            server.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION_ROLE), owner))
+            server.execute(sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}").format(owner))
+
+
+def superuser() -> dict[str, Any]:
+    """The parameters of a connection with the server's own account."""
+    return connection.get_connection_params() | {"user": "postgres", "dbname": "postgres", "cursor_factory": None}
 
 
 def _statement(text: str, *names: str) -> list[Any]:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
+
+from attempts.execution.sql import OLDEST_DUE
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.selectors.attempts import attempt_decision, attempt_review
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
@@ -21,6 +24,14 @@ class Obstacle:
     kind: str
     detail: str
     facts: dict[str, Any]
+
+
+def dispatch_lag() -> float:
+    """For how many seconds the oldest due attempt has waited for one of our workers; 0 if none does."""
+    with connection.cursor() as cursor:
+        cursor.execute(OLDEST_DUE)
+        found = cursor.fetchone()
+    return float(found[0]) if found and found[0] is not None else 0.0
 
 
 def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:

@@ -1,5 +1,6 @@
 """The schema of an intake body, the fingerprint of a request and the digest of its action. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +93,7 @@ def body_problems(body: Any) -> list[FieldError]:
     return found
 
 
-def action_digest(action: dict[str, Any]) -> str:
-    """The hash that an approval is bound to: exactly the declared action."""
-    return canonical_sha256(action)
+def action_digest(action: Mapping[str, Any], *, facts: Mapping[str, Any]) -> str:
+    """The hash that an approval is bound to: exactly the declared action, with the facts that the reviewer sees."""
+    # Without facts it is the action alone, as for every attempt from before there were facts.
+    return canonical_sha256({**action, "facts": facts} if facts else action)

@@ -24,12 +24,16 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
     attempt_decision,
     attempt_get,
+    attempt_identity,
     attempt_list,
     attempt_receipts,
     attempt_review,
     attempt_timeline,
+    receipt_reversal,
 )
 from attempts.lifecycle.states import AttemptState
+from governance.boundary.api import ShownFactOut
+from governance.boundary.rules import facts_shown
 from governance.enforcement.api import DecisionOut
 from governance.evidence.api import ZIP, EvidenceOut, SubjectEvidenceView
 from governance.evidence.states import EvidenceKind
@@ -99,11 +103,37 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
         ]
 
 
+class IdentityOut(serializers.Serializer[Any]):
+    """The ten fields of the identity envelope, as they were decided about."""
+
+    workflow_slug = serializers.CharField(allow_null=True)
+    contract_version = serializers.IntegerField(allow_null=True)
+    request_trace_id = serializers.CharField(allow_null=True)
+    idempotency_key = serializers.CharField(allow_null=True)
+    tenant_ref = serializers.CharField(allow_null=True)
+    caller_ref = serializers.CharField(allow_null=True)
+    patient_context_ref = serializers.CharField(allow_null=True)
+    review_owner = serializers.CharField(allow_null=True)
+    runtime_mode = serializers.CharField(allow_null=True)
+    audit_event_link = serializers.CharField(allow_null=True, help_text="The ledger entry that tells of the attempt.")
+
+
 class AttemptDetailOut(AttemptOut):
+    identity = serializers.SerializerMethodField()
+    facts = serializers.SerializerMethodField()
     review = serializers.SerializerMethodField()
 
     class Meta(AttemptOut.Meta):
-        fields = [*AttemptOut.Meta.fields, "review"]
+        fields = [*AttemptOut.Meta.fields, "identity", "facts", "review"]
+
+    @extend_schema_field(IdentityOut)
+    def get_identity(self, attempt: Attempt) -> dict[str, Any]:
+        return IdentityOut(attempt_identity(attempt=attempt)).data
+
+    @extend_schema_field(ShownFactOut(many=True))
+    def get_facts(self, attempt: Attempt) -> list[dict[str, Any]]:
+        facts = facts_shown(attempt_decision(attempt=attempt).facts_declared, attempt.metadata)
+        return [ShownFactOut(fact).data for fact in facts]
 
     @extend_schema_field(ReviewBrief(allow_null=True))
     def get_review(self, attempt: Attempt) -> dict[str, Any] | None:
@@ -219,7 +249,27 @@ class AttemptExplainApi(AttemptReadView):
         return Response({"state": attempt.state, "obstacles": [ObstacleOut(row).data for row in obstacles]})
 
 
+class RequestOfReceiptOut(serializers.Serializer[Any]):
+    """What was sent, by reference: from the intent that was committed before the call, and the action."""
+
+    intent_id = serializers.UUIDField(source="id")
+    number = serializers.IntegerField(help_text="1 for the first call.")
+    connector = serializers.CharField(source="adapter")
+    effect_key = serializers.CharField(help_text="The idempotency key that the receiver got.")
+    action_digest = serializers.CharField()
+    operation = serializers.CharField(source="attempt.operation")
+    target_ref = serializers.CharField(source="attempt.target_ref")
+    payload_ref = serializers.CharField(source="attempt.payload_ref")
+    payload_sha256 = serializers.CharField(source="attempt.payload_sha256")
+    fields = serializers.ListField(child=serializers.CharField(), source="attempt.fields")  # type: ignore[assignment]
+    metadata = serializers.DictField(source="attempt.metadata")
+    sent_at = serializers.DateTimeField(source="at")
+
+
 class ReceiptOut(serializers.ModelSerializer[Receipt]):
+    request_metadata = RequestOfReceiptOut(source="intent", allow_null=True)
+    how_to_reverse = serializers.SerializerMethodField(help_text="In words.")
+
     class Meta:
         model = Receipt
         fields = [
@@ -229,12 +279,17 @@ class ReceiptOut(serializers.ModelSerializer[Receipt]):
             "category",
             "retryable",
             "reason_code",
+            "request_metadata",
             "response_metadata",
             "reversible",
             "reversal_hint",
+            "how_to_reverse",
             "cost",
             "at",
         ]
+
+    def get_how_to_reverse(self, receipt: Receipt) -> str:
+        return receipt_reversal(receipt=receipt)
 
 
 class AttemptReceiptsApi(AttemptReadView):

@@ -74,6 +74,19 @@ class Attempt(StateMachineModel):
                 condition=Q(state="approved-for-execution", next_eligible_at__isnull=False),
                 name="attempt_ready",
             ),
+            # For the fair choice among the attempts that our workers execute: attempts/execution/sql.py.
+            models.Index(
+                fields=["organization", "connector", "workflow_slug", "next_eligible_at"],
+                condition=Q(
+                    ~Q(connector="external"),
+                    state="approved-for-execution",
+                    next_eligible_at__isnull=False,
+                    queued_until__isnull=True,
+                    runtime_mode="active",
+                    origin_step__isnull=True,
+                ),
+                name="attempt_lines",
+            ),
             models.Index(
                 fields=["lease_expires_at"],
                 condition=Q(state="approved-for-execution", lease_expires_at__isnull=False),

@@ -11,6 +11,7 @@ from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Noti
 from attempts.notify.rules.facts import ReviewFacts
 from attempts.notify.states import MailMode, NotificationState, RouteState
 from attempts.reviews.models import Review, ReviewVote
+from attempts.reviews.selectors.card import asked_action
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import facts_of, signers, told
 from attempts.reviews.states import FULFILLING, ReviewKind, ReviewStatus
@@ -117,8 +118,7 @@ def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
 
 
 def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
-    """The facts of a review that was read with attempt and contract. Of the attempt only its risk and the contract's
-    title are used."""
+    """The facts of a review that was read with attempt, contract and decision."""
     attempt = review.attempt
     return ReviewFacts(
         review_id=review.id,
@@ -131,6 +131,7 @@ def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
         expires_at=review.expires_at,
         approvals=signed,
         approvals_required=review.approvals_required,
+        asked=asked_action(attempt=attempt, decision=attempt.decision) if attempt is not None else None,
         link=f"{base_url}/review/{review.id}" if base_url else "",
     )
 

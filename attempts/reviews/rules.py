@@ -1,9 +1,12 @@
-"""Who may vote in a review, who is excluded and why, and when the quorum is met. Pure."""
+"""Who may vote in a review, who is excluded and why, when the quorum is met, and what is asked in words. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
+
+from governance.boundary.rules import ShownFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,3 +252,41 @@ def excluded_people(facts: Facts) -> dict[UUID, Exclusion]:
     delegates = {row.to for row in facts.delegations if row.by in facts.barred}
     reasons = {person: exclusion_of(person, facts) for person in sorted(facts.barred | signed | delegates)}
     return {person: reason for person, reason in reasons.items() if reason is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAction:
+    """What a held attempt asks for: the same on the web card, in the API, in a chat and in a mail."""
+
+    connector: str
+    operation: str
+    target_ref: str
+    fields: tuple[str, ...]
+    effect: str
+    risk_tier: str
+    payload_ref: str
+    payload_sha256: str
+    reversibility: str
+    facts: tuple[ShownFact, ...]
+    metadata: Mapping[str, Any]
+    """What is stated besides the facts. It stays on the page: only what a contract declares for people leaves it."""
+    why: str
+    """The rule's own reason, if its author gave one, and what the evaluator says."""
+    rule_id: str
+    policy_version: int | None
+
+
+def asked_lines(asked: AskedAction) -> list[tuple[str, str]]:
+    """Label and text of each line of a message."""
+    rule = f"{asked.rule_id} of policy version {asked.policy_version}" if asked.policy_version else asked.rule_id
+    lines = [
+        ("Operation", f"{asked.operation} through {asked.connector}"),
+        ("Target", asked.target_ref or "none"),
+        *((fact.label, fact.text) for fact in asked.facts),
+        ("Fields written", ", ".join(asked.fields) or "none named"),
+        ("Payload", f"sha256 {asked.payload_sha256}" if asked.payload_sha256 else "no hash given"),
+        ("How to undo", asked.reversibility),
+        ("Why it is held", asked.why),
+        ("Rule", rule),
+    ]
+    return [(label, text) for label, text in lines if text]

@@ -35,7 +35,8 @@ from reasoncodes.base.trace import current_trace
 
 log = structlog.get_logger("holdpoint.api")
 CONTENT_TYPE = "application/problem+json"
-CANCELED = "57014"  # PostgreSQL's code for a statement that was ended, here by its time limit
+# PostgreSQL's codes for a statement that its time limit ended, and for a lock that did not come within it.
+TOO_LONG = {"57014", "55P03"}
 
 
 def problem_response(request: HttpRequest | Request, error: DomainError) -> HttpResponse:
@@ -86,7 +87,7 @@ def as_domain_error(error: Exception) -> DomainError:
 
 
 def _from_database(error: Exception) -> DomainError:
-    if getattr(error.__cause__, "sqlstate", "") == CANCELED:
+    if getattr(error.__cause__, "sqlstate", "") in TOO_LONG:
         # The connection is sound, so there is no outage to note.
         log.warning("statement_timed_out", exc_info=error)
         return TookTooLong()

@@ -73,5 +73,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # Not as an option of the connection: PgBouncer refuses those. config.startup sets it in web processes only.
         seconds: float = self.settings_dict.get("STATEMENT_SECONDS", 0)
         if seconds:
+            milliseconds = round(seconds * 1000)
             with self.cursor() as cursor:
-                cursor.execute(f"SET statement_timeout = {round(seconds * 1000)}")
+                # Deferred triggers run with COMMIT, which `statement_timeout` does not end. All that they can wait for
+                # is a lock, and that has a limit of its own.
+                cursor.execute(f"SET statement_timeout = {milliseconds}; SET lock_timeout = {milliseconds}")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from kombu import Queue
+
 from config.env import (
     BASE_DIR,
     broker_options,
@@ -13,6 +15,7 @@ from config.env import (
     secret_key,
     server_url,
 )
+from config.lanes import DISPATCH, LANES, queue_of
 from config.logs import logging_settings
 from config.settings import sign_in
 from config.settings.sign_in import *  # noqa: F403
@@ -189,6 +192,22 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A worker that reserves several messages would let them wait behind a slow one while others are idle.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Threads: nearly all of a task's time is waiting, for the database or a receiver, and a process for each would cost
+# twenty times the memory. A lane is a process of its own.
+CELERY_WORKER_POOL = "threads"
+CELERY_TASK_ROUTES = ("config.lanes.route",)
+# A worker that names no queue works for all lanes.
+CELERY_TASK_QUEUES = tuple(Queue(queue_of(lane), routing_key=queue_of(lane)) for lane in LANES)
+CELERY_TASK_DEFAULT_QUEUE = queue_of(DISPATCH)
+# How many tasks of each lane a worker runs at once. Each thread keeps one database connection.
+LANE_PLACES = {
+    "clock": env.int("HOLDPOINT_LANE_CLOCK", default=4),
+    "dispatch": env.int("HOLDPOINT_LANE_DISPATCH", default=3),
+    "adapters": env.int("HOLDPOINT_LANE_ADAPTERS", default=16),
+    "webhooks": env.int("HOLDPOINT_LANE_WEBHOOKS", default=3),
+    "notifications": env.int("HOLDPOINT_LANE_NOTIFICATIONS", default=4),
+    "evidence": env.int("HOLDPOINT_LANE_EVIDENCE", default=2),
+}
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

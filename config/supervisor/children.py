@@ -1,5 +1,5 @@
-"""The long-running processes (web, worker, beat, consumer, modules): what each runs, and how it is started and
-stopped."""
+"""The long-running processes (a worker for each lane, beat, consumer, web, modules): what each runs, and how it is
+started and stopped."""
 
 import contextlib
 import signal
@@ -11,21 +11,30 @@ import psutil
 
 from config.embedded.paths import StackPaths
 from config.embedded.processes import is_alive, rotate_log, stop_processes
+from config.lanes import LANES, queue_of
 from config.supervisor.forkserver import ForkServer, marked_processes, stop_session
 
 TERM_THEN_HARDER = ((signal.SIGTERM, 3.0), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 2.0))
 
-# In the order of starting. The first word is one of PROGRAMS in programs.py.
-COMMANDS: dict[str, Sequence[str]] = {
-    "worker": (
+
+def worker_command(lane: str) -> Sequence[str]:
+    """The worker of a lane. Its size is a setting."""
+    return (
         "celery",
         "--skip-checks",
         "worker",
-        "--concurrency=2",
+        f"--queues={queue_of(lane)}",
+        f"--hostname={lane}@%h",
         "--without-gossip",
         "--without-mingle",
+        "--without-heartbeat",
         "--loglevel=INFO",
-    ),
+    )
+
+
+# In the order of starting. The first word is one of PROGRAMS in programs.py.
+COMMANDS: dict[str, Sequence[str]] = {
+    **{lane: worker_command(lane) for lane in LANES},
     "beat": (
         "celery",
         "--skip-checks",

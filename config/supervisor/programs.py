@@ -27,7 +27,7 @@ LOADED_BEFORE = (
     "celery.bin.celery",
     "celery.apps.beat",
     "celery.apps.worker",
-    "celery.concurrency.prefork",
+    "celery.concurrency.thread",
     "celery.worker.autoscale",
     "celery.worker.consumer",
     "django_celery_beat.schedulers",

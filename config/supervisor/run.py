@@ -126,7 +126,7 @@ class Stack:
         self._start_servers()
         say("  migrating the database …")
         self._do(start_migration(paths=self.paths, servers=self.servers, forkserver=forkserver))
-        say("  starting worker, beat, consumer and web, and seeding the demo …")
+        say("  starting workers, beat, consumer and web, and seeding the demo …")
         self._start_children(forkserver)
         demo = read_demo(self._do(start_demo(paths=self.paths, forkserver=forkserver)))
         say("  waiting until everything is ready …")

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.query_utils import DeferredAttribute
 
+from governance.boundary.rules import Fact, facts_of
 from governance.contracts.models import Contract
 from governance.enforcement.rules.frames import AS_FRAMED, framed_environment, framed_request
 from governance.ledger.rules.entry import canonical_sha256
@@ -46,6 +47,14 @@ def snapshot_load(sha256: str) -> Any:
     if document is None or canonical_sha256(document) != sha256:
         raise SnapshotBroken(sha256)
     return document
+
+
+@lru_cache(maxsize=256)
+def facts_declared(contract_sha256: str | None) -> tuple[Fact, ...]:
+    """The typed facts that the contract with this snapshot declares."""
+    if contract_sha256 is None:
+        return ()
+    return facts_of(snapshot_load(contract_sha256)["documents"]["metadata_boundary"])
 
 
 def moment_text(at: datetime) -> str:
@@ -117,6 +126,11 @@ class EnforcementDecision(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"{self.verdict} {self.reason_code}".strip()
+
+    @property
+    def facts_declared(self) -> tuple[Fact, ...]:
+        """The typed facts of the contract, as it was when this was decided."""
+        return facts_declared(self.environment.get("contract_sha256"))
 
     def whole(self, name: str, stored: Any) -> Any:
         """The stored value of this field, completed from the frame if the decision has one."""

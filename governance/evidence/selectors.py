@@ -51,6 +51,11 @@ SELECT id FROM governance_evidencebundle
 WHERE state IN ('requested', 'building') AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT %s
 """
 
+DUE_LAG = """
+SELECT extract(epoch FROM statement_timestamp() - resume_at) FROM governance_evidencebundle
+WHERE state IN ('requested', 'building') AND resume_at <= statement_timestamp() ORDER BY resume_at LIMIT 1
+"""
+
 
 def bundle_list(*, state: str | None = None, subject_id: UUID | None = None) -> QuerySet[EvidenceBundle]:
     """Newest first, without the collected data, which can be large."""
@@ -80,6 +85,14 @@ def bundles_due() -> list[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(DUE, [BATCH])
         return [row[0] for row in cursor.fetchall()]
+
+
+def bundles_lag() -> float:
+    """Seconds since the oldest unfinished bundle could go on; 0 if there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE_LAG)
+        found = cursor.fetchone()
+    return float(found[0]) if found else 0.0
 
 
 def bundles_to_remove() -> list[UUID]:

@@ -22,6 +22,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
 from tests.governed import DENY, HOLD, open_contract
+from tests.tampering import triggers_off
 
 
 def made(cast: Cast, **kwargs: Any) -> tuple[Any, str]:
@@ -125,7 +126,7 @@ def test_nobody_else_withdraws_it(cast: Cast) -> None:
 
 def test_after_a_lease_it_is_too_late(cast: Cast) -> None:
     caller, attempt_id = made(cast)
-    with every_tenant():
+    with every_tenant(), triggers_off("attempts_attempt"):
         Attempt.objects.filter(id=attempt_id).update(lease_token=1)
     assert caller.post(f"/api/v1/attempts/{attempt_id}/cancel").status_code == 409
 

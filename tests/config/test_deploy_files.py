@@ -20,9 +20,11 @@ from gunicorn.config import Config
 
 from config.database_role import role_fault
 from config.embedded.postgres_cluster import binaries
+from config.lanes import LANES
 from config.safety import PLACEHOLDER
 from config.supervisor.children import COMMANDS
 from tests.config.test_docs import ROOT, anchors, variables_in_tables
+from tests.governance.ledger.cosigner import running_witness
 from tests.production import VARIABLES
 
 FILES = ROOT / "docs" / "deploy"
@@ -58,7 +60,21 @@ def commands() -> Iterator[list[str]]:
     for unit in sorted((FILES / "systemd").glob("*.service")):
         line = re.search(r"^ExecStart=(.+)$", unit.read_text(), re.MULTILINE)
         assert line, unit
-        yield shlex.split(line[1])
+        for instance in LANES if unit.stem.endswith("@") else [""]:
+            yield shlex.split(line[1].replace("%i", instance).replace("%%", "%"))
+
+
+def lane_of(arguments: list[str]) -> str:
+    """Under which name `make run` has this command: beat, or the lane whose queue the worker has."""
+    queues = [one.removeprefix("--queues=lane.") for one in arguments if one.startswith("--queues=")]
+    return queues[0] if queues else arguments[3]
+
+
+@pytest.mark.unit
+def test_every_lane_has_a_worker_in_the_container_files_and_a_unit() -> None:
+    lanes = [lane_of(arguments) for _, *arguments in commands() if "worker" in arguments]
+    # The unit of systemd is written for one lane: %i is its instance.
+    assert sorted(lanes) == sorted([*LANES, *LANES])
 
 
 @pytest.mark.unit
@@ -80,7 +96,7 @@ def test_every_command_in_the_container_and_unit_files_can_be_run() -> None:
             assert parsed.args == ["config.wsgi:application"]
         else:
             assert arguments[:3] == ["--app", "config", "--skip-checks"]
-            assert set(arguments[3:]) <= set(COMMANDS[arguments[3]]), arguments
+            assert set(arguments[3:]) <= set(COMMANDS[lane_of(arguments)]), arguments
     ours = {"collectstatic", "migrate", "grant_application_role", "consume_events"}
     assert seen == {"python", "gunicorn", "celery"} | ours
 
@@ -109,7 +125,7 @@ def test_services_are_closed_in_and_only_loopback_is_published() -> None:
     found = compose()
     services = found["services"]
     ours = {name for name, service in services.items() if service["image"].startswith("holdpoint:")}
-    assert ours == {"migrate", "web", "worker", "beat", "consumer"}
+    assert ours == {"migrate", "web", "beat", "consumer", *LANES}
     for name in ours | {"valkey"}:
         assert HARDENED.items() <= services[name].items(), name
         assert services[name]["user"].split(":")[0] not in {"0", "root"}
@@ -162,7 +178,9 @@ def test_every_alert_has_a_section_that_says_what_to_do() -> None:
 
 
 @pytest.mark.django_db
-def test_every_metric_in_rules_and_dashboard_is_exported() -> None:
+def test_every_metric_in_rules_and_dashboard_is_exported(tmp_path: Path, settings: Any) -> None:
+    with running_witness(tmp_path / "w1") as witness:  # one that cosigns has metrics of its own
+        settings.LEDGER_WITNESSES = json.dumps([witness.entry])
     text = Client().get("/metrics").content.decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     exported = set(kinds) | {f"{name}_bucket" for name, kind in kinds.items() if kind == "histogram"}

@@ -147,7 +147,8 @@ def test_killed_at_any_moment_it_never_goes_back(tmp_path: Path) -> None:
                     assert answer.status_code == 200, answer.text
                     size = answered = size + 1
             except httpx.HTTPError:
-                killing.join()
+                pass
+            killing.join()  # on a fast machine all is written before
             witness.kill()
             witness.start()
             found = witness.standing()

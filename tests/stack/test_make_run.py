@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from config.embedded.paths import PROJECT
+from config.lanes import LANES
 from tests.stack.homes import seasoned_copy, servers_of
 from tests.stack.support import (
     SUPERVISOR,
@@ -117,7 +118,7 @@ def test_a_busy_port_is_one_line_and_nothing_is_started(stack: RunningStack, hom
     assert processes_of(home) == []
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "consumer", "modules"])
+@pytest.mark.parametrize("name", ["web", "clock", "adapters", "beat", "consumer", "modules"])
 def test_a_process_that_is_killed_comes_back(stack: RunningStack, name: str) -> None:
     before = child_pid(stack, name)
     said = stack.text.count(f"{name} runs again")
@@ -129,7 +130,7 @@ def test_a_process_that_is_killed_comes_back(stack: RunningStack, name: str) -> 
 
 def test_the_application_is_loaded_once_and_when_that_process_is_killed_all_come_back(stack: RunningStack) -> None:
     before = forkserver(stack)
-    names = ("worker", "beat", "consumer", "web", "modules")
+    names = (*LANES, "beat", "consumer", "web", "modules")
     assert {psutil.Process(child_pid(stack, name)).ppid() for name in names} == {before.pid}
     said = {name: stack.text.count(f"{name} runs again") for name in names}
     os.kill(child_pid(stack, "beat"), signal.SIGSTOP)  # one that does not hear the signal to end
@@ -253,7 +254,7 @@ def test_a_signal_ends_every_process_and_the_next_start_is_quick(stack: RunningS
 def test_a_signal_while_it_starts_ends_it_too(stack: RunningStack) -> None:
     stack.finish()
     stack.begin()
-    wait_for(lambda: "starting worker" in stack.text, seconds=20, what="half-way")
+    wait_for(lambda: "starting workers" in stack.text, seconds=20, what="half-way")
     assert stack.finish() == 0
     assert processes_of(stack.home) == []
 

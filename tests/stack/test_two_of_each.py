@@ -43,9 +43,10 @@ class Pair:
             PORT=str(stack.port),
             HOLDPOINT_DEMO_TARGET=target.url,
         )
-        worker = [one for one in COMMANDS["worker"][1:] if not one.startswith("--concurrency")]
         celery = [sys.executable, "-m", "celery", "--app", "config"]
-        self._start("worker", [*celery, *worker, "--concurrency=1", "--hostname=second@%h"], local)
+        # One for all lanes: it names no queue.
+        worker = [one for one in COMMANDS["clock"][1:] if not one.startswith(("--queues", "--hostname"))]
+        self._start("worker", [*celery, *worker, "--concurrency=6", "--hostname=second@%h"], local)
         self._start("beat", [*celery, *COMMANDS["beat"][1:]], local)
         (folder / "metrics").mkdir()
         self._start("web", self.web_command(), self.production())
@@ -235,7 +236,7 @@ def refused(pair: Pair, command: list[str], **changes: str) -> str:
 def test_production_does_not_serve_with_a_role_that_could_change_the_record(pair: Pair) -> None:
     owner = pair.stack.runtime()["database_owner_url"]
     words = "DATABASE_URL's role owns the record's tables"
-    worker = [sys.executable, "-m", "celery", "--app", "config", *COMMANDS["worker"][1:], "--hostname=refused@%h"]
+    worker = [sys.executable, "-m", "celery", "--app", "config", *COMMANDS["adapters"][1:], "--hostname=refused@%h"]
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda command: refused(pair, command, DATABASE_URL=owner), (Pair.web_command(), worker)))
     assert all(words in line for line in said), said

@@ -53,6 +53,39 @@ WHERE e.enabled AND (e.held_until IS NULL OR e.held_until <= %(at)s)
 ORDER BY due.next_try_at, due.id LIMIT %(most)s
 """
 
+# The oldest due delivery of each endpoint, by the same loose index scan.
+BEHIND = """
+WITH RECURSIVE waiting AS (
+    (SELECT endpoint_id FROM workflows_webhookdelivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.endpoint_id FROM workflows_webhookdelivery d
+        WHERE d.state = 'pending' AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
+    FROM waiting w WHERE w.endpoint_id IS NOT NULL
+)
+SELECT e.id, e.failures > 0, extract(epoch FROM %(at)s - due.next_try_at)::float8 AS seconds
+FROM waiting w JOIN workflows_webhookendpoint e ON e.id = w.endpoint_id
+CROSS JOIN LATERAL (
+    SELECT d.next_try_at FROM workflows_webhookdelivery d
+    WHERE d.endpoint_id = e.id AND d.state = 'pending' AND d.next_try_at <= %(at)s ORDER BY d.next_try_at LIMIT 1
+) due
+WHERE e.enabled ORDER BY seconds DESC LIMIT %(most)s
+"""
+MOST_BEHIND = 200  # a series each
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointBehind:
+    endpoint_id: UUID
+    failing: bool
+    seconds: float
+
+
+def endpoints_behind(*, at: datetime) -> list[EndpointBehind]:
+    """How long the oldest due delivery of each endpoint has waited, the worst first, of all organizations."""
+    with connection.cursor() as cursor:
+        cursor.execute(BEHIND, {"at": at, "most": MOST_BEHIND})
+        return [EndpointBehind(*row) for row in cursor.fetchall()]
+
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:

@@ -26,7 +26,9 @@ from attempts.quarantine.services.open import category_for, quarantine_open
 from attempts.quarantine.states import QuarantineCategory
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.selectors.standing import approval_stands
+from governance.boundary.rules import facts_stated
 from governance.contracts.states import ContractState, Effect
+from governance.enforcement.models import facts_declared
 from governance.enforcement.rules import Verdict
 from governance.enforcement.selectors import IntakeFacts, intake_facts
 from governance.enforcement.sql import Closed, send_lock_share
@@ -106,7 +108,7 @@ class Rechecks:
         refusal = self._contract(attempt)
         if refusal is not None:
             return refusal
-        if not _digest_unchanged(attempt):
+        if not self._digest_unchanged(attempt):
             return Recheck(Go.DENY, "effect_mismatch")
         if attempt.tries > 1 and not _earlier_tries_resolved(attempt):
             return Recheck(Go.UNRESOLVED, "outcome_unknown")
@@ -137,6 +139,19 @@ class Rechecks:
             )
         return self._facts[key]
 
+    def _digest_unchanged(self, attempt: Attempt) -> bool:
+        """Whether the action that was decided and approved, with its facts, is the one that would be sent now."""
+        # The adapter reads the columns, people approved the digest: a changed column would send what nobody approved.
+        request, read = attempt.decision.request, self._read(attempt)
+        declared = facts_declared(read.contract.snapshot_sha256) if read is not None else ()
+        action, stated = request["action"], facts_stated(declared, request.get("metadata", {}))
+        if action_digest(action, facts=stated) != attempt.action_digest:
+            return False
+        if facts_stated(declared, attempt.metadata) != stated:
+            return False
+        empty: dict[str, list[str]] = {"fields": []}
+        return all((action.get(name) or empty.get(name, "")) == getattr(attempt, name) for name in ACTION_COLUMNS)
+
 
 def _signers_stand(attempt: Attempt) -> bool:
     """Whether those who approved a held attempt could still approve it. True for an attempt that was never held."""
@@ -146,16 +161,6 @@ def _signers_stand(attempt: Attempt) -> bool:
         return True
     review = attempt_review(attempt=attempt)
     return review is not None and approval_stands(review=review, attempt=attempt, now=database_now())
-
-
-def _digest_unchanged(attempt: Attempt) -> bool:
-    """Whether the action that was decided and approved is the one that would be sent now."""
-    # The adapter reads the columns, people approved the digest: a changed column would send what nobody approved.
-    action = attempt.decision.request["action"]
-    if action_digest(action) != attempt.action_digest:
-        return False
-    empty: dict[str, list[str]] = {"fields": []}
-    return all((action.get(name) or empty.get(name, "")) == getattr(attempt, name) for name in ACTION_COLUMNS)
 
 
 def _earlier_tries_resolved(attempt: Attempt) -> bool:

@@ -23,7 +23,7 @@ from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.transition import entry_build, transition_apply
 from attempts.lifecycle.states import DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
-from attempts.quarantine.services.open import quarantine_open
+from attempts.quarantine.services.open import category_for, quarantine_open
 from attempts.quarantine.states import QuarantineCategory
 from attempts.reviews.selectors.reviews import database_now
 from governance.contracts.states import AdapterName
@@ -279,9 +279,11 @@ def _apply(check: LeaseCheck, failure: FailureReport, *, actor: Actor, at: datet
             attempt, due_at=plan.due_at, actor=actor, at=at, payload=payload, reason_code=failure.reason_code
         )
         return
-    quarantine_open(
-        attempt, actor=actor, at=at, category=failure.category, reason_code=failure.reason_code, payload=payload
-    )
+    category = failure.category
+    if plan.why == "window_passed":  # it would be tried again, but the time for it is over
+        category = category_for(documents_of(attempt), "deadline_passed_before_intent")
+        payload["trigger"] = "deadline_passed_before_intent"
+    quarantine_open(attempt, actor=actor, at=at, category=category, reason_code=failure.reason_code, payload=payload)
 
 
 def _receipt(check: LeaseCheck, failure: FailureReport, at: datetime) -> Receipt:

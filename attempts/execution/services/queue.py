@@ -14,7 +14,7 @@ from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
-from attempts.lifecycle.services.transition import Cap, caps_for, entry_build, slots_take, transition_apply
+from attempts.lifecycle.services.transition import Cap, caps_for, entry_build, key_counted, slots_take, transition_apply
 from attempts.lifecycle.states import SlotScope
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
@@ -146,14 +146,14 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
 
 
 def _caps(attempt: Attempt) -> list[Cap]:
-    documents = documents_of(attempt)
-    dedupe = documents["idempotency_key_policy"]["mode"] == "dedupe"
+    documents, slug = documents_of(attempt), attempt.workflow_slug
+    policy = documents["idempotency_key_policy"]
     return caps_for(
         document=documents["concurrency_and_locks"],
         organization_id=attempt.organization_id,
         organization_cap=attempt.organization.max_concurrency,
-        slug=attempt.workflow_slug,
-        key=attempt.idempotency_key if dedupe else "",
+        slug=slug,
+        key=key_counted(policy, key=attempt.idempotency_key, slug=slug, caller_id=attempt.caller_id),
         context=attempt.patient_context_ref,
     )
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from attempts.intake.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint, body_problems
-from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for
+from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for, key_counted, key_scope
 from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from attempts.lifecycle.states import ENGINE, RuntimeMode
 from governance.boundary.rules import inspect_handle
@@ -105,12 +105,6 @@ def _headers_check(*, policy: Mapping[str, Any], present: frozenset[str]) -> Non
     missing = [name for name in policy["required_headers"] if name.lower() not in present | {"idempotency-key"}]
     if missing:
         raise InvalidInput(errors=[FieldError(f"/headers/{name}", "is required by the contract") for name in missing])
-
-
-def _key_scope(*, policy: Mapping[str, Any], credential: Credential, slug: str) -> str:
-    return {"tenant": "tenant", "contract": f"contract:{slug}", "caller": f"caller:{credential.actor.id}"}[
-        policy["scope"]
-    ]
 
 
 def key_lock(*, organization_id: UUID, scope: str, key: str) -> str:
@@ -212,8 +206,8 @@ class CheckedIntake:
 
     @classmethod
     def of(cls, intake: Intake, documents: dict[str, Any], key: str) -> "CheckedIntake":
-        policy = documents["idempotency_key_policy"]
-        scope = _key_scope(policy=policy, credential=intake.credential, slug=intake.facts.contract.slug)
+        policy, slug = documents["idempotency_key_policy"], intake.facts.contract.slug
+        scope = key_scope(policy, slug=slug, caller_id=intake.credential.actor.id)
         return cls(intake, documents, key, scope, Fingerprint.of(route=intake.route, body=intake.body))
 
     @property
@@ -241,13 +235,13 @@ class CheckedIntake:
         if self.intake.body.get("runtime_mode") == RuntimeMode.SHADOW:
             return []
         organization = self.intake.credential.organization
-        dedupe = self.documents["idempotency_key_policy"]["mode"] == "dedupe"
+        slug, caller_id = self.intake.facts.contract.slug, self.intake.credential.actor.id
         return caps_for(
             document=self.documents["concurrency_and_locks"],
             organization_id=organization.id,
             organization_cap=organization.max_concurrency,
-            slug=self.intake.facts.contract.slug,
-            key=self.key if dedupe else "",
+            slug=slug,
+            key=key_counted(self.key_policy, key=self.key, slug=slug, caller_id=caller_id),
             context=self.intake.body.get("patient_context_ref", ""),
         )
 

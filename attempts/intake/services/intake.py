@@ -198,11 +198,12 @@ def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Si
 
 def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: ThrottleAnswer, busy: str | None) -> Decided:
     """Computes the decision, all rows and the exact answer. Writes nothing."""
-    intake, at = asked.intake, asked.intake.at
+    # Made before the decision, because the request that is decided about names the entry that tells of it.
+    intake, at, entry_id = asked.intake, asked.intake.at, uuid7()
     computed = decision_compute(
         credential=intake.credential,
         intake=intake.facts,
-        request=request_build(intake, asked.key, attempt_id),
+        request=request_build(intake, asked.key, entry_id),
         at=at,
         deployment_region=intake.deployment_region,
         throttle=throttle.facts,
@@ -212,8 +213,8 @@ def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: Thrott
     attempt = attempt_build(intake, asked.key, attempt_id, computed, decision)
     review = review_build(attempt, decision, at, authorized_by=intake.authorized_by)
     queued = _queue(asked, attempt, decision, busy)
-    transitions, entries = moves_build(attempt, decision, actor=intake.credential.actor, at=at)
-    answer = answer_build(intake, attempt, decision, review, throttle, computed)
+    transitions, entries = moves_build(attempt, decision, actor=intake.credential.actor, at=at, entry_id=entry_id)
+    answer = answer_build(asked, attempt, decision, review, throttle, computed)
     record = key_record_build(asked, attempt, answer, use)
     return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed)
 

@@ -16,6 +16,7 @@ from attempts.lifecycle.states import RuntimeMode
 from attempts.reviews.models import Review
 from attempts.reviews.rules import Exclusion
 from governance.boundary.errors import MetadataBoundary
+from governance.boundary.rules import facts_stated
 from governance.contracts.models import Contract
 from governance.contracts.states import RiskTier
 from governance.enforcement.models import EnforcementDecision
@@ -55,8 +56,12 @@ class IntakeAnswer:
     attempt_id: UUID | None = None
 
 
-def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
-    """The canonical request that enforcement evaluates: ten envelope fields, the action, the metadata."""
+AUDIT_EVENT_LINK = "/api/v1/ledger/entries/{entry_id}"
+
+
+def request_build(intake: Intake, key: str, entry_id: UUID) -> dict[str, Any]:
+    """The canonical request that enforcement evaluates: ten envelope fields, the action, the metadata. `entry_id`: the
+    ledger entry that will tell of it."""
     contract, body = intake.facts.contract, intake.body
     envelope = {
         "workflow_slug": contract.slug,
@@ -68,7 +73,7 @@ def request_build(intake: Intake, key: str, attempt_id: UUID) -> dict[str, Any]:
         "patient_context_ref": body.get("patient_context_ref"),
         "review_owner": contract.review_owner,
         "runtime_mode": body.get("runtime_mode", RuntimeMode.ACTIVE.value),
-        "audit_event_link": f"urn:holdpoint:attempt:{attempt_id}",
+        "audit_event_link": AUDIT_EVENT_LINK.format(entry_id=entry_id),
     }
     return {
         "format": "holdpoint-request-v1",
@@ -92,7 +97,7 @@ def attempt_build(
     """Builds the attempt from the request as stored, in which values that the boundary refused are left out."""
     # `new_row` instead of the constructor: `Model.__init__` sets and checks every field, for each row of each request.
     contract, request = intake.facts.contract, computed.request
-    envelope, action = request["envelope"], request["action"]
+    envelope, action, metadata = request["envelope"], request["action"], request.get("metadata", {})
     return new_row(
         Attempt,
         id=attempt_id,
@@ -115,8 +120,8 @@ def attempt_build(
         payload_ref=action.get("payload_ref") or "",
         payload_sha256=action.get("payload_sha256") or "",
         fields=action.get("fields", []),
-        action_digest=action_digest(action),
-        metadata=request.get("metadata", {}),
+        action_digest=action_digest(action, facts=facts_stated(decision.facts_declared, metadata)),
+        metadata=metadata,
         retry_of_id=intake.retry_of,
         compensates_id=intake.compensates,
         origin_step=intake.origin_step,
@@ -147,10 +152,12 @@ def review_build(
 
 
 def moves_build(
-    attempt: Attempt, decision: EnforcementDecision, *, actor: Actor, at: datetime
+    attempt: Attempt, decision: EnforcementDecision, *, actor: Actor, at: datetime, entry_id: UUID
 ) -> tuple[list[AttemptTransition], list[LedgerEntry]]:
     """Moves the attempt received → deduplicated → decided state, and builds the transition and ledger rows."""
     entries = [entry_build(attempt, "attempt.received", actor=actor, at=at, payload={"digest": attempt.action_digest})]
+    # The entry that joins these moves has the id of the first, which the request already names.
+    entries[0].id = entry_id
     kwargs = {} if decision.verdict == "allow" else {"reason_code": decision.reason_code}
     decided = {
         "decision": str(decision.id),
@@ -192,13 +199,14 @@ def key_record_build(
 
 
 def answer_build(
-    intake: Intake,
+    asked: CheckedIntake,
     attempt: Attempt,
     decision: EnforcementDecision,
     review: Review | None,
     throttle: ThrottleAnswer,
     computed: Computed,
 ) -> IntakeAnswer:
+    intake = asked.intake
     if decision.verdict == "deny":
         refusal = _refusal(attempt, decision, computed)
         document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
@@ -212,7 +220,7 @@ def answer_build(
     headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
     body = _attempt_json(attempt, review)
     if review is not None:
-        headers["Retry-After"] = "30"
+        headers["Retry-After"] = str(asked.documents["retry_and_replay"]["retry_after_seconds"])
     return IntakeAnswer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
 
 

@@ -10,11 +10,13 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from attempts.execution.models import Receipt
+from attempts.execution.states import ReceiptOutcome
 from attempts.intake.models import IdempotencyRecord
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.states import AttemptState
 from attempts.reviews.models import Review
 from governance.console.selectors.lists import ids_in_scope, newest, uuid_or_none
+from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.models import EnforcementDecision, snapshot_load
 from governance.enforcement.selectors import decision_get
 from governance.ledger.models import LedgerEntry
@@ -78,7 +80,14 @@ def attempt_review(*, attempt: Attempt) -> Review | None:
 
 
 def attempt_receipts(*, attempt: Attempt) -> QuerySet[Receipt]:
-    return Receipt.objects.filter(attempt=attempt).order_by("id")
+    rows = Receipt.objects.filter(attempt=attempt).select_related("attempt__contract", "intent__attempt")
+    return rows.order_by("id")
+
+
+def attempt_identity(*, attempt: Attempt) -> dict[str, Any]:
+    """The ten identity fields. Where the boundary withheld one from the decision, it is null."""
+    envelope = (attempt_decision(attempt=attempt).request or {}).get("envelope", {})
+    return {name: envelope.get(name) for name in ENVELOPE_FIELDS}
 
 
 def attempt_decision(*, attempt: Attempt) -> EnforcementDecision:
@@ -165,3 +174,33 @@ def documents_of(attempt: Attempt) -> dict[str, Any]:
     """The ten documents of the contract version under which the attempt was admitted."""
     documents: dict[str, Any] = snapshot_load(attempt.contract.snapshot_sha256)["documents"]
     return documents
+
+
+def compensation_of(attempt: Attempt) -> str:
+    """The contract with which a person may compensate it, as slug/version; empty if none is declared."""
+    return str(documents_of(attempt)["failure_quarantine"].get("compensation_contract") or "")
+
+
+def reversibility(*, effect: str, compensation: str, reversible: bool = False, hint: str = "") -> str:
+    """Whether an action can be undone, in words. `compensation`: the contract that undoes it, as slug/version.
+    `reversible` and `hint`: what its receipt says."""
+    if reversible:
+        return f"The executor says that it can be undone{f': {hint}' if hint else ''}."
+    if effect == "none":
+        return "Nothing is changed, so there is nothing to undo."
+    if compensation:
+        return f"Not automatically. A person can compensate it with a new request under {compensation}."
+    return "The contract names no compensation, so treat the action as final."
+
+
+def receipt_reversal(*, receipt: Receipt) -> str:
+    """How what this receipt reports can be undone, in words."""
+    if receipt.outcome != ReceiptOutcome.SUCCESS:
+        return "It reports a failure, so there is nothing to undo."
+    attempt = receipt.attempt
+    return reversibility(
+        effect=attempt.effect,
+        compensation=compensation_of(attempt),
+        reversible=receipt.reversible,
+        hint=receipt.reversal_hint,
+    )

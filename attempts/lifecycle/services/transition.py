@@ -83,6 +83,20 @@ class Reserved:
     busy: SlotScope | None = None
 
 
+def key_scope(policy: Mapping[str, Any], *, slug: str, caller_id: UUID | None) -> str:
+    """Where a key is unique, by the contract's key policy."""
+    scopes = {"tenant": "tenant", "contract": f"contract:{slug}", "caller": f"caller:{caller_id}"}
+    return scopes[policy["scope"]]
+
+
+def key_counted(policy: Mapping[str, Any], *, key: str, slug: str, caller_id: UUID | None) -> str:
+    """The key as `per_key` counts it, within its scope: two callers may use the same key where keys are each caller's
+    own. Empty if keys are not deduplicated."""
+    if not key or policy["mode"] != "dedupe":
+        return ""
+    return f"{key_scope(policy, slug=slug, caller_id=caller_id)}\0{key}"
+
+
 def caps_for(
     *, document: Mapping[str, Any], organization_id: UUID, organization_cap: int, slug: str, key: str, context: str
 ) -> list[Cap]:

@@ -8,11 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
+from attempts.reviews.rules import asked_lines
 from attempts.reviews.states import ReviewStatus
 
 APPROVE, REJECT, OPEN = "holdpoint_approve", "holdpoint_reject", "holdpoint_open"
 REJECT_VIEW = "holdpoint_reject_view"
 REASON, NOTE = "reason", "note"
+MOST_FIELDS = 10  # Slack's limit of a section
 MOST_OPTIONS = 100  # Slack's limit of a select
 ENDED = {
     ReviewStatus.APPROVED: "Approved",
@@ -55,9 +57,18 @@ def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, An
         {"type": "header", "text": _plain_text_block(facts.title.strip() or "A review")},
         {"type": "context", "elements": [_plain_text_block(line) for line in lines if line]},
     ]
+    blocks += _asked_blocks(facts)
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
     return {"text": f"Review needed: {escaped(facts.title)}", "blocks": blocks}
+
+
+def _asked_blocks(facts: ReviewFacts) -> list[dict[str, Any]]:
+    """What is asked, line by line. Plain text: Slack formats nothing in it, so a value cannot mention or link."""
+    lines = asked_lines(facts.asked) if facts.asked is not None else []
+    fields = [_plain_text_block(f"{label}: {text}", 500) for label, text in lines]
+    starts = range(0, len(fields), MOST_FIELDS)
+    return [{"type": "section", "fields": fields[start : start + MOST_FIELDS]} for start in starts]
 
 
 def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:

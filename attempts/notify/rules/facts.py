@@ -1,10 +1,11 @@
-"""What a message may say about a review. It has no field for a target, a reference or metadata, because messages leave
-Holdpoint. Pure."""
+"""What a message says about a review: what is asked, as on the page. It has no field for other metadata or for the
+patient context, because messages leave Holdpoint. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from attempts.reviews.rules import AskedAction
 from attempts.reviews.states import ReviewKind, ReviewStatus
 from governance.contracts.states import RiskTier
 
@@ -22,6 +23,8 @@ class ReviewFacts:
     expires_at: datetime | None
     approvals: int
     approvals_required: int
+    asked: AskedAction | None
+    """None: a human review of a workflow step, which has no action."""
     link: str
     """Opens the card after sign-in and decides nothing; empty if the installation has no public URL."""
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
 from attempts.notify.states import NotifyKind
+from attempts.reviews.rules import asked_lines
 from attempts.reviews.states import ReviewKind
 
 OTHERWISE = {
@@ -60,11 +61,17 @@ def _deadline(facts: ReviewFacts) -> str:
     )
 
 
+def _asked(facts: ReviewFacts) -> str:
+    lines = asked_lines(facts.asked) if facts.asked is not None else []
+    return "".join(f"  {label}: {' '.join(text.split())}\n" for label, text in lines)
+
+
 def _lines(facts: ReviewFacts, *, now: datetime) -> str:
     risk = f", {facts.risk} risk" if facts.risk else ""
     where = facts.link or f"Review {facts.review_id} in Holdpoint's queue"
     return (
         f"{_one_line(facts.title)}\n"
+        f"{_asked(facts)}"
         f"  Tier {' and '.join(facts.tiers)}{risk}, waiting for {age(facts.requested_at, now)},"
         f" deadline: {moment_in_words(facts.expires_at)}\n"
         f"  {where}\n"

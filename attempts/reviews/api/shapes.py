@@ -7,6 +7,7 @@ from rest_framework import serializers
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
+from governance.boundary.api import ShownFactOut
 from governance.contracts.states import SignatureKind
 
 
@@ -77,6 +78,8 @@ class AskedOut(serializers.Serializer[Any]):
     risk_tier = serializers.CharField()
     payload_ref = serializers.CharField()
     payload_sha256 = serializers.CharField()
+    reversibility = serializers.CharField(help_text="In words.")
+    facts = ShownFactOut(many=True)
 
 
 class AskedByOut(serializers.Serializer[Any]):
@@ -95,6 +98,7 @@ class WhyHeldOut(serializers.Serializer[Any]):
     rule_id = serializers.CharField()
     policy_version = serializers.IntegerField(allow_null=True)
     explanation = serializers.CharField(help_text="In words.")
+    rationale = serializers.CharField(help_text="What the author of the rule wrote about it; may be empty.")
 
 
 class TierQuorumOut(BucketOut):
@@ -178,7 +182,7 @@ class CardOut(serializers.Serializer[Card]):
     label = serializers.CharField(source="review.label")  # type: ignore[assignment]
     attempt_id = serializers.UUIDField(source="attempt.id", allow_null=True)
     attempt_state = serializers.CharField(source="attempt.state", allow_null=True)
-    asked = AskedOut(source="attempt", allow_null=True)
+    asked = AskedOut(allow_null=True)
     asked_by = AskedByOut(source="attempt", allow_null=True)
     why_held = WhyHeldOut(allow_null=True)
     quorum = ReviewQuorumOut()

@@ -130,7 +130,7 @@ def _failed(
         attempt=attempt,
         intent=DispatchIntent.objects.filter(attempt_id=attempt.id, fence=attempt.lease_token).first(),
         outcome=ReceiptOutcome.FAILURE,
-        category=_category(attempt),
+        category=_category(attempt, reason_code),
         retryable=result is Result.RETRY,
         reason_code=reason_code or "adapter_failed",
         response_metadata={},
@@ -141,11 +141,16 @@ def _failed(
     if due_at is not None:
         retry_schedule(attempt, due_at=due_at, actor=actor, at=at, payload=payload, reason_code=receipt.reason_code)
     else:
-        _set_apart(attempt, _category(attempt), "adapter_failed", actor=actor, at=at, **payload)
+        _set_apart(attempt, QuarantineCategory(receipt.category), "adapter_failed", actor=actor, at=at, **payload)
 
 
-def _category(attempt: Attempt) -> QuarantineCategory:
-    return category_for(documents_of(attempt), "adapter_reported_failure")
+# The step's reason code when an answer does not have the declared shape.
+REJECTED = "output_contract_drift"
+
+
+def _category(attempt: Attempt, reason_code: str = "") -> QuarantineCategory:
+    rejected = reason_code == REJECTED
+    return category_for(documents_of(attempt), "response_rejected" if rejected else "adapter_reported_failure")
 
 
 def _set_apart(

@@ -3,6 +3,8 @@ Pure: no database, no clock, no settings."""
 
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
 from governance.boundary.rules.editions import CURRENT, FIRST
+from governance.boundary.rules.fact_declarations import declaration_problems
+from governance.boundary.rules.facts import Fact, ShownFact, facts_of, facts_shown, facts_stated, facts_typed
 from governance.boundary.rules.findings import BoundaryFinding
 from governance.boundary.rules.inspection import (
     inspect_field_name,
@@ -21,6 +23,13 @@ __all__ = [
     "BoundaryDocumentError",
     "BoundaryFinding",
     "BoundaryPolicy",
+    "Fact",
+    "ShownFact",
+    "declaration_problems",
+    "facts_of",
+    "facts_shown",
+    "facts_stated",
+    "facts_typed",
     "inspect_field_name",
     "inspect_handle",
     "inspect_metadata",

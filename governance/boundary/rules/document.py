@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from governance.boundary.rules.allowlist import allow_list_problems
 from governance.boundary.rules.detectors import ALWAYS_ON, DETECTOR_NAMES
+from governance.boundary.rules.fact_declarations import declaration_problems
 from governance.boundary.rules.schema import compiled
 
 # The safe choice: no metadata at all, until the privacy owner approves a list of fields.
@@ -25,10 +26,11 @@ def validate_boundary_document(document: Any) -> list[str]:
     """Problems as text; empty if the document can be used. Never raises."""
     if not isinstance(document, Mapping):
         return ["the document must be an object"]
-    problems = [f"unknown field {name!r}" for name in document if name not in DEFAULT_DOCUMENT]
+    problems = [f"unknown field {name!r}" for name in document if name not in (*DEFAULT_DOCUMENT, "facts")]
     problems += _integer(document, "max_bytes", low=2, high=MAX_BYTES_LIMIT)
     problems += _integer(document, "max_depth", low=1, high=MAX_DEPTH_LIMIT)
     problems += _keys(document.get("forbidden_keys", []))
+    problems += [f"{'/'.join(map(str, path))}: {words}" for path, _, words in declaration_problems(document)]
     detectors = _detectors(document.get("detectors", {}))
     keys_checked = bool(detectors) or "forbidden_key" not in document.get("detectors", {}).get("disabled", [])
     schema = document.get("schema", DEFAULT_DOCUMENT["schema"])

@@ -51,6 +51,18 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     "schema_limit": ("is outside the limits of this contract's metadata schema", "The privacy owner can change them."),
     "schema_format": ("is not in the format that this contract's metadata schema asks for", "Send that format."),
     "schema_mismatch": ("does not fit this contract's metadata schema", "The privacy owner can show the schema."),
+    "fact_required": ("is a fact that the contract declares, and the request does not state it", "Send it."),
+    "fact_amount": ("is not an amount with as many decimals as its currency has", 'Send a string such as "149.00".'),
+    "fact_currency": (
+        "is not one of the contract's currencies",
+        "Send an ISO 4217 code in capitals; the privacy owner can add one.",
+    ),
+    "fact_count": ("is not a count", "Send a whole number from 0 on."),
+    "fact_date": ("is not a date", "Send it as YYYY-MM-DD."),
+    "fact_code": (
+        "is not one of the contract's codes",
+        "Send one of them: letters, digits, dot, hyphen and underscore, at most 64; the privacy owner can add one.",
+    ),
     "too_large": ("is larger than the boundary allows", "Send less; the privacy owner sets the size."),
     "too_deep": (
         "is nested deeper than the boundary allows",

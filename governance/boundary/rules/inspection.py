@@ -14,6 +14,7 @@ from governance.boundary.rules.detectors import (
 )
 from governance.boundary.rules.detectors.person import name_in_handle
 from governance.boundary.rules.editions import CURRENT
+from governance.boundary.rules.facts import fact_findings
 from governance.boundary.rules.findings import BoundaryFinding, ordered
 from governance.boundary.rules.keys import KeyFacts, ends_with, key_facts
 from governance.boundary.rules.limits import broken_limit
@@ -55,15 +56,25 @@ def inspect_metadata(
     if limit is not None:
         return (BoundaryFinding(ROOT, limit),)
     found = _Walk(policy, edition).run(root)
+    if policy.facts:
+        found.extend(fact_findings(policy.facts, root))
     # The validator takes JSON only; it would raise on a value that is not.
     if policy.validator is not None and not any(rule == "not_json" for _, rule in found):
-        found.extend(schema_errors(policy.validator, root))
+        found.extend(schema_errors(policy.validator, _without_facts(root, policy)))
     if not found:
         return ()
     known = policy.known_keys
     return ordered(
         BoundaryFinding(boundary_pointer(path, root=root, base=ROOT, known=known), rule) for path, rule in found
     )
+
+
+def _without_facts(root: dict[str, Any], policy: BoundaryPolicy) -> dict[str, Any]:
+    """What the schema judges: a fact is declared by its own rule, not by the schema."""
+    if not policy.facts:
+        return root
+    declared = {fact.name for fact in policy.facts}
+    return {name: value for name, value in root.items() if name not in declared}
 
 
 def inspect_reference(value: str, *, pointer: str, edition: int = CURRENT) -> tuple[BoundaryFinding, ...]:

@@ -10,6 +10,7 @@ from jsonschema_rs import Draft202012Validator
 
 from governance.boundary.rules.detectors import ALWAYS_ON, DETECTOR_NAMES
 from governance.boundary.rules.document import DEFAULT_DOCUMENT, validate_boundary_document
+from governance.boundary.rules.facts import Fact, facts_of
 from governance.boundary.rules.keys import key_words
 from governance.boundary.rules.schema import compiled, property_names
 
@@ -35,6 +36,7 @@ class BoundaryPolicy:
     forbidden_keys: tuple[str, ...] = ()
     detectors: tuple[str, ...] = DETECTOR_NAMES
     max_depth: int = DEFAULT_MAX_DEPTH
+    facts: tuple[Fact, ...] = ()
     active: frozenset[str] = field(init=False, repr=False, compare=False)
     validator: Draft202012Validator | None = field(init=False, repr=False, compare=False)
     forbidden_endings: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
@@ -50,7 +52,7 @@ class BoundaryPolicy:
         object.__setattr__(self, "active", frozenset(self.detectors) | ALWAYS_ON)
         object.__setattr__(self, "validator", _validator(self.schema))
         object.__setattr__(self, "forbidden_endings", tuple(map(key_words, self.forbidden_keys)))
-        object.__setattr__(self, "known_keys", frozenset(property_names(self.schema)))
+        object.__setattr__(self, "known_keys", frozenset(property_names(self.schema)) | {f.name for f in self.facts})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "BoundaryPolicy":
@@ -85,4 +87,5 @@ def _from_text(text: str) -> BoundaryPolicy:
         max_depth=document.get("max_depth", DEFAULT_MAX_DEPTH),
         forbidden_keys=tuple(document.get("forbidden_keys", ())),
         detectors=tuple(name for name in DETECTOR_NAMES if name not in disabled),
+        facts=facts_of(document),
     )

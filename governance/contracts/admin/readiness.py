@@ -33,7 +33,7 @@ from governance.console.admin.forms import (
 )
 from governance.console.selectors.pages import contract_document, readiness_history, roles_of, work_authors
 from governance.contracts.models import Contract
-from governance.contracts.rules.documents import AREAS, Area, validate_documents
+from governance.contracts.rules.documents import AREAS, Area, validate_documents, without_retired
 from governance.contracts.rules.documents import area as area_of
 from governance.contracts.rules.readiness import APPROVED, AreaStatus
 from governance.contracts.selectors import contract_documents, readiness_board
@@ -246,7 +246,8 @@ class ReadinessPages(MineAtOnce):
             document = json_parse(request.POST.get("document", ""))
         except JsonTextError as error:
             return JsonResponse({"problems": [{"pointer": "", "rule": "json", "message": str(error)}]})
-        documents = contract_documents(contract=contract) | {area: document}
+        stored = contract_documents(contract=contract)
+        documents = {name: without_retired(name, row) for name, row in stored.items()} | {area: document}
         found = validate_documents(documents, effect=contract.effect)
         return JsonResponse({"problems": [{"pointer": p.pointer, "rule": p.rule, "message": p.message} for p in found]})
 

@@ -16,7 +16,12 @@ from governance.boundary.services import content_check, note_create, reference_c
 from governance.contracts.configured import signature_default
 from governance.contracts.errors import DocumentInvalid, ReadinessIncomplete
 from governance.contracts.models import Contract, ContractDocument, ReadinessDecision
-from governance.contracts.rules.documents import default_documents, document_sha256, validate_documents
+from governance.contracts.rules.documents import (
+    default_documents,
+    document_sha256,
+    validate_documents,
+    without_retired,
+)
 from governance.contracts.rules.readiness import APPROVED, CORE_FIELDS
 from governance.contracts.selectors import contract_lock, readiness_board
 from governance.contracts.services.approvers import approvers_require
@@ -101,7 +106,8 @@ def contract_change(
         for name, value in changes.items():
             setattr(contract, name, value)
         stored = {row.area: row for row in ContractDocument.objects.filter(contract=contract)}
-        _validate({area: row.document for area, row in stored.items()} | dict(documents or {}), contract)
+        kept = {area: without_retired(area, row.document) for area, row in stored.items()}
+        _validate(kept | dict(documents or {}), contract)
         if changes:
             contract.save(update_fields=list(changes))
         changed = _save_documents(stored, documents or {}, author)

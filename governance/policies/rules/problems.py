@@ -18,6 +18,7 @@ CONTEXT: dict[str, frozenset[str] | None] = {
         {"connector", "operation", "target_ref", "risk_tier", "payload_ref", "payload_sha256", "fields"}
     ),
     "metadata": None,
+    "facts": None,
     "envelope": None,
     "caller": frozenset({"id", "scopes"}),
     "organization": frozenset({"id", "regions"}),

@@ -1,4 +1,4 @@
-"""Property: no message, to chat or mail, carries a word of what is asked. And strange titles do no harm."""
+"""Property: messages say what is asked as the card does, and nothing beyond. And strange words do no harm."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,10 @@ from attempts.notify.rules.facts import ReviewFacts
 from attempts.notify.rules.letters import letter
 from attempts.notify.states import NotifyChannel, NotifyKind
 from attempts.reviews.models import Review
+from attempts.reviews.rules import AskedAction
 from attempts.reviews.services.clock import reviews_remind
 from attempts.reviews.states import ReviewKind, ReviewStatus
+from governance.boundary.rules import ShownFact
 from governance.contracts.rules.documents import default_documents
 from governance.contracts.states import RiskTier
 from governance.people.models import User
@@ -43,7 +45,9 @@ class WithMetadata(Clinic):
         documents = default_documents()
         documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
         documents["metadata_boundary"]["schema"]["properties"] = {"source": {"type": "string", "maxLength": 80}}
-        documents["metadata_boundary"]["detectors"]["disabled"] = []
+        documents["metadata_boundary"]["facts"] = [
+            {"name": "refund", "type": "amount", "label": "Refund", "required": False, "currency": "EUR"}
+        ]
         self.contract = open_contract(self.cast, rules=HOLD, documents=documents)
         self.numbers = count(1)
 
@@ -56,15 +60,20 @@ def talkative(cast: Cast, slack: SlackStandIn) -> Chat:
     return chat
 
 
+STAYS = ("patient_context_ref", "action_digest", "idempotency_key", "payload_ref", "request_trace_id")
+
+
 @given(words=st.lists(CANARY, min_size=4, max_size=4, unique=True), risk=st.sampled_from(list(RiskTier)))
 @hypothesis_settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-def test_no_message_carries_a_word_of_what_is_asked(talkative: Chat, words: list[str], risk: str) -> None:
+def test_messages_say_what_is_asked_and_carry_nothing_that_was_not_declared_for_people(
+    talkative: Chat, words: list[str], risk: str
+) -> None:
     """Target, payload reference, field names and metadata are canaries; a review from card to end."""
     target, payload, field, source = words
     talkative.slack.calls.clear()
     mail.outbox.clear()
     action = {"target_ref": target, "payload_ref": payload, "fields": [field], "risk_tier": risk}
-    review = talkative.clinic.hold(action=action, metadata={"source": source})
+    review = talkative.clinic.hold(action=action, metadata={"source": source, "refund": "149.00"})
     talkative.tell()
     with every_tenant():
         Review.objects.filter(id=review.id).update(remind_at=timezone.now() - timedelta(seconds=1))
@@ -78,9 +87,11 @@ def test_no_message_carries_a_word_of_what_is_asked(talkative: Chat, words: list
     assert methods == ["chat.postMessage", "chat.postMessage", "chat.update"]
     assert len(mail.outbox) >= 2
     sent = json.dumps(talkative.slack.calls) + "".join(f"{one.subject}\n{one.body}" for one in mail.outbox)
-    asked = [attempt.patient_context_ref, attempt.action_digest, attempt.payload_sha256, attempt.operation]
-    assert attempt.metadata == {"source": source}
-    assert [word for word in (*words, *asked) if word in sent] == []
+    first = [json.dumps(talkative.slack.calls[0]), mail.outbox[0].body, mail.outbox[1].body]
+    said = [target, field, attempt.payload_sha256, attempt.operation, "Refund: 149.00 EUR", "treat the action as final"]
+    assert [word for message in first for word in [*said, "Rule: hold of policy"] if word not in message] == []
+    assert attempt.metadata == {"source": source, "refund": "149.00"}
+    assert [word for word in (payload, source, *(getattr(attempt, name) for name in STAYS)) if word in sent] == []
 
 
 def facts(**changes: Any) -> ReviewFacts:
@@ -95,6 +106,7 @@ def facts(**changes: Any) -> ReviewFacts:
         "expires_at": AT + timedelta(hours=1),
         "approvals": 0,
         "approvals_required": 1,
+        "asked": None,
         "link": "https://holdpoint.example/review/7",
     }
     return ReviewFacts(**usual | changes)
@@ -130,3 +142,43 @@ def test_buttons_are_only_where_the_chat_may_decide() -> None:
     for status in set(ReviewStatus) - {ReviewStatus.REQUESTED}:
         assert names(status=status) == []
     assert escaped("<!channel> & *x*") == "&lt;!channel&gt; &amp; x"
+
+
+def asked(**changes: Any) -> AskedAction:
+    usual: dict[str, Any] = {
+        "connector": "http",
+        "operation": "refund.pay",
+        "target_ref": "order-1",
+        "fields": ("amount",),
+        "effect": "once",
+        "risk_tier": "low",
+        "payload_ref": "",
+        "payload_sha256": "",
+        "reversibility": "Final.",
+        "facts": (),
+        "metadata": {},
+        "why": "Above 50.",
+        "rule_id": "big",
+        "policy_version": 3,
+    }
+    return AskedAction(**usual | changes)
+
+
+@pytest.mark.unit
+@given(text=st.text(max_size=700), fields=st.lists(st.text(max_size=128), max_size=100))
+def test_what_is_asked_cannot_mention_link_or_break_the_limits_of_slack(text: str, fields: list[str]) -> None:
+    about = asked(target_ref=text, why=text, operation=text, fields=tuple(fields))
+    blocks = card(facts(asked=about), now=AT, value="v")["blocks"]
+    drawn = [field for block in blocks if block["type"] == "section" for field in block["fields"]]
+    assert drawn
+    assert all(block["type"] != "section" or 1 <= len(block["fields"]) <= 10 for block in blocks)
+    assert all(field["type"] == "plain_text" and 0 < len(field["text"]) <= 2000 for field in drawn)
+
+
+@pytest.mark.unit
+def test_a_long_list_of_facts_fills_further_sections() -> None:
+    many = tuple(ShownFact(f"n{number}", "count", f"Number {number}", number, str(number)) for number in range(20))
+    blocks = card(facts(asked=asked(facts=many)), now=AT, value="v")["blocks"]
+    texts = [field["text"] for block in blocks if block["type"] == "section" for field in block["fields"]]
+    assert "Number 19: 19" in texts
+    assert [len(block["fields"]) for block in blocks if block["type"] == "section"] == [10, 10, 7]

@@ -26,6 +26,8 @@ def test_the_card_says_what_is_asked_by_whom_why_and_until_when(clinic: Clinic, 
         "risk_tier": "low",
         "payload_ref": "payload-0001",
         "payload_sha256": "ab" * 32,
+        "reversibility": "The contract names no compensation, so treat the action as final.",
+        "facts": [],
     }
     assert card["asked_by"]["service_account"] == "asking"
     assert (card["why_held"]["rule_id"], card["why_held"]["policy_version"]) == ("hold", 1)

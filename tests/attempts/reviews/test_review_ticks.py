@@ -113,7 +113,7 @@ def test_a_reminder_is_sent_once_when_it_is_due(
         assert (entry.payload["reviewers"], entry.payload["escalated_to"]) == (1, 0)
     assert [message.to for message in mail.outbox] == [["reviewer@clinic.invalid"]]
     assert str(review.id) in mail.outbox[0].body
-    assert "case-0001" not in mail.outbox[0].body
+    assert "Target: case-0001" in mail.outbox[0].body
 
 
 def test_a_reminder_escalates_to_the_operators_when_nobody_works_on_it(cast: Cast, clinic: Clinic, rita: Any) -> None:

@@ -72,7 +72,13 @@ def test_every_schema_is_a_valid_draft_2020_12_schema(entry: Area) -> None:
 
 
 # What a document may leave out: the installation then says whether votes are signed.
-OPTIONAL = {("durable_attempt_store", ""): {"evidence"}, ("attempt_identity_envelope", ""): {"signature"}}
+OPTIONAL = {
+    ("durable_attempt_store", ""): {"evidence"},
+    ("attempt_identity_envelope", ""): {"signature"},
+    ("metadata_boundary", ""): {"facts"},
+    # What an entry needs depends on its type: `declaration_problems` checks it.
+    ("metadata_boundary", "/facts/*"): {"currency", "currency_from", "values"},
+}
 
 
 @each_area

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -25,6 +24,7 @@ from tests.emptying import empty_database
 from tests.governance.record.forging import Table, run, taken_back
 from tests.governance.test_commands import parameters
 from tests.replay_plugin import forget_the_database
+from tests.template_database import APPLICATION_ROLE
 
 pytestmark = pytest.mark.tampers
 # The functions behind the triggers of a table. The one that counts versions is left: it makes the change harder to see.
@@ -47,27 +47,18 @@ class Sealed:
 
 @pytest.fixture(scope="module")
 def db(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
-    """The tests' role may switch to replica mode, and there is a role with what the application gets."""
-    name = f"app_{uuid4().hex[:8]}"
+    """A role with what the application gets, in this worker's database only."""
     with django_db_blocker.unblock():
         forget_the_database()
-        me, app = sql.Identifier(connection.settings_dict["USER"]), sql.Identifier(name)
-        with (
-            psycopg.connect(**parameters("postgres"), autocommit=True) as superuser,
-            pytest.MonkeyPatch.context() as to,
-        ):
-            superuser.execute(sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}").format(me))
-            superuser.execute(sql.SQL("CREATE ROLE {}").format(app))
-            superuser.execute(sql.SQL("GRANT {} TO {}").format(app, me))
-            to.setenv("HOLDPOINT_APP_ROLE", name)
+        with pytest.MonkeyPatch.context() as to:
+            to.setenv("HOLDPOINT_APP_ROLE", APPLICATION_ROLE)
             call_command("grant_application_role", stdout=StringIO())
-            try:
-                yield name
-            finally:
-                connection.close()
-                superuser.execute(sql.SQL("DROP OWNED BY {}").format(app))
-                superuser.execute(sql.SQL("DROP ROLE {}").format(app))
-                superuser.execute(sql.SQL("REVOKE SET ON PARAMETER session_replication_role FROM {}").format(me))
+        try:
+            yield APPLICATION_ROLE
+        finally:
+            connection.close()
+            with psycopg.connect(**parameters("postgres"), autocommit=True) as superuser:
+                superuser.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(APPLICATION_ROLE)))
 
 
 @pytest.fixture(scope="module")
@@ -264,10 +255,11 @@ def test_the_items_of_a_transaction_cannot_be_blanked_unseen(sealed: Sealed, dja
 
 
 def test_figures(sealed: Sealed, record_property: Any) -> None:
-    """Nothing is left out: a table that is new in the registry is in the suite."""
+    """For the note in the documents. The suite is made from the registry, so a table that is new there is in it."""
     record_property("cases", sum(sealed.ways.values()))
     sys.stdout.write(
         f"\n{sum(sealed.ways.values())} cases: {dict(sealed.ways)}\n"
         f"longest detection {sealed.longest:.2f} s; filled by hand: {sealed.filled}\n"
     )
-    assert sealed.ways["whole"] in (0, len(BOUND))
+    # Parallel workers share the suite, and each counts its own.
+    assert sealed.ways["whole"] <= len(BOUND) == len(sealed.tables)

@@ -11,6 +11,7 @@ from governance.contracts.rules.documents.areas.idempotency_key_policy import KE
 from governance.contracts.rules.documents.catalog import AREAS, OWNER_GROUPS, area, default_documents
 from governance.contracts.rules.documents.digest import document_sha256
 from governance.contracts.rules.documents.errors import UnknownAreaError
+from governance.contracts.rules.documents.retired import without_retired
 from governance.contracts.rules.documents.validate import validate_document, validate_documents
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "document_sha256",
     "validate_document",
     "validate_documents",
+    "without_retired",
 ]

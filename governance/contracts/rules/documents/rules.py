@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+from governance.boundary.rules import declaration_problems
 from governance.contracts.rules.documents.area import DocumentProblem
 from governance.contracts.rules.documents.areas.attempt_identity_envelope import FIELDS_NEVER_OPTIONAL
 from governance.contracts.rules.documents.areas.failure_quarantine import DEFAULT_TRIGGERS, TRIGGERS_OF_UNKNOWN_OUTCOME
@@ -109,6 +110,12 @@ def _throttle_rules(document: Any) -> Problems:
         seen.add((per, window))
 
 
+def _boundary_rules(document: Any) -> Problems:
+    if isinstance(document, dict):
+        for path, rule, message in declaration_problems(document):
+            yield DocumentProblem(pointer_to(*path), rule, message)
+
+
 def _regional_rules(document: Any) -> Problems:
     years, profiles = whole(dig(document, "retention_years")), load_profiles()
     if years is None:
@@ -127,5 +134,6 @@ RULES: dict[str, Callable[[Any], Problems]] = {
     "retry_and_replay": _retry_rules,
     "failure_quarantine": _quarantine_rules,
     "throttles_and_misuse": _throttle_rules,
+    "metadata_boundary": _boundary_rules,
     "regional_compliance": _regional_rules,
 }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from governance.boundary.rules import facts_typed
 from governance.conditions import ConditionError, EvaluationScope
 from governance.enforcement.rules.case import Case
 from governance.enforcement.rules.contract_terms import ContractTerms
@@ -73,6 +74,7 @@ def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
     return {
         "action": request["action"],
         "metadata": case.metadata,
+        "facts": facts_typed(contract.boundary.facts, case.metadata),
         "envelope": request["envelope"],
         "caller": {"id": caller["id"], "scopes": caller["scopes"]},
         "organization": {"id": organization["id"], "regions": organization["regions"]},

@@ -15,12 +15,15 @@ ENVELOPE_FIELDS = (
     "runtime_mode",
     "audit_event_link",
 )
-# These come from the URL, the credential and the ledger. Without them an attempt could not be attributed to anyone.
+# Holdpoint itself fills these in, from the URL, the credential, the trace, the contract and the ledger. Without them an
+# attempt could not be attributed to anyone; and to leave one out would change nothing.
 FIELDS_NEVER_OPTIONAL = (
     "workflow_slug",
     "contract_version",
+    "request_trace_id",
     "tenant_ref",
     "caller_ref",
+    "review_owner",
     "runtime_mode",
     "audit_event_link",
 )

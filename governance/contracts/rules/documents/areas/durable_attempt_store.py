@@ -21,10 +21,9 @@ AREA = Area(
     owner_group="platform-architecture",
     title=_TITLE,
     description=(
-        "Decides in which class of storage attempts live, whether their tables are split by month, when "
-        "evidence of them is made, and confirms what is kept of every attempt. Nothing on the list can be "
-        "left out, because the record must be able to show years later who asked, what was decided and "
-        "what happened."
+        "Decides in which class of storage attempts live and when evidence of them is made, and confirms what "
+        "is kept of every attempt. Nothing on the list can be left out, because the record must be able to "
+        "show years later who asked, what was decided and what happened."
     ),
     schema=document(
         title=_TITLE,
@@ -32,10 +31,6 @@ AREA = Area(
             "storage_class": choice(
                 description="Kind of store. Only a transactional database can hold work and record together.",
                 options=("postgresql",),
-            ),
-            "partitioning": choice(
-                description="Whether attempt tables are split by month of receipt.",
-                options=("none", "monthly"),
             ),
             "keep": array(
                 description="What is kept per attempt. All entries are mandatory.",
@@ -54,5 +49,5 @@ AREA = Area(
             ),
         },
     ),
-    default={"storage_class": "postgresql", "partitioning": "none", "keep": list(KEPT)},
+    default={"storage_class": "postgresql", "keep": list(KEPT)},
 )

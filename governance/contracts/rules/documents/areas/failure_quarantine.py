@@ -29,7 +29,6 @@ DEFAULT_TRIGGERS = {
     "deadline_passed_before_intent": "timeout",
     "response_rejected": "invalid_response",
     "recheck_refused_after_lease": "policy_changed",
-    "lease_expired_before_intent": "lease_lost",
 }
 # After these nobody knows whether the side effect happened. Another category would hide that (constitution, "what does
 # a timeout mean").

@@ -1,17 +1,50 @@
 """Which metadata an attempt may have. Only the outer shape is checked here; `governance.boundary.rules` checks the
 schema inside."""
 
+from governance.boundary.rules.fact_declarations import LONGEST_LABEL, MOST_FACTS, MOST_VALUES
+from governance.boundary.rules.facts import FACT_TYPES
 from governance.contracts.rules.documents.area import Area
 from governance.contracts.rules.documents.schema_parts import (
     SLUG_PATTERN,
+    Schema,
     array,
+    choice,
     closed_object,
     document,
+    flag,
     integer,
     text,
 )
 
 _TITLE = "Metadata-only boundary"
+_CURRENCY = r"^[A-Z]{3}$"
+_FACT_NAME = r"^[a-z][a-z0-9_]{0,62}$"
+
+
+def _fact() -> Schema:
+    fact = closed_object(
+        description="One fact.",
+        fields={
+            "name": text(description="Its field in metadata.", pattern=_FACT_NAME, max_length=63),
+            "type": choice(description="What it is, and so how it is written.", options=FACT_TYPES),
+            "label": text(description="What people read before its value.", pattern=r"^\S", max_length=LONGEST_LABEL),
+            "required": flag(description="Whether a request must state it."),
+        },
+    )
+    fact["properties"] |= {
+        "currency": text(description="The fixed currency of an amount.", pattern=_CURRENCY, max_length=3),
+        "currency_from": text(
+            description="The fact that holds the currency of an amount.", pattern=_FACT_NAME, max_length=63
+        ),
+        "values": array(
+            description="The only codes or currencies accepted.",
+            items=text(description="One code.", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64),
+            min_items=1,
+            max_items=MOST_VALUES,
+        ),
+    }
+    return fact
+
 
 AREA = Area(
     name="metadata_boundary",
@@ -51,6 +84,15 @@ AREA = Area(
                         max_items=50,
                     ),
                 },
+            ),
+        },
+        # Left out: no facts. Contracts that were approved before have none.
+        optional={
+            "facts": array(
+                description="Typed facts in metadata, beside the schema. Reviewers see them, policies read them.",
+                items=_fact(),
+                min_items=0,
+                max_items=MOST_FACTS,
             ),
         },
     ),
