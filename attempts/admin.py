@@ -3,7 +3,8 @@
 from attempts.intake import admin as intake
 from attempts.lifecycle import admin as lifecycle
 from attempts.notify import admin as notify
+from attempts.proposals import admin as proposals
 from attempts.quarantine import admin as quarantine
 from attempts.reviews import admin as reviews
 
-__all__ = ["intake", "lifecycle", "notify", "quarantine", "reviews"]
+__all__ = ["intake", "lifecycle", "notify", "proposals", "quarantine", "reviews"]

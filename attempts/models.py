@@ -4,7 +4,8 @@ from attempts.execution import models as execution
 from attempts.intake import models as intake
 from attempts.lifecycle import models as lifecycle
 from attempts.notify import models as notify
+from attempts.proposals import models as proposals
 from attempts.quarantine import models as quarantine
 from attempts.reviews import models as reviews
 
-__all__ = ["execution", "intake", "lifecycle", "notify", "quarantine", "reviews"]
+__all__ = ["execution", "intake", "lifecycle", "notify", "proposals", "quarantine", "reviews"]

@@ -8,6 +8,7 @@ from attempts.intake.api import AttemptCreateApi
 from attempts.lifecycle import api as attempts
 from attempts.lifecycle import api as evidence
 from attempts.notify import api as notification_routes
+from attempts.proposals import api as proposals
 from attempts.quarantine import api as quarantine
 from attempts.reviews.api import delegations, reviews
 
@@ -31,6 +32,7 @@ urlpatterns = [
     *reviews.urlpatterns,
     *delegations.urlpatterns,
     *idempotency.urlpatterns,
+    *proposals.urlpatterns,
     *quarantine.urlpatterns,
     *notification_routes.urlpatterns,
 ]

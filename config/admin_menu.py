@@ -44,6 +44,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Stop": [
         ("Shutdown", "front_hand", "governance_shutdown"),
+        ("Proposed shutdowns", "emergency_home", "attempts_shutdownproposal"),
     ],
     "Record": [
         ("Ledger", "menu_book", "governance_ledgerentry"),

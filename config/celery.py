@@ -73,7 +73,7 @@ SCHEDULE_WORDS: dict[str, str] = {
     "leases-expire": "ends leases of executors that went silent",
     "retries-due": "re-queues attempts whose retry is due",
     "queue-hand-out": "gives free slots to queued attempts",
-    "quarantine-escalate": "escalates quarantine cases that nobody looked at",
+    "quarantine-escalate": "escalates quarantine cases that nobody looked at, and proposes shutdowns to operators",
     "steps-time-out": "ends workflow steps that got no answer in time",
     "step-retries-due": "repeats workflow requests whose retry is due",
     "deadlines-pass": "halts workflow runs whose deadline has passed",

@@ -62,6 +62,7 @@ _DENIAL = [
     ("no_rule_matched", "No rule matched", "No rule of the active policy allows this action."),
     ("no_active_policy", "No active policy", "The contract has no active policy, so nothing is allowed."),
     ("review_required", "Review required", "A person has to decide before this can happen."),
+    ("effect_repeated", "Asked for twice", "The same effect was asked for before, under another idempotency key."),
     ("review_rejected", "Rejected in review", "A reviewer rejected the action."),
     ("review_expired", "Review expired", "Nobody decided in time, so the action is denied. Expiry never approves."),
     (
@@ -119,6 +120,11 @@ _QUARANTINE = [
         "The call was sent and no answer was recorded. A person has to find out what happened.",
     ),
     ("lease_lost", "Lease lost", "The executor's lease ended before it reported."),
+    (
+        "retry_window_passed",
+        "Retry window passed",
+        "The contract's time for further tries was over when the next one came.",
+    ),
 ]
 _STEP_FAILURE = [
     ("step_timed_out", "Step timed out", "The step was not completed in time."),

@@ -1123,7 +1123,7 @@ def _decisions(found: Comparison, organization: Any) -> None:
         if row["request"] is None:
             continue
         attempt = next((one["id"] for one in found.rows["envelope"] if one["decision_id"] == row["id"]), None)
-        entry = found.recorded("decisions", "decision", row, attempt)
+        entry = found.recorded("decisions", "decision", row, attempt or row.get("subject_id"))
         if entry is not None:
             _decision_recorded(found, row, entry)
     found.all_there("decisions", "decision")
@@ -1166,6 +1166,11 @@ def _decision_recorded(found: Comparison, row: Mapping[str, Any], entry: Mapping
         found.same("decisions", row, name, entry["payload"].get(name))
     if entry["action"] in _VERDICT_OF:
         found.same("decisions", row, "verdict", _VERDICT_OF[entry["action"]])
+    again = entry["action"] == "attempt.decided"  # before an act of the attempt
+    found.same("decisions", row, "act", entry["payload"].get("act") if again else "")
+    found.same("decisions", row, "subject_id", entry["subject_id"] if again else None)
+    if again:
+        found.same("decisions", row, "verdict", entry["payload"].get("verdict"))
 
 
 # Columns of an attempt and where the request that was decided about says them.
@@ -1331,16 +1336,21 @@ def _reviews(found: Comparison, organization: Any) -> None:
                     found.same("reviews", row, "action_digest", said.get("action_digest"))
         attempt = attempts.get(row["attempt_id"])
         if attempt is not None:
-            _review_held(found, row, attempt, decisions.get(attempt["decision_id"]))
+            _review_held(found, row, attempt, decisions.get(row.get("decision_id") or attempt["decision_id"]))
 
 
 def _review_held(
     found: Comparison, row: Mapping[str, Any], attempt: Mapping[str, Any], decision: Mapping[str, Any] | None
 ) -> None:
     """The review of a held attempt: what the decision asked for."""
-    held = next((entry for entry in found.about(attempt["id"]) if entry["action"] == "attempt.held"), None)
+    about = found.about(attempt["id"])
+    again = [entry for entry in about if entry["action"] == "attempt.held_again" and entry["payload"]]
+    held = next((entry for entry in again if entry["payload"].get("review") == row["id"]), None)
+    held = held or next((entry for entry in about if entry["action"] == "attempt.held"), None)
     found.same("reviews", row, "requested_at", held["at"] if held is not None else None)
     found.same("reviews", row, "kind", "release")
+    if row.get("decision_id") is not None and held is not None and held["payload"]:
+        found.same("reviews", row, "decision_id", held["payload"].get("decision"))
     if decision is None or decision["request"] is None or not decision["approval"]:
         return
     found.same("reviews", row, "action_digest", attempt["action_digest"])
@@ -1454,6 +1464,7 @@ def _executions(found: Comparison, organization: Any) -> None:
             found.same("intents", row, name, value)
         for name in ("number", "fence", "adapter", "effect_key"):
             found.same("intents", row, name, said.get(name))
+        found.same("intents", row, "decision_id", said.get("decided"))
         found.same("intents", row, "attempt_id", entry["subject_id"])
         leased = [e for e in found.about(row["attempt_id"]) if e["action"] == "attempt.leased" and e["payload"]]
         owner = [e["payload"].get("owner") for e in leased if e["payload"].get("fence") == row["fence"]]

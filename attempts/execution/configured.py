@@ -1,4 +1,5 @@
-"""Settings of the adapters (targets by route, `<organization slug>/<contract slug>`), and crash points for tests."""
+"""Settings: targets of the adapters by route (`<organization slug>/<contract slug>`), the region of this deployment;
+and crash points for tests."""
 
 import os
 import signal
@@ -34,6 +35,10 @@ def slack_connection() -> tuple[str, str]:
     """(base URL, token)"""
     base = str(getattr(settings, "HOLDPOINT_SLACK_BASE_URL", "") or "https://slack.com/api/")
     return base if base.endswith("/") else f"{base}/", str(getattr(settings, "HOLDPOINT_SLACK_TOKEN", ""))
+
+
+def deployment_region() -> str:
+    return str(settings.DEPLOYMENT_REGION)
 
 
 def _demo_target() -> str:

@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
+from governance.enforcement.models import EnforcementDecision
 from governance.sql.guards import AppendOnlyModel
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
@@ -15,6 +16,14 @@ class DispatchIntent(AppendOnlyModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="intents", db_index=False)
+    decision = models.ForeignKey(
+        EnforcementDecision,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="The decision it was sent under.",
+    )
     number = models.PositiveSmallIntegerField(help_text="1 for the first call of this attempt.")
     fence = models.PositiveIntegerField(help_text="The lease token under which it was written.")
     once = models.BooleanField()

@@ -51,6 +51,14 @@ def retry_plan(
     return RetryPlan(min(at + wait + spread, last), "retry")
 
 
+PICK_UP = timedelta(seconds=15)  # a try that was due in time is not refused because a worker came a little later
+
+
+def window_is_over(*, first_at: datetime, window: timedelta, at: datetime) -> bool:
+    """Whether a further try comes too late now, whatever was planned when the last one failed."""
+    return at > first_at + window + PICK_UP
+
+
 def execution_backoff(seconds: list[int], tries: int) -> timedelta:
     """The wait after the first, second, … try; the last value repeats."""
     return timedelta(seconds=seconds[min(max(tries, 1), len(seconds)) - 1])

@@ -86,7 +86,9 @@ def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
 def _signers(attempt: Attempt, at: datetime) -> list[Obstacle]:
     """Whether those who approved it still have the role, which the lease checks again."""
     review = attempt_review(attempt=attempt)
-    if review is None or approval_stands(review=review, attempt=attempt, now=at):
+    if review is None or review.status != ReviewStatus.APPROVED:
+        return []
+    if approval_stands(review=review, attempt=attempt, now=at):
         return []
     facts = {"review_id": str(review.id), "reason_code": "approver_standing_lost"}
     return [Obstacle("approval", "somebody who approved it has lost the role; the next lease denies it", facts)]

@@ -18,9 +18,10 @@ from rest_framework.response import Response
 
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.selectors import idempotency_record_get, idempotency_record_list, key_uses
-from attempts.intake.services.door import Intake, attempt_refuse_unreadable, intake_knock, intake_pass
+from attempts.intake.services.door import Intake, intake_knock, intake_pass
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
+from attempts.intake.services.unreadable import attempt_refuse_unreadable
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
 from governance.enforcement.selectors import Arrival, IntakeFacts
 from governance.people.api import bearer_secret
@@ -101,6 +102,15 @@ def _note_refusal(credential: Credential, refusal: AttemptCreationDisabled) -> N
         organization_id=str(credential.organization.id),
         service_account_id=str(credential.actor.id),
     )
+
+
+class AskedBeforeOut(serializers.Serializer[Any]):
+    """An earlier attempt for the same effect, under another key."""
+
+    attempt_id = serializers.UUIDField()
+    state = serializers.CharField(source="attempt.state")
+    idempotency_key = serializers.CharField(source="attempt.idempotency_key")
+    at = serializers.DateTimeField()
 
 
 class KeyOut(serializers.ModelSerializer[IdempotencyRecord]):

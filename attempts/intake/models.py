@@ -1,7 +1,8 @@
 """The record of an idempotency key, written with its attempt. It stays after its expiry and when the attempt is erased:
-without it the same request could run twice."""
+without it the same request could run twice. And the identity of the effect that an attempt asks for."""
 
 from django.db import models
+from django.db.models import Q
 
 from attempts.lifecycle.models import Attempt
 from governance.sql.guards import AppendOnlyModel
@@ -39,3 +40,31 @@ class IdempotencyRecord(AppendOnlyModel):
 
     def __str__(self) -> str:
         return f"{self.scope} {self.fingerprint[:12]}"
+
+
+class EffectAsk(AppendOnlyModel):
+    """An attempt asks for this effect, where its contract asks for the identity of effects. `number` counts those that
+    asked for it, whatever their keys."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    effect_sha256 = models.CharField(max_length=64, help_text="Of connector, operation, target and payload hash.")
+    number = models.PositiveIntegerField()
+    attempt = models.OneToOneField(Attempt, on_delete=models.PROTECT, related_name="effect_ask")
+    at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            # The last protection, under the lock: two requests at once are never both the first one.
+            models.UniqueConstraint(
+                fields=["organization", "effect_sha256", "number"],
+                condition=~Q(effect_sha256=""),
+                name="effect_asked_once_per_number",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.effect_sha256[:12]} {self.number}"

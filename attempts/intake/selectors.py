@@ -4,7 +4,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from attempts.intake.models import IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord
+from attempts.lifecycle.models import Attempt
 from governance.ledger.models import LedgerEntry
 from governance.ledger.selectors import tells
 from governance.tenancy.selectors import tenant_get
@@ -31,3 +32,17 @@ def key_uses(*, record: IdempotencyRecord) -> dict[str, int]:
     """Replays, conflicts and uses after expiry, from the ledger, each counted up to COUNT_LIMIT."""
     entries = LedgerEntry.objects.filter(subject_id=record.attempt_id).order_by()
     return {name: entries.filter(tells(action))[:COUNT_LIMIT].count() for name, action in ACTIONS.items()}
+
+
+SHOWN = 10
+
+
+def asked_before(*, attempt: Attempt) -> list[EffectAsk]:
+    """Who asked for the same effect before this attempt, newest first, under other keys; the first SHOWN of them."""
+    own = EffectAsk.objects.filter(attempt_id=attempt.id).first()
+    if own is None or not own.effect_sha256:
+        return []
+    rows = EffectAsk.objects.filter(
+        organization_id=own.organization_id, effect_sha256=own.effect_sha256, number__lt=own.number
+    )
+    return list(rows.select_related("attempt").order_by("-number")[:SHOWN])

@@ -16,9 +16,11 @@ from rest_framework.response import Response
 
 from attempts.execution.models import Receipt
 from attempts.execution.selectors import attempt_obstacles
-from attempts.intake.api import render
+from attempts.intake.api import AskedBeforeOut, render
+from attempts.intake.selectors import asked_before
 from attempts.intake.services.door import Intake, intake_door
-from attempts.intake.services.follow_up import attempt_cancel, attempt_replay
+from attempts.intake.services.follow_up import ReplayOrder, attempt_cancel, attempt_replay, attempt_replay_by_person
+from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.hooks import Sleeper, wait_seconds
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import (
@@ -35,6 +37,8 @@ from attempts.lifecycle.states import AttemptState
 from governance.boundary.api import ShownFactOut
 from governance.boundary.rules import facts_shown
 from governance.enforcement.api import DecisionOut
+from governance.enforcement.models import EnforcementDecision
+from governance.enforcement.selectors import decisions_at_act
 from governance.evidence.api import ZIP, EvidenceOut, SubjectEvidenceView
 from governance.evidence.states import EvidenceKind
 from governance.ledger.rules.actions import wording
@@ -44,7 +48,6 @@ from governance.people.selectors.people import people_behind
 from governance.sealing.api import PURPOSE
 from governance.sealing.api import opened as read_opened
 from reasoncodes.base.api import ApiView, StrictSerializer
-from reasoncodes.base.errors import ScopeMissing
 from reasoncodes.base.trace import trace_or_new
 
 READ = ApiScope.ATTEMPTS_CREATE
@@ -121,10 +124,15 @@ class IdentityOut(serializers.Serializer[Any]):
 class AttemptDetailOut(AttemptOut):
     identity = serializers.SerializerMethodField()
     facts = serializers.SerializerMethodField()
-    review = serializers.SerializerMethodField()
+    review = serializers.SerializerMethodField(help_text="The newest: an attempt can be held again before an act.")
+    asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
 
     class Meta(AttemptOut.Meta):
-        fields = [*AttemptOut.Meta.fields, "identity", "facts", "review"]
+        fields = [*AttemptOut.Meta.fields, "identity", "facts", "review", "asked_before"]
+
+    @extend_schema_field(AskedBeforeOut(many=True))
+    def get_asked_before(self, attempt: Attempt) -> list[dict[str, Any]]:
+        return list(AskedBeforeOut(asked_before(attempt=attempt), many=True).data)
 
     @extend_schema_field(IdentityOut)
     def get_identity(self, attempt: Attempt) -> dict[str, Any]:
@@ -222,11 +230,32 @@ class AttemptTimelineApi(AttemptReadView):
         )
 
 
+class ActOut(serializers.ModelSerializer[EnforcementDecision]):
+    class Meta:
+        model = EnforcementDecision
+        fields = ["id", "act", "verdict", "reason_code", "policy_version", "at"]
+
+
+class AttemptDecisionOut(DecisionOut):
+    acts = serializers.SerializerMethodField(help_text="The decisions before its leases and retries, oldest first.")
+
+    class Meta(DecisionOut.Meta):
+        fields = [*DecisionOut.Meta.fields, "acts"]
+
+    @extend_schema_field(ActOut(many=True))
+    def get_acts(self, row: EnforcementDecision) -> list[dict[str, Any]]:
+        return list(ActOut(self.context["acts"], many=True).data)
+
+
 class AttemptDecisionApi(AttemptReadView):
-    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=DecisionOut)
+    """The decision about the request. `acts` are those before its leases and retries; `/decisions/{id}` shows each."""
+
+    @extend_schema(operation_id="attempts_decision", parameters=[PURPOSE], responses=AttemptDecisionOut)
     def get(self, request: Request, attempt_id: UUID) -> Response:
         self.query(request)
-        return Response(DecisionOut(attempt_decision(attempt=self.opened(request, attempt_id))).data)
+        attempt = self.opened(request, attempt_id)
+        acts = {"acts": decisions_at_act(subject_id=attempt.id)}
+        return Response(AttemptDecisionOut(attempt_decision(attempt=attempt), context=acts).data)
 
 
 class ObstacleOut(serializers.Serializer[Any]):
@@ -310,9 +339,11 @@ class AttemptCancelApi(ApiView):
 
 
 class AttemptReplayApi(ApiView):
-    """A new attempt with the same content and a new `Idempotency-Key`, where the contract allows it."""
+    """A new attempt with the same content and a new `Idempotency-Key`, where the contract allows it. If the contract
+    names a role for it, a person who has that role asks, and no service."""
 
     required_scopes = {"POST": ApiScope.ATTEMPTS_CREATE}
+    people_permissions = {"POST": VIEW}
 
     @extend_schema(
         operation_id="attempts_replay", request=None, responses={201: AttemptDetailOut, 202: AttemptDetailOut}
@@ -320,7 +351,7 @@ class AttemptReplayApi(ApiView):
     def post(self, request: Request, attempt_id: UUID) -> HttpResponse:
         attempt = attempt_get(attempt_id=attempt_id)
         if not isinstance(request.user, ServicePrincipal):
-            raise ScopeMissing(extensions={"required_scope": ApiScope.ATTEMPTS_CREATE})
+            return render(self._by_person(request, attempt))
         credential = request.user.credential
         facts = intake_door(
             credential=credential, workflow_slug=attempt.workflow_slug, contract_version=str(attempt.contract_version)
@@ -337,6 +368,15 @@ class AttemptReplayApi(ApiView):
             base_url=request.build_absolute_uri("/").rstrip("/"),
         )
         return render(attempt_replay(attempt=attempt, intake=intake))
+
+    def _by_person(self, request: Request, attempt: Attempt) -> IntakeAnswer:
+        order = ReplayOrder(
+            key=request.headers.get("Idempotency-Key"),
+            trace=trace_or_new(),
+            deployment_region=settings.DEPLOYMENT_REGION,
+            base_url=request.build_absolute_uri("/").rstrip("/"),
+        )
+        return attempt_replay_by_person(actor=self.actor(request), at=timezone.now(), attempt=attempt, order=order)
 
 
 class AttemptEvidenceApi(SubjectEvidenceView):

@@ -57,6 +57,23 @@ def on_review_ended(handler: ReviewEnded) -> ReviewEnded:
     return handler
 
 
+AttemptStopped = Callable[..., object]
+_attempt_stopped: list[AttemptStopped] = []
+
+
+def on_attempt_stopped(handler: AttemptStopped) -> AttemptStopped:
+    """Registers a handler for released attempts that end without a success, called with `attempt`, `actor`, `at` and
+    `reason_code`, inside the transaction."""
+    if handler not in _attempt_stopped:
+        _attempt_stopped.append(handler)
+    return handler
+
+
+def attempt_stopped(attempt: Attempt, *, actor: Actor, at: datetime) -> None:
+    for handler in _attempt_stopped:
+        handler(attempt=attempt, actor=actor, at=at, reason_code=attempt.reason_code)
+
+
 def attempt_moved(attempt: Attempt, *, old: str, actor: Actor, at: datetime) -> None:
     if attempt.origin_step is not None:
         for handler in _attempt_moved:

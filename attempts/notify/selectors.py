@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from attempts.lifecycle.models import Attempt
 from attempts.notify.models import ChatIdentity, ChatWorkspace, MailChoice, Notification, NotificationRoute
 from attempts.notify.rules.facts import ReviewFacts
-from attempts.notify.states import MailMode, NotificationState, RouteState
+from attempts.notify.states import MailMode, NotificationState, NotifyChannel, RouteState
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.selectors.card import asked_action
 from attempts.reviews.selectors.reviews import database_now
@@ -73,6 +73,19 @@ def routes_for(*, review: Review, attempt: Attempt | None) -> list[NotificationR
     return sorted(rows, key=lambda route: (route.contract_slug == "", route.tier == "", route.id))
 
 
+def chat_routes_of(*, organization_id: UUID, contract_slug: str) -> list[tuple[ChatWorkspace, str]]:
+    """The chat channels that are told about this contract, each once."""
+    rows = NotificationRoute.objects.select_related("workspace").filter(
+        organization_id=organization_id,
+        state=RouteState.ACTIVE,
+        channel=NotifyChannel.SLACK,
+        workspace__state=RouteState.ACTIVE,
+        contract_slug__in=["", contract_slug],
+    )
+    found = {(row.workspace_id, row.chat_channel): row for row in rows}
+    return [(row.workspace, row.chat_channel) for row in found.values() if row.workspace is not None]
+
+
 def people_to_mail(*, review: Review, attempt: Attempt | None, tier: str) -> list[User]:
     """People whose approval would help now, of one tier or of all. For a person who is away, who stands in for them."""
     now = database_now()
@@ -120,6 +133,8 @@ def signatures(*, reviews: Sequence[Review]) -> dict[UUID, int]:
 def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
     """The facts of a review that was read with attempt, contract and decision."""
     attempt = review.attempt
+    # The decision that asked for the review: a later one than the attempt's, if it is held again before an act.
+    decision = review.decision or (attempt.decision if attempt is not None else None)
     return ReviewFacts(
         review_id=review.id,
         title=attempt.contract.title if attempt is not None else review.label or "A case to judge",
@@ -131,7 +146,7 @@ def review_facts(*, review: Review, signed: int, base_url: str) -> ReviewFacts:
         expires_at=review.expires_at,
         approvals=signed,
         approvals_required=review.approvals_required,
-        asked=asked_action(attempt=attempt, decision=attempt.decision) if attempt is not None else None,
+        asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
         link=f"{base_url}/review/{review.id}" if base_url else "",
     )
 

@@ -1,5 +1,6 @@
 """Console pages of quarantine cases: a person says what happened, then what follows."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -13,7 +14,8 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.selectors import cases_shown
+from attempts.quarantine.rules import next_acts
+from attempts.quarantine.selectors import case_facts, case_sheet, cases_shown, may_act, owned_by
 from attempts.quarantine.services.resolve import (
     ResolutionOrder,
     quarantine_accept,
@@ -25,21 +27,28 @@ from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.lists import choice_filter
 from governance.console.selectors.lists import by_id
+from governance.people.rules.roles import OPERATE, VIEW
+from reasoncodes.base.actors import Actor
 from reasoncodes.base.trace import trace_or_new
 
 
-class FindingForm(forms.Form):
-    finding = forms.ChoiceField(
-        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in InvestigatedOutcome)],
-        required=False,
-        widget=UnfoldAdminSelectWidget,
-        help_text="What you found out from the receiver.",
-    )
+class EvidenceForm(forms.Form):
+    """For an act that needs one certain finding: choosing the act says it."""
+
     evidence_ref = forms.CharField(
         max_length=200,
         required=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="A reference to where this is documented.",
+    )
+
+
+class FindingForm(EvidenceForm):
+    finding = forms.ChoiceField(
+        choices=[("", "as found before"), *((f.value, f.value.replace("_", " ")) for f in InvestigatedOutcome)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="What you found out from the receiver.",
     )
 
 
@@ -49,14 +58,19 @@ class IncidentForm(forms.Form):
     )
 
 
-def _resolution_from_form(request: HttpRequest, data: dict[str, Any]) -> ResolutionOrder:
+def _resolution_from_form(request: HttpRequest, data: dict[str, Any], finding: str = "") -> ResolutionOrder:
     return ResolutionOrder(
-        finding=data["finding"],
+        finding=data.get("finding", finding),
         evidence_ref=data["evidence_ref"],
         trace=trace_or_new(),
         deployment_region=settings.DEPLOYMENT_REGION,
         base_url=request.build_absolute_uri("/").rstrip("/"),
     )
+
+
+def _actor(request: HttpRequest) -> Actor:
+    """Everybody who may see the case: the service checks under its lock who may act on it."""
+    return console_actor(request, permission=VIEW)
 
 
 def _resolution_message(answer: IntakeAnswer, what: str) -> str:
@@ -67,24 +81,22 @@ def _resolution_message(answer: IntakeAnswer, what: str) -> str:
 
 def _case_accept_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
     quarantine_accept(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
+        actor=_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
     )
     return "Accepted. The outcome stays as it is."
 
 
 def _case_retry_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]) -> str:
-    answer = quarantine_authorize_retry(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
-    )
+    order = _resolution_from_form(request, data, InvestigatedOutcome.DID_NOT_HAPPEN)
+    answer = quarantine_authorize_retry(actor=_actor(request), at=timezone.now(), case_id=obj.id, order=order)
     return _resolution_message(answer, "Authorized.")
 
 
 def _case_compensate_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
 ) -> str:
-    answer = quarantine_compensate(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, order=_resolution_from_form(request, data)
-    )
+    order = _resolution_from_form(request, data, InvestigatedOutcome.HAPPENED)
+    answer = quarantine_compensate(actor=_actor(request), at=timezone.now(), case_id=obj.id, order=order)
     return _resolution_message(answer, "Compensating.")
 
 
@@ -92,13 +104,32 @@ def _case_incident_act(
     model_admin: ConsoleAdmin, request: HttpRequest, obj: QuarantineCase, data: dict[str, Any]
 ) -> str:
     quarantine_link_incident(
-        actor=console_actor(request), at=timezone.now(), case_id=obj.id, incident_ref=data["incident_ref"]
+        actor=_actor(request), at=timezone.now(), case_id=obj.id, incident_ref=data["incident_ref"]
     )
     return "Linked. The case stays open until somebody resolves it."
 
 
-def _case_is_open(obj: QuarantineCase) -> bool:
-    return not obj.resolution
+def _possible(verb: str) -> Callable[[QuarantineCase], bool]:
+    """Whether this act can succeed now: a button that can only fail is not shown."""
+
+    def possible(obj: QuarantineCase) -> bool:
+        facts = case_facts(case=obj, attempt=obj.attempt)
+        return verb in {act.verb for act in next_acts(facts)}
+
+    return possible
+
+
+class MineFilter(admin.SimpleListFilter):
+    title = "owner"
+    parameter_name = "mine"
+    served_by_index = True
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "my groups")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        user: Any = request.user
+        return queryset.filter(owned_by(user_id=user.pk)) if self.value() == "yes" else queryset
 
 
 class ResolvedFilter(admin.SimpleListFilter):
@@ -117,12 +148,14 @@ class ResolvedFilter(admin.SimpleListFilter):
 
 @admin.register(QuarantineCase)
 class QuarantineCaseAdmin(ConsoleAdmin):
-    list_display = ["category", "state_shown", "blocked", "reason_code", "escalation_owner", "opened_at"]
+    list_display = ["category", "state_shown", "blocked", "reason_code", "escalation_owner", "escalate_at", "opened_at"]
     list_filter = [
         ResolvedFilter,
+        MineFilter,
         choice_filter("category", {category.value: category.value for category in QuarantineCategory}, indexed=False),
     ]
     hot = True
+    change_form_outer_after_template = "admin/holdpoint/case.html"
     search_fields = ["id"]
     search_help_text = "The id of a case or of its attempt."
     ordering = ["-id"]
@@ -148,20 +181,19 @@ class QuarantineCaseAdmin(ConsoleAdmin):
         Act(
             "authorize-retry",
             "Authorize a retry",
-            "Use this only if you found that it did not happen. A new attempt goes through the same checks. This "
+            "You say with it that it did not happen. A new attempt goes through the same checks. This "
             "attempt stays failed.",
             _case_retry_act,
-            FindingForm,
-            available=_case_is_open,
+            EvidenceForm,
+            available=_possible("authorize-retry"),
         ),
         Act(
             "compensate",
             "Compensate",
-            "Use this only if you found that it happened. A new attempt goes through the checks of the compensation "
-            "contract.",
+            "You say with it that it happened. A new attempt goes through the checks of the compensation contract.",
             _case_compensate_act,
-            FindingForm,
-            available=_case_is_open,
+            EvidenceForm,
+            available=_possible("compensate"),
         ),
         Act(
             "accept",
@@ -169,7 +201,7 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "The outcome stays as it is, and the case is resolved. Nothing more happens.",
             _case_accept_act,
             FindingForm,
-            available=_case_is_open,
+            available=_possible("accept"),
         ),
         Act(
             "link-incident",
@@ -177,12 +209,26 @@ class QuarantineCaseAdmin(ConsoleAdmin):
             "Links an incident to the case. The case stays open.",
             _case_incident_act,
             IncidentForm,
-            available=_case_is_open,
+            available=_possible("link-incident"),
         ),
     ]
 
+    def _operates(self, request: HttpRequest, obj: Any = None, *, permission: str = OPERATE) -> bool:
+        """Operators, and members of the case's own group."""
+        if super()._operates(request, obj, permission=permission):
+            return True
+        user: Any = request.user
+        return isinstance(obj, QuarantineCase) and may_act(user_id=user.pk, case=obj)
+
+    def get_fields(self, request: HttpRequest, obj: QuarantineCase | None = None) -> list[str]:
+        """Only what is known of the case: a row that says nothing hides those that do."""
+        return [name for name in self.fields if obj is None or getattr(obj, name, True)]
+
+    def page_context(self, request: HttpRequest, obj: QuarantineCase) -> dict[str, Any]:
+        return {"sheet": case_sheet(case=obj, now=timezone.now())}
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantineCase]:
-        rows = super().get_queryset(request).select_related("attempt", "organization")
+        rows = super().get_queryset(request).select_related("attempt__contract", "organization")
         if not self.is_list(request) or request.GET.get("q"):
             return rows
         return cases_shown(rows=rows, which=request.GET.get("state", ""))

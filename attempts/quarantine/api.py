@@ -7,14 +7,22 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from attempts.intake.api import render
+from attempts.lifecycle.api import ReceiptOut, RequestOfReceiptOut
 from attempts.quarantine.models import QuarantineCase
-from attempts.quarantine.selectors import quarantine_case_get, quarantine_case_list
+from attempts.quarantine.selectors import (
+    LATELY,
+    CaseSheet,
+    case_sheet,
+    causes,
+    quarantine_case_get,
+    quarantine_case_list,
+)
 from attempts.quarantine.services.resolve import (
     ResolutionOrder,
     quarantine_accept,
@@ -23,9 +31,12 @@ from attempts.quarantine.services.resolve import (
     quarantine_link_incident,
 )
 from attempts.quarantine.states import InvestigatedOutcome, QuarantineCategory
-from governance.people.rules.roles import OPERATE, VIEW, ApiScope
+from governance.people.rules.roles import VIEW, ApiScope
+from reasoncodes.base.actors import ActorKind
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.trace import trace_or_new
+
+NOBODY = UUID(int=0)
 
 
 class CaseOut(serializers.ModelSerializer[QuarantineCase]):
@@ -60,9 +71,58 @@ class CaseOut(serializers.ModelSerializer[QuarantineCase]):
         return {"connector": attempt.connector, "operation": attempt.operation, "target_ref": attempt.target_ref}
 
 
+class NextActOut(serializers.Serializer[Any]):
+    verb = serializers.CharField(help_text="The last part of the path to post to.")
+    title = serializers.CharField()
+    explanation = serializers.CharField()
+    finding = serializers.CharField(help_text="The finding that it needs; empty: see `asks_finding`.")
+    asks_finding = serializers.BooleanField()
+
+
+class CaseDetailOut(CaseOut):
+    """The workbench: what was sent, what came back, how to find out, and what is possible now."""
+
+    ask_receiver = serializers.SerializerMethodField()
+    next_acts = serializers.SerializerMethodField()
+    not_yet = serializers.SerializerMethodField()
+    sent = serializers.SerializerMethodField()
+    came_back = serializers.SerializerMethodField()
+    alike = serializers.SerializerMethodField(help_text="Cases of this cause within 30 days, this one included.")
+
+    class Meta(CaseOut.Meta):
+        fields = [*CaseOut.Meta.fields, "sent", "came_back", "ask_receiver", "next_acts", "not_yet", "alike"]
+
+    @property
+    def sheet(self) -> CaseSheet:
+        found: CaseSheet = self.context["sheet"]
+        return found
+
+    def get_ask_receiver(self, case: QuarantineCase) -> list[str]:
+        return self.sheet.ask
+
+    @extend_schema_field(NextActOut(many=True))
+    def get_next_acts(self, case: QuarantineCase) -> list[dict[str, Any]]:
+        return [dict(NextActOut(act).data) for act in self.sheet.acts]
+
+    def get_not_yet(self, case: QuarantineCase) -> list[str]:
+        return self.sheet.not_yet
+
+    @extend_schema_field(RequestOfReceiptOut(many=True))
+    def get_sent(self, case: QuarantineCase) -> list[dict[str, Any]]:
+        return [dict(RequestOfReceiptOut(intent).data) for intent in self.sheet.sent]
+
+    @extend_schema_field(ReceiptOut(many=True))
+    def get_came_back(self, case: QuarantineCase) -> list[dict[str, Any]]:
+        return [dict(ReceiptOut(receipt).data) for receipt in self.sheet.came_back]
+
+    def get_alike(self, case: QuarantineCase) -> int:
+        return self.sheet.alike
+
+
 class CaseFilter(StrictSerializer):
     category = serializers.ChoiceField(choices=list(QuarantineCategory), required=False)
     resolved = serializers.BooleanField(required=False, allow_null=True, default=None)
+    mine = serializers.BooleanField(required=False, default=False, help_text="Only cases of the person's own groups.")
 
 
 class FindingIn(StrictSerializer):
@@ -94,24 +154,55 @@ class CaseListApi(ApiView):
 
     @extend_schema(operation_id="quarantine_cases_list", parameters=[CaseFilter], responses=CaseOut(many=True))
     def get(self, request: Request) -> Response:
-        return self.page(request, quarantine_case_list(**self.query(request, CaseFilter)), CaseOut)
+        asked = self.query(request, CaseFilter)
+        actor = self.actor(request)
+        # A service is in no group: it has no cases of its own.
+        mine_of = (actor.id if actor.kind is ActorKind.PERSON else NOBODY) if asked.pop("mine") else None
+        return self.page(request, quarantine_case_list(**asked, mine_of=mine_of), CaseOut)
+
+
+class CauseOut(serializers.Serializer[Any]):
+    workflow_slug = serializers.CharField()
+    operation = serializers.CharField()
+    category = serializers.CharField()
+    reason_code = serializers.CharField()
+    count = serializers.IntegerField()
+    open = serializers.IntegerField()
+    first_seen = serializers.DateTimeField()
+    last_seen = serializers.DateTimeField()
+
+
+class CaseCausesApi(ApiView):
+    """Cases of the last 30 days by their cause, those that come again most often first. At most 50."""
+
+    required_scopes = {"GET": ApiScope.GOVERNANCE_READ}
+    people_permissions = {"GET": VIEW}
+    plain_list = True
+
+    @extend_schema(operation_id="quarantine_cases_causes", responses=CauseOut(many=True))
+    def get(self, request: Request) -> Response:
+        self.query(request)
+        found = causes(rows=QuarantineCase.objects.all(), since=timezone.now() - LATELY)
+        return Response([CauseOut(row).data for row in found])
 
 
 class CaseApi(ApiView):
     required_scopes = {"GET": ApiScope.GOVERNANCE_READ}
     people_permissions = {"GET": VIEW}
 
-    @extend_schema(operation_id="quarantine_cases_read", responses=CaseOut)
+    @extend_schema(operation_id="quarantine_cases_read", responses=CaseDetailOut)
     def get(self, request: Request, case_id: UUID) -> Response:
         self.query(request)
-        return Response(CaseOut(quarantine_case_get(case_id=case_id)).data)
+        sheet = case_sheet(case=quarantine_case_get(case_id=case_id), now=timezone.now())
+        return Response(CaseDetailOut(sheet.case, context={"sheet": sheet}).data)
 
 
 class ResolveView(ApiView):
     """Only people find out what happened."""
 
     required_scopes = {"POST": ApiScope.ORCHESTRATOR_INTERVENE}
-    people_permissions = {"POST": OPERATE}
+    # Operators, and the case's own group: the service checks which, under the case's lock.
+    people_permissions = {"POST": VIEW}
     services_allowed = False
 
 
@@ -124,6 +215,10 @@ class CaseAcceptApi(ResolveView):
 
 
 class CaseIncidentApi(ResolveView):
+    """Also for an incident system, with the scope `orchestrator:intervene`: linking decides nothing."""
+
+    services_allowed = True
+
     @extend_schema(
         operation_id="quarantine_cases_link_incident",
         request=IncidentIn,
@@ -154,6 +249,7 @@ class CaseCompensateApi(ResolveView):
 
 urlpatterns = [
     path("quarantine-cases", CaseListApi.as_view(), name="quarantine_case_list"),
+    path("quarantine-cases/causes", CaseCausesApi.as_view(), name="quarantine_causes"),
     path("quarantine-cases/<uuid:case_id>", CaseApi.as_view(), name="quarantine_case"),
     path("quarantine-cases/<uuid:case_id>/accept", CaseAcceptApi.as_view(), name="quarantine_accept"),
     path("quarantine-cases/<uuid:case_id>/link-incident", CaseIncidentApi.as_view(), name="quarantine_link_incident"),

@@ -1,5 +1,7 @@
 """Errors of quarantine cases."""
 
+from governance.violations.errors import RuleBroken
+from governance.violations.states import ViolationKind
 from reasoncodes.base.errors import DomainError
 
 
@@ -23,3 +25,16 @@ class IncidentNeeded(DomainError):
     code = "incident-needed"
     status = 409
     title = "An incident is needed"
+
+
+class NotYourCase(RuleBroken):
+    """This case belongs to another group.
+
+    Operators of the organization, and members of the group that the contract names as escalation owner, act on a case.
+    Ask one of them.
+    """
+
+    code = "not-your-case"
+    status = 403
+    title = "Not your case"
+    violation = ViolationKind.UNAUTHORIZED_DECISION

@@ -10,9 +10,11 @@ from django.db import models
 from django.db.models import F, Q
 
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.states import AttemptState
 from attempts.reviews.states import DelegationEnd, DelegationState, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.models import Note
 from governance.contracts.models import Contract
+from governance.enforcement.models import EnforcementDecision
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
@@ -23,7 +25,17 @@ class Review(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=12, default=ReviewKind.RELEASE.value)
-    attempt = models.OneToOneField(Attempt, null=True, on_delete=models.PROTECT, related_name="review")
+    attempt = models.ForeignKey(
+        Attempt, null=True, on_delete=models.PROTECT, related_name="reviews", related_query_name="review"
+    )
+    decision = models.ForeignKey(
+        EnforcementDecision,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="The decision that asked for it; empty for a human review, and for holds from before.",
+    )
     origin_step = models.UUIDField(null=True, help_text="The workflow step that asks for a person's judgement.")
     contract = models.ForeignKey(
         Contract,
@@ -67,6 +79,11 @@ class Review(models.Model):
                 name="review_fits_its_kind",
             ),
             models.UniqueConstraint(
+                fields=["attempt"],
+                condition=Q(status="requested", attempt__isnull=False),
+                name="review_one_open_per_attempt",
+            ),
+            models.UniqueConstraint(
                 fields=["origin_step"], condition=Q(status="requested"), name="review_one_open_per_step"
             ),
         ]
@@ -103,6 +120,12 @@ class Review(models.Model):
     def parts(self) -> list[dict[str, Any]]:
         """How many people of which tier must approve, for one tier or several."""
         return self.buckets or [{"tier": self.tier, "approvals_required": self.approvals_required}]
+
+    def holds(self, attempt: Attempt) -> bool:
+        """Whether the attempt waits for this review: held when it came in, or held again before an act."""
+        if attempt.state == AttemptState.APPROVED:
+            return self.decision_id not in {None, attempt.decision_id}
+        return bool(attempt.state == AttemptState.REVIEW_REQUIRED)
 
     def overdue(self, now: datetime) -> bool:
         """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""

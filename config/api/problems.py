@@ -5,13 +5,13 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from governance.sql.guards import refused_by_guard
+from governance.sql.guards import refused_by_database
 from governance.violations.errors import RuleBroken
 from governance.violations.services import violation_record
 from reasoncodes.base.errors import (
@@ -74,8 +74,8 @@ def as_domain_error(error: Exception) -> DomainError:
     """The DomainError for anything that a view can raise. An unforeseen error is logged and becomes a 500."""
     if isinstance(error, DomainError):
         return error
-    if isinstance(error, OperationalError | InterfaceError) and not refused_by_guard(error):
-        return _from_database(error)
+    if isinstance(error, DatabaseError | InterfaceError) and (found := _from_database(error)) is not None:
+        return found
     if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
         return _from_framework(error)
     if isinstance(error, RequestDataTooBig):
@@ -86,7 +86,12 @@ def as_domain_error(error: Exception) -> DomainError:
     return InternalError()
 
 
-def _from_database(error: Exception) -> DomainError:
+def _from_database(error: Exception) -> DomainError | None:
+    """None: a fault of the program, not of the database."""
+    if refused_by_database(error):
+        return _refused(error)
+    if not isinstance(error, OperationalError | InterfaceError):
+        return None
     if getattr(error.__cause__, "sqlstate", "") in TOO_LONG:
         # The connection is sound, so there is no outage to note.
         log.warning("statement_timed_out", exc_info=error)
@@ -97,6 +102,14 @@ def _from_database(error: Exception) -> DomainError:
     note_outage()
     log.error("database_unavailable", exc_info=error)
     return RecordUnavailable()
+
+
+def _refused(error: Exception) -> DomainError:
+    """The database answers and will not store it. There is no second store: the caller gets the failure."""
+    # Class and code only: the database's text quotes the row.
+    cause = error.__cause__
+    log.error("record_refused", error=type(cause).__name__, sqlstate=getattr(cause, "sqlstate", ""))
+    return RecordUnavailable("The database refused to record this, so nothing was done.")
 
 
 def _from_framework(error: Exception) -> DomainError:

@@ -19,6 +19,7 @@ from attempts.lifecycle.selectors.overview import (
     quarantine_by_category,
     quarantine_escalated,
 )
+from attempts.proposals.selectors import proposal_list
 from governance.console.admin.base import console_actor
 from governance.console.admin.charts import Series, bars, columns
 from governance.console.selectors.pages import (
@@ -56,6 +57,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
         "limit": COUNT_LIMIT,
         "operates": bool(console_actor(request).organization_ids) or request.user.is_superuser,
         "shutdowns": list(shutdowns_covering()[:10]),
+        "proposals": list(proposal_list(is_open=True)[:10]),
         "orphaned_accounts": list(accounts_orphaned()[:10]),
         "runs": [
             (status, count, _listing_url("workflows_workflowinstance", status=status)) for status, count in runs.items()

@@ -279,6 +279,7 @@ CONSUMER_LIMIT_SECONDS = env.int("HOLDPOINT_CONSUMER_LIMIT", default=60)
 METRICS_TOKEN = env.str("HOLDPOINT_METRICS_TOKEN", default="")
 BEAT_HEARTBEAT_LIMIT_SECONDS = env.int("HOLDPOINT_BEAT_LIMIT", default=60)
 DEPLOYMENT_REGION = env.str("HOLDPOINT_REGION", default="")
+STANDBY_REGIONS = env.list("HOLDPOINT_STANDBY_REGIONS", default=[])
 
 # Where adapters send: `<organization slug>/<contract slug>` to an address. Private networks only if listed, so that a
 # target cannot be pointed at services inside the network.

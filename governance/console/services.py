@@ -26,7 +26,7 @@ INSERT INTO governance_intakeminute (id, organization_id, minute, verdict, decis
 SELECT gen_random_uuid(), organization_id, minute, verdict, count(*) FROM (
     SELECT organization_id, verdict, to_timestamp(
         (('x' || left(translate(id::text, '-', ''), 12))::bit(48)::bigint / 60000) * 60) AS minute
-    FROM governance_enforcementdecision WHERE id >= %s AND id < %s) AS decided
+    FROM governance_enforcementdecision WHERE id >= %s AND id < %s AND act = '') AS decided
 GROUP BY organization_id, minute, verdict
 ON CONFLICT DO NOTHING
 """
@@ -38,7 +38,7 @@ def minutes_count(*, at: datetime) -> int:
     until = _whole_minute(at - SETTLED)
     newest = IntakeMinute.objects.order_by("-minute").values_list("minute", flat=True).first()
     since = max(newest + MINUTE, until - KEPT) if newest else until - KEPT
-    ahead = EnforcementDecision.objects.filter(id__gte=id_floor(since), id__lt=id_floor(until)).order_by("id")
+    ahead = EnforcementDecision.objects.filter(act="", id__gte=id_floor(since), id__lt=id_floor(until)).order_by("id")
     first = ahead.values_list("id", flat=True).first()
     if first is None:
         return 0

@@ -41,6 +41,8 @@ class DecisionOut(serializers.ModelSerializer[EnforcementDecision]):
             "request_sha256",
             "environment_sha256",
             "at",
+            "act",
+            "subject_id",
         ]
 
     @extend_schema_field(EvaluatorOut(many=True))

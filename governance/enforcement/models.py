@@ -11,6 +11,7 @@ from django.db.models.query_utils import DeferredAttribute
 from governance.boundary.rules import Fact, facts_of
 from governance.contracts.models import Contract
 from governance.enforcement.rules.frames import AS_FRAMED, framed_environment, framed_request
+from governance.enforcement.rules.names import ACTS
 from governance.ledger.rules.entry import canonical_sha256
 from governance.sql.guards import AppendOnlyModel
 from governance.tenancy.models import Organization
@@ -106,6 +107,8 @@ class EnforcementDecision(AppendOnlyModel):
     environment_sha256 = models.CharField(max_length=64)
     frame_sha256 = models.BinaryField(max_length=32, null=True)
     at = models.DateTimeField()
+    act = models.CharField(max_length=8, default="", blank=True, help_text="Empty: the request came in.")
+    subject_id = models.UUIDField(null=True, help_text="The attempt that is decided again before the act.")
 
     objects = TenantManager()
 
@@ -114,6 +117,9 @@ class EnforcementDecision(AppendOnlyModel):
         indexes = [
             models.Index(fields=["organization", "id"], name="decision_by_organization"),
             models.Index(fields=["contract", "id"], name="decision_by_contract"),
+            models.Index(
+                fields=["subject_id", "id"], condition=Q(subject_id__isnull=False), name="decision_by_subject"
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -121,6 +127,10 @@ class EnforcementDecision(AppendOnlyModel):
             ),
             models.CheckConstraint(
                 condition=Q(verdict="allow") | ~Q(reason_code=""), name="decision_refusal_has_reason"
+            ),
+            models.CheckConstraint(
+                condition=Q(act="", subject_id=None) | Q(act__in=ACTS, subject_id__isnull=False),
+                name="decision_act_has_subject",
             ),
         ]
 

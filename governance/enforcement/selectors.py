@@ -286,6 +286,11 @@ def decision_get(*, decision_id: UUID) -> EnforcementDecision:
     return tenant_get(EnforcementDecision, decision_id)
 
 
+def decisions_at_act(*, subject_id: UUID) -> QuerySet[EnforcementDecision]:
+    """The decisions before the acts of this attempt, oldest first."""
+    return EnforcementDecision.objects.filter(subject_id=subject_id).order_by("id")
+
+
 def decision_list(*, verdict: str | None = None, contract_id: UUID | None = None) -> QuerySet[EnforcementDecision]:
     rows = EnforcementDecision.objects.order_by("-id")
     if verdict is not None:
@@ -296,14 +301,20 @@ def decision_list(*, verdict: str | None = None, contract_id: UUID | None = None
 
 
 def decisions_newest_first(
-    *, limit: int | None = None, policy_slug: str | None = None, organization_id: UUID | None = None
+    *,
+    limit: int | None = None,
+    policy_slug: str | None = None,
+    organization_id: UUID | None = None,
+    at_intake: bool = False,
 ) -> Iterator[EnforcementDecision]:
-    """All decisions, in bounded memory."""
+    """All decisions, in bounded memory. `at_intake`: only one for each request, not those before an act."""
     # Pages by id: no cursor stays open while the caller works. With offsets, decisions that arrive meanwhile would
     # shift the pages and rows would come twice.
     rows = EnforcementDecision.objects.order_by("-id")
     if organization_id is not None:
         rows = rows.filter(organization_id=organization_id)
+    if at_intake:
+        rows = rows.filter(act="")
     if policy_slug is not None:
         rows = rows.filter(contract__policy_slug=policy_slug)
     last, left = None, limit
@@ -345,7 +356,7 @@ def intake_by_verdict(*, at: datetime, hours: int = HOURS) -> IntakeHours:
     # without decisions has no row. With its own newest row it would read a long tail that is counted as zero.
     newest = IntakeMinute._base_manager.order_by("-minute").values_list("minute", flat=True).first()
     since = max(newest + timedelta(minutes=1), first) if newest else first
-    rows = EnforcementDecision.objects.filter(by_organization(), id__gte=id_floor(since)).order_by("-id")
+    rows = EnforcementDecision.objects.filter(by_organization(), act="", id__gte=id_floor(since)).order_by("-id")
     # Limited, because a scheduled task that stopped must not make the overview read a day of decisions.
     tail = list(rows.values_list("id", "verdict")[:COUNT_LIMIT])
     found.update((id_moment(id_).replace(minute=0, second=0, microsecond=0), verdict) for id_, verdict in tail)

@@ -4,7 +4,7 @@ snapshots; the rules themselves are in `rules/`."""
 import marshal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -14,9 +14,11 @@ from django.db import transaction
 
 from governance.boundary.rules import CURRENT
 from governance.contracts.models import Contract, ContractDocument
+from governance.enforcement.configured import standby_regions
 from governance.enforcement.models import EnforcementDecision, Snapshot, SnapshotBroken, moment_text, snapshot_load
 from governance.enforcement.rules import Decision, Environment, decision_document, evaluate, storable_request
 from governance.enforcement.rules.frames import AS_FRAMED, frame
+from governance.enforcement.rules.names import TAKEN
 from governance.enforcement.selectors import IntakeFacts
 from governance.ledger.rules.entry import canonical_sha256
 from governance.people.selectors.people import Credential
@@ -127,6 +129,7 @@ class Computed:
     facts: dict[str, Any]
     intake: IntakeFacts
     region: dict[str, Any] | None
+    act: "Act | None" = None
 
     def retention_until(self, at: datetime) -> datetime | None:
         """Until when a record of this moment is kept. None if no region is in force: the time is unknown, so the
@@ -155,11 +158,54 @@ def decision_compute(
     deployment_region: str,
     throttle: Mapping[str, Any],
     concurrency: Mapping[str, Any],
+    effect: Mapping[str, Any] | None = None,
 ) -> Computed:
     """Evaluates the request. Reads only snapshots, normally from the cache, and writes nothing."""
-    contract = _load(intake.contract.snapshot_sha256)
+    caller = {
+        "kind": credential.actor.kind.value,
+        "id": str(credential.actor.id),
+        "status": credential.key.service_account.status,
+        "scopes": sorted(credential.actor.scopes),
+    }
+    more = {"caller": caller, "throttle": dict(throttle), "concurrency": dict(concurrency)}
+    more |= {"effect": dict(effect)} if effect is not None else {}
+    return _compute(request, intake, more, at=at, deployment_region=deployment_region)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What is about to be done under an earlier decision: one of `ACTS`, and the attempt."""
+
+    name: str
+    subject_id: UUID
+    earlier: EnforcementDecision
+
+
+def decision_recompute(
+    *, act: Act, caller_status: str, intake: IntakeFacts, at: datetime, deployment_region: str
+) -> Computed:
+    """Evaluates the request of an earlier decision again, before the act, with what is in force now."""
+    known = act.earlier.environment
+    # The caller showed its scopes with its key when it asked, and no key comes with the act: they are those of the
+    # earlier decision. Its state is that of now.
+    more = {
+        "caller": known["caller"] | {"status": caller_status},
+        "throttle": {"status": TAKEN},
+        "concurrency": {"status": TAKEN},
+        "act": act.name,
+    }
+    # Which of two requests was the first one is settled when they come in.
+    more |= {name: known[name] for name in ("effect",) if name in known}
+    computed = _compute(act.earlier.request, intake, more, at=at, deployment_region=deployment_region)
+    return replace(computed, act=act)
+
+
+def _compute(
+    request: dict[str, Any], intake: IntakeFacts, more: Mapping[str, Any], *, at: datetime, deployment_region: str
+) -> Computed:
+    organization, contract = intake.organization, _load(intake.contract.snapshot_sha256)
     region, region_sha256 = (
-        _region(tuple(credential.organization.regions), intake.contract.snapshot_sha256) if contract else (None, None)
+        _region(tuple(organization.regions), intake.contract.snapshot_sha256) if contract else (None, None)
     )
     facts = {
         "format": "holdpoint-environment-v1",
@@ -171,21 +217,17 @@ def decision_compute(
         "deployment_region": deployment_region,
         "boundary_edition": CURRENT,
         "organization": {
-            "id": str(credential.organization.id),
-            "status": credential.organization.status,
-            "regions": list(credential.organization.regions),
-        },
-        "caller": {
-            "kind": credential.actor.kind.value,
-            "id": str(credential.actor.id),
-            "status": credential.key.service_account.status,
-            "scopes": sorted(credential.actor.scopes),
+            "id": str(organization.id),
+            "status": organization.status,
+            "regions": list(organization.regions),
         },
         "shutdowns": [dict(entry) for entry in intake.shutdowns],
-        "throttle": dict(throttle),
-        "concurrency": dict(concurrency),
         "failures": {},
+        **more,
     }
+    # Only where there is one: without it the facts are those of every earlier decision.
+    if standbys := standby_regions():
+        facts["standby_regions"] = standbys
     environment = Environment(facts=facts, contract=contract, policy=_load(intake.policy_sha256), region=region)
     # Processor time of this thread: with the wall clock, a busy machine turned ordinary requests into denials with
     # `enforcement_exception`.
@@ -216,6 +258,8 @@ def decision_row(*, computed: Computed, at: datetime) -> EnforcementDecision:
         request_sha256=canonical_sha256(computed.request),
         environment_sha256=canonical_sha256(computed.facts),
         at=at,
+        act=computed.act.name if computed.act else "",
+        subject_id=computed.act.subject_id if computed.act else None,
         **_stored(computed, document["results"], at=at),
     )
 
@@ -287,6 +331,7 @@ def _misplaced(row: EnforcementDecision, environment: Environment) -> list[str]:
         "contract": contract is None or str(row.contract_id) == contract.get("id"),
         "policy_version": row.policy_version == (policy.get("version") if policy is not None else None),
         "at": moment_text(row.at) == facts.get("at"),
+        "act": row.act == facts.get("act", ""),
     }
     return [name for name, agrees in said.items() if not agrees]
 

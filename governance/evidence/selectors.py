@@ -40,7 +40,7 @@ PERSON_KEYS = ("voter_ref", "on_behalf_of_ref", "found_by_ref", "resolved_by_ref
 SNAPSHOTS = ("contract_sha256", "policy_sha256", "region_sha256")
 DECISION = (
     *("id", "contract_id", "verdict", "reason_code", "rule_id", "policy_version", "results", "approval"),
-    *("request", "environment", "request_sha256", "environment_sha256", "at"),
+    *("request", "environment", "request_sha256", "environment_sha256", "at", "act", "subject_id"),
 )
 # Bundles per run of the scheduled task; the rest waits two seconds.
 BATCH = 100

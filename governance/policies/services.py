@@ -20,6 +20,7 @@ from governance.enforcement.models import EnforcementDecision, SnapshotBroken
 from governance.enforcement.rules import approval_document
 from governance.enforcement.selectors import decisions_newest_first
 from governance.enforcement.services import policy_snapshot, redecide, snapshot_store
+from governance.enforcement.sql import send_lock_exclude
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import ledger_append
 from governance.policies.errors import PolicyInvalid
@@ -103,8 +104,10 @@ def policy_change(*, actor: Actor, at: datetime, policy_id: UUID, changes: Mappi
 
 def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
     """Validates the draft, archives the active version and makes the draft the active one. One transaction, so that no
-    request finds the slug without an active version and is denied."""
+    request finds the slug without an active version and is denied. What is sent after it was decided under it."""
     with transaction.atomic():
+        # Waits for intents that are being written: their policy was read as active before this commit.
+        send_lock_exclude()
         # Two drafts that are published at once lock different policy rows, and both would archive the same version.
         # The organization's lock makes the second one wait and see the first. Lock order: organization, then policy.
         organization_id = policy_get(policy_id=policy_id).organization_id
@@ -132,6 +135,7 @@ def policy_publish(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
 def policy_archive(*, actor: Actor, at: datetime, policy_id: UUID) -> Policy:
     """Archives a policy. While a slug has no active version, every attempt under it is denied."""
     with transaction.atomic():
+        send_lock_exclude()
         policy = policy_lock(actor=actor, policy_id=policy_id)
         try:
             _archive(policy, actor=actor, at=at)
@@ -276,7 +280,9 @@ def _require_valid(policy: Policy) -> None:
 def _simulate(policy: Policy, limit: int, *, until: float | None = None) -> Iterator[DecisionChange | DecisionTally]:
     draft, tally = policy_snapshot(policy=policy), DecisionTally()
     digest = canonical_sha256(draft)
-    rows = decisions_newest_first(limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id)
+    rows = decisions_newest_first(
+        limit=limit, policy_slug=policy.slug, organization_id=policy.organization_id, at_intake=True
+    )
     for row in rows:
         if until is not None and monotonic() > until:
             break

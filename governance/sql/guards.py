@@ -28,6 +28,19 @@ def refused_by_guard(error: BaseException) -> bool:
     return bool(code) and str(code).startswith(OWN_CODES)
 
 
+# PostgreSQL's codes for what it refuses to store: rights, a read-only server, a table, column or function that is not
+# as the program knows it, a trigger, and values that no constraint allows. Not the unique constraint: that is a lost
+# race.
+REFUSALS = frozenset(
+    {"42501", "25006", "42P01", "42703", "42883", "3F000", "P0001", "P0004", "23001", "23502", "23503", "23514"}
+)
+
+
+def refused_by_database(error: BaseException) -> bool:
+    """Whether the database answers and will not store it, now or at any later try with the same server."""
+    return getattr(error.__cause__, "sqlstate", None) in REFUSALS or refused_by_guard(error)
+
+
 class AppendOnlyModel(models.Model):
     """A row that is inserted and not changed afterwards, except into its erased form (see `erasable`)."""
 

@@ -330,10 +330,12 @@ class Refused(DomainError):
 
 
 class RecordUnavailable(DomainError):
-    """The database that keeps the record cannot be reached, so nothing was done.
+    """The database that keeps the record cannot be reached, or refused to record this. Nothing was done.
 
     Holdpoint does nothing that it cannot record. Retry with the same Idempotency-Key after the time in `Retry-After`.
-    Operators find the failing dependency at `/health/ready`.
+    Operators find the failing dependency at `/health/ready`. If the database answers and refuses (rights, a read-only
+    server, another schema, a trigger), the log line `record_refused` has its code, and retrying does not help until
+    that is repaired.
     """
 
     code = "record-unavailable"

@@ -82,6 +82,8 @@ def server_running(seasoned_home: Path, **variables: str) -> Iterator[Server]:
             HOLDPOINT_BIND=f"127.0.0.1:{port}",
             PORT=str(port),
             WEB_CONCURRENCY="1",
+            # The copy's own witness does not run here. At its address may be another copy's, which keeps other heads.
+            HOLDPOINT_WITNESSES="",
             TMPDIR=str(folder),
             **variables,
         )

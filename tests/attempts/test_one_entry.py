@@ -89,7 +89,9 @@ def test_a_lease_writes_one_entry_with_its_intent(cast: Cast, caller: Any) -> No
             selection=Selection("TRUE").only("id = %(attempt)s", attempt=attempt_id),
         ).granted
     _, entry = entries(attempt_id)
-    first, second = entry.moves
+    decided, first, second = entry.moves
+    assert decided.action == "attempt.decided"
+    assert (decided.facts or {})["act"] == "lease"
     assert (first.action, first.facts) == ("attempt.leased", {"fence": 1, "owner": "w"})
     assert second.action == "attempt.dispatched"
     assert second.facts is not None

@@ -1,7 +1,6 @@
 """S3, runtime queue and worker: one test per sentence. A docstring begins with the section; what follows its dash says
 what the constitution decides instead, where it does."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -55,10 +54,10 @@ def plan(**changes: Any) -> Any:
 
 
 @pytest.fixture
-def run(story: Story) -> Iterator[tuple[Running, WorkflowInstance]]:
+def run(story: Story) -> tuple[Running, WorkflowInstance]:
     """A run that a case has begun."""
     running = Running(story.cast)
-    yield running, running.start()
+    return running, running.start()
 
 
 # 1 Runtime objects

@@ -72,8 +72,8 @@ class Heap:
         running = Running(cast)
         run = running.start()
         with every_tenant():
-            self.attempt = Attempt.objects.select_related("review").get(id=held)
-            self.review = self.attempt.review
+            self.attempt = Attempt.objects.get(id=held)
+            self.review = self.attempt.reviews.get()
             self.run = WorkflowInstance.objects.get(id=run.id)
             self.event = WorkflowEvent.objects.filter(instance=run)[0]
             self.sent = OutboxEvent.objects.filter(instance=run)[0]

@@ -20,9 +20,11 @@ from django.utils import timezone
 from attempts.execution.services.executor import executor_name
 from attempts.execution.services.lease import attempt_lease, for_executor
 from attempts.execution.services.outcome import lease_token_make
+from attempts.lifecycle.models import Attempt
 from attempts.notify.models import ChatIdentity, Notification
 from attempts.notify.services.chat_workspace import workspace_connect
 from attempts.notify.states import NotifyKind
+from attempts.proposals.models import ShutdownProposal
 from config.demo.contracts import DemoContract, contract_make
 from config.demo.secrets import DemoSecrets
 from config.demo.seed import demo_seed
@@ -138,6 +140,7 @@ class World:
         self.post(f"/attempts/{done}/complete", {"lease_token": tokens[done], "response_metadata": {"status": 200}})
         self.ids |= {"attempt_id": [free, leased, failed, done], "review_id": [str(review["id"])]}
         self.ids["case_id"] = [self.first("/quarantine-cases")]
+        self.ids["proposal_id"] = [self._proposal(failed)]
         self.ids["record_id"] = [self.first("/idempotency-keys")]
         self.ids["decision_id"] = [self.first("/decisions")]
         for name in ("complete", "fail", "heartbeat"):
@@ -148,6 +151,23 @@ class World:
         self._reviews(str(review["id"]), next(str(one["id"]) for one in held if one["id"] != review["id"]))
         self.ids["workflow_slug"] = ["demo-allow", "demo-hold", "demo-deny", "demo-closed"]
         self.ids["contract_version"] = ["1"]
+
+    @staticmethod
+    def _proposal(attempt: str) -> str:
+        """As the clock makes it when many attempts failed."""
+        with every_tenant():
+            found = Attempt.objects.get(id=attempt)
+            evidence = {"cases": 1, "categories": {"adapter_failure": 1}, "newest": []}
+            proposal = ShutdownProposal(
+                organization_id=found.organization_id,
+                contract_id=found.contract_id,
+                after=1,
+                window_seconds=600,
+                evidence=evidence | {"first": found.created_at.isoformat(), "last": found.created_at.isoformat()},
+                at=found.created_at,
+            )
+            proposal.save(force_insert=True)
+            return str(proposal.id)
 
     def lease(self, attempt: str) -> str:
         """As the API gives it, but for as long as these tests last."""

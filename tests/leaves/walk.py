@@ -81,7 +81,8 @@ def as_default(area: str, path: str, document: Any) -> Any:
     for part in above:
         holders, safe_holders = _inside(holders, part), _inside(safe_holders, part)
     for holder in holders:
-        _put(holder, safe_holders[0], *_parsed(last))
+        # Nothing where the default leaves the object out.
+        _put(holder, safe_holders[0] if safe_holders else {}, *_parsed(last))
     return found
 
 

@@ -102,6 +102,7 @@ def test_s1_a_held_attempt_is_released_by_a_person_executed_by_its_caller_and_co
         "review.voted",
         "review.approved",
         "attempt.approved",
+        "attempt.decided",
         "attempt.leased",
         "attempt.dispatched",
         "attempt.completed",
@@ -258,7 +259,7 @@ def test_evidence_of_the_demo_verifies_offline_in_a_venv_with_the_verifier_alone
     for path, name in ((f"/attempts/{attempt}", "caller"), (f"/workflow-instances/{run}", "workflows")):
         data = evidence(world, path, name)
         said = verified(tmp_path, data, key)
-        assert (said.returncode, said.stdout[:6]) == (0, "valid:"), said.stdout + said.stderr
+        assert (said.returncode, said.stdout[:10]) == (0, "authentic:"), said.stdout + said.stderr
     changed = bytearray(data)
     changed[len(data) // 3] ^= 4
     folder = tmp_path / "bundle.zip"

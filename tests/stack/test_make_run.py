@@ -59,10 +59,11 @@ def refused(*, home: Path, port: int, variables: Mapping[str, str] | None = None
 
 
 def child_pid(stack: RunningStack, name: str) -> int:
-    """The main process of one child: it carries the name, and leads the session of what it forked."""
+    """The main process of one child: it carries the name, which Linux cuts at 15 characters, and leads the session of
+    what it forked."""
     for one in processes_of(stack.home):
         with suppress(psutil.NoSuchProcess, ProcessLookupError):  # others come and go meanwhile
-            if one.name() == f"hp-{name}" and os.getsid(one.pid) == one.pid:
+            if one.name() == f"hp-{name}"[:15] and os.getsid(one.pid) == one.pid:
                 return int(one.pid)
     raise AssertionError(f"{name} is not running")
 

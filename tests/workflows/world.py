@@ -128,7 +128,7 @@ class World(Running):
         review = self.review(instance)
         with every_tenant():
             review_vote(
-                actor=self.person(),
+                actor=changes.pop("actor", None) or self.person(),
                 at=timezone.now(),
                 review_id=review.id,
                 verdict=VoteVerdict(verdict),

@@ -250,6 +250,8 @@ def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None
         sent = {step.id for step in run.state.steps if step is not current or step.state == StepStatus.IN_PROGRESS}
         if event.correlation_id not in sent:
             run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
+        elif current is not None and event.contradicts and _contradicts(run, current, event):
+            _contradicted(run, current, event)
         return
     run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
     ahead = _ahead(run, current, event.event_type) if current else None
@@ -257,6 +259,30 @@ def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None
         return
     run.drift = Drift.SKIPPED_GATE if ahead else Drift.WRONG_ORDER
     run.state.early[event.event_type] = event.payload
+
+
+def _contradicts(run: Run, current: StepState, event: StepReported) -> bool:
+    """Whether it reports success for a try of the open step that had failed, so that it would be tried again."""
+    completion = run.kind(current.step_id).completion
+    failed = next((step for step in run.state.steps if step.id == event.correlation_id), None)
+    return (
+        failed is not None
+        and failed.step_id == current.step_id
+        and failed.state == StepStatus.FAILED
+        and bool((failed.error or {}).get("retryable"))
+        and completion is not None
+        and event.event_type == completion.name
+        and event.payload is not None
+    )
+
+
+def _contradicted(run: Run, step: StepState, event: StepReported) -> None:
+    """Two reports that contradict each other settle nothing: the retry does not go on, a person finds out."""
+    run.outcome = EventOutcome.ADVANCED
+    settle(run, step, "unknown", reason_code="outcome_unknown")
+    step_close(step, StepStatus.FAILED, event.at, error={"reason_code": "outcome_unknown"})
+    run.note(step, "contradicted", "outcome_unknown")
+    halt(run, event.at, reason_code="outcome_unknown", step_id=step.step_id)
 
 
 def _ahead(run: Run, current: StepState | None, event_type: str) -> bool | None:

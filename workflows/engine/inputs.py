@@ -24,6 +24,7 @@ class StepReported:
     payload: dict[str, Any] | None
     retries_allowed: bool = True
     by_person: bool = False  # an answer from our own review queue
+    contradicts: bool = False  # an answer to a try that its module had already reported as failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from attempts.execution.errors import NotLeasable
 from attempts.execution.rules import report_findings
-from attempts.execution.services.lease import Granted, Recheck, attempt_lease, for_executor
+from attempts.execution.services.lease import Granted, attempt_lease, for_executor
 from attempts.execution.services.outcome import (
     FailureReport,
     FencedReport,
@@ -17,6 +17,7 @@ from attempts.execution.services.outcome import (
     attempt_heartbeat,
     lease_token_read,
 )
+from attempts.execution.services.recheck import Recheck
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.states import AttemptState, RuntimeMode

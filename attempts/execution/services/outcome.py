@@ -34,6 +34,7 @@ from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
 
 BATCH = 200  # bounds one run of the scheduled task; the next one goes on
+CONTRADICTED = "contradictory_evidence"  # the trigger, as the ledger has it
 
 
 def retry_schedule(
@@ -125,8 +126,8 @@ def _reported_before(*, check: LeaseCheck, outcome: ReceiptOutcome) -> bool:
 
 
 def _late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: datetime) -> None:
-    """Keeps a report under a lost lease as evidence: outcome and ids, once per intent and outcome. The state of the
-    attempt does not change."""
+    """Keeps a report under a lost lease as evidence: outcome and ids, once per intent and outcome. It settles nothing.
+    If it contradicts what was reported before, the attempt is set apart for a person and not tried again."""
     # Only for a real intent of this executor: anybody could send reports under invented fences.
     if check.intent is None:
         return
@@ -143,6 +144,24 @@ def _late_keep(*, check: LeaseCheck, outcome: ReceiptOutcome, actor: Actor, at: 
     payload = {"receipt": str(receipt.id), "outcome": outcome.value, "fence": check.intent.fence}
     insert_together(
         [receipt], [entry_build(check.attempt, "attempt.late_evidence", actor=actor, at=at, payload=payload)]
+    )
+    _contradiction_open(check, receipt, actor=actor, at=at)
+
+
+def _contradiction_open(check: LeaseCheck, late: Receipt, *, actor: Actor, at: datetime) -> None:
+    """Quarantines an attempt that would be tried again, if this late report says the opposite of the first one."""
+    # Also while another executor has a newer lease: its report is then late evidence too, and a person sees all of it.
+    earlier = Receipt.objects.filter(intent_id=late.intent_id, late=False).exclude(outcome=late.outcome).first()
+    if earlier is None or check.attempt.state != AttemptState.APPROVED:
+        return
+    reports = [str(earlier.id), str(late.id)]
+    quarantine_open(
+        check.attempt,
+        actor=actor,
+        at=at,
+        category=QuarantineCategory.OUTCOME_UNKNOWN,
+        reason_code="outcome_unknown",
+        payload={"trigger": CONTRADICTED, "fence": check.attempt.lease_token, "reports": reports},
     )
 
 

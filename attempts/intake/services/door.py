@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from attempts.intake.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint, body_problems
+from attempts.intake.services.unreadable import attempt_refuse_unreadable
 from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for, key_counted, key_scope
 from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from attempts.lifecycle.states import ENGINE, RuntimeMode
@@ -31,21 +30,17 @@ from governance.enforcement.selectors import (
 )
 from governance.enforcement.sql import Closed, contract_open_sql
 from governance.integrity.states import RECORD_DIFFERS
-from governance.ledger.services import ledger_append
 from governance.people.selectors.people import Credential
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.sql.statements import fetch, stored_row
 from governance.throttles.services import Limit, limits_for
-from governance.violations.services import misuse_strike
 from reasoncodes.base.errors import (
     AttemptCreationDisabled,
     CredentialMissing,
-    DomainError,
     FieldError,
     InvalidInput,
     ScopeMissing,
 )
-from reasoncodes.base.tenancy import tenant_scope
 from reasoncodes.base.trace import TraceContext
 
 # Joined to the first query of an intake: the latest record of the key in each of the three scopes that a contract can
@@ -356,25 +351,3 @@ def intake_check(intake: Intake) -> CheckedIntake:
         attempt_refuse_unreadable(intake=intake, refusal=refusal)
         raise refusal
     return CheckedIntake.of(intake, documents, key)
-
-
-def attempt_refuse_unreadable(*, intake: Intake, refusal: DomainError) -> None:
-    """Records the refusal of a body. The key stays free. The caller raises the refusal."""
-    contract, actor = intake.facts.contract, intake.credential.actor
-    with tenant_scope(actor.organization_ids):
-        with transaction.atomic():
-            ledger_append(
-                action="attempt.refused",
-                organization_id=contract.organization_id,
-                subject_type="contract",
-                subject_id=contract.id,
-                actor=actor,
-                at=intake.at,
-                payload={"problems": len(refusal.errors)},
-                reason_code="invalid_input",
-            )
-        # After the commit: a strike that fails must not roll back the record of the refusal. A step's body comes from
-        # our own engine, so it gets no strike.
-        if intake.origin_step is None:
-            misuse = snapshot_load(contract.snapshot_sha256)["documents"]["throttles_and_misuse"]["misuse"]
-            misuse_strike(actor=actor, at=intake.at, rule=misuse)

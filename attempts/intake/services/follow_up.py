@@ -3,7 +3,7 @@
 A replay goes through the whole intake. Authorized retries and compensations are in `quarantine`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.intake.services.door import Intake
+from attempts.intake.services.door import Intake, intake_door
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
-from attempts.lifecycle.errors import NotEligible
+from attempts.lifecycle.errors import NotEligible, ReplayRoleNeeded
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock, attempts_chosen
 from attempts.lifecycle.services.transition import transition_apply
@@ -22,24 +22,112 @@ from attempts.lifecycle.states import AttemptState
 from attempts.reviews.services.decide import review_cancel
 from governance.boundary.services import note_create
 from governance.enforcement.models import snapshot_load
+from governance.ledger.services import actor_reference, ledger_append
+from governance.people.models import ApiKey
+from governance.people.rules.roles import ApiScope, roles_meant
+from governance.people.selectors.people import Credential, has_role
+from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import NotFound, WrongState
+from reasoncodes.base.trace import TraceContext
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayOrder:
+    """The key of the new attempt, and facts of the request."""
+
+    key: str | None
+    trace: TraceContext | None = None
+    deployment_region: str = ""
+    base_url: str = ""
+
+
 def attempt_replay(*, attempt: Attempt, intake: Intake) -> IntakeAnswer:
     """A new attempt with the old request, if the contract's replay policy allows it. `intake` has the new key."""
-    rules = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]["retry_and_replay"]["replay"]
+    rules = _replay_rules(intake)
+    if rules["requires_role"] is not None:
+        raise _role_needed(attempt)
     if attempt.caller_id != intake.credential.actor.id:
         raise NotEligible("Only the service that asked first may ask again.")
+    _replay_check(attempt, rules)
+    return attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id))
+
+
+@violations_recorded
+def attempt_replay_by_person(*, actor: Actor, at: datetime, attempt: Attempt, order: ReplayOrder) -> IntakeAnswer:
+    """The same by a person who has the role that the contract asks for, in the name of the service that asked first."""
+    with transaction.atomic():
+        # Locked as by every follow-up, so that the entry below and the new attempt commit together.
+        attempt = attempt_lock(attempt_id=attempt.id)
+        intake = intake_for_caller(
+            attempt, order, slug=attempt.workflow_slug, version=str(attempt.contract_version), at=at
+        )
+        rules = _replay_rules(intake)
+        if not _has_role(actor, attempt, rules["requires_role"]):
+            raise _role_needed(attempt)
+        _replay_check(attempt, rules)
+        by = actor_reference(actor)
+        answer = attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id, authorized_by=by))
+        if answer.attempt_id is not None and answer.attempt_id != attempt.id:
+            ledger_append(
+                action="attempt.replay_asked",
+                organization_id=attempt.organization_id,
+                subject_type="attempt",
+                subject_id=attempt.id,
+                actor=actor,
+                at=at,
+                payload={"replay": str(answer.attempt_id), "role": rules["requires_role"]},
+            )
+    return answer
+
+
+def _replay_rules(intake: Intake) -> Mapping[str, Any]:
+    rules: Mapping[str, Any] = snapshot_load(intake.facts.contract.snapshot_sha256)["documents"]["retry_and_replay"]
+    replay: Mapping[str, Any] = rules["replay"]
+    return replay
+
+
+def _has_role(actor: Actor, attempt: Attempt, role: str | None) -> bool:
+    if role is None or actor.kind is not ActorKind.PERSON or actor.id is None:
+        return False
+    found = {"user_id": actor.id, "organization_id": attempt.organization_id}
+    return any(has_role(**found, role=name) for name in roles_meant(role))
+
+
+def _role_needed(attempt: Attempt) -> ReplayRoleNeeded:
+    return ReplayRoleNeeded(subject_type="attempt", subject_id=attempt.id, organization_id=attempt.organization_id)
+
+
+def _replay_check(attempt: Attempt, rules: Mapping[str, Any]) -> None:
     if attempt.state not in rules["eligible_states"]:
         raise NotEligible(f"The contract allows a replay from: {', '.join(rules['eligible_states']) or 'no state'}.")
     if attempt.erased_at is not None:
         raise NotEligible("The request was erased by order, so it cannot be repeated.")
     if attempt.operation == "":
         raise NotEligible("Parts of the request were withheld by the boundary, so it cannot be repeated.")
-    return attempt_create(intake=replace(intake, body=body_of(attempt), retry_of=attempt.id))
+
+
+def intake_for_caller(attempt: Attempt, order: ReplayOrder, *, slug: str, version: str, at: datetime) -> Intake:
+    """An intake in the name of the service that asked first, under the contract as it is now."""
+    # An unsaved ApiKey with the one scope: the person acts in the name of the caller, without its secret.
+    account = attempt.caller
+    actor = Actor(
+        ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
+    )
+    credential = Credential(key=ApiKey(service_account=account, scopes=[ApiScope.ATTEMPTS_CREATE]), actor=actor)
+    return Intake(
+        credential=credential,
+        facts=intake_door(credential=credential, workflow_slug=slug, contract_version=version),
+        route=f"{slug}/{version}",
+        key=order.key,
+        body=None,
+        trace=order.trace or TraceContext("", attempt.request_trace_id, ""),
+        at=at,
+        deployment_region=order.deployment_region,
+        base_url=order.base_url,
+    )
 
 
 def body_of(attempt: Attempt) -> dict[str, Any]:

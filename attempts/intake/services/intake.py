@@ -18,8 +18,9 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Model
 
 from attempts.intake.errors import KeyConflict, KeyExpired, KeyInProgress
-from attempts.intake.models import IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord
 from attempts.intake.services.door import CheckedIntake, Intake, KeyUse, intake_check
+from attempts.intake.services.effect import Asked, effect_ask_build, effect_look_up, effect_of
 from attempts.intake.services.rows import (
     IntakeAnswer,
     answer_build,
@@ -27,9 +28,9 @@ from attempts.intake.services.rows import (
     key_record_build,
     moves_build,
     request_build,
-    review_build,
 )
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.lifecycle.services.hold import review_build
 from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
 from attempts.lifecycle.sql import RESERVATION_CONDITION
 from attempts.lifecycle.states import DISPATCH, is_ours_to_execute
@@ -59,11 +60,13 @@ class Decided:
     record: IdempotencyRecord | None
     answer: IntakeAnswer
     computed: Computed
+    effect_ask: EffectAsk | None = None
 
     @property
     def groups(self) -> list[Sequence[Model]]:
         review, record = [self.review] if self.review else [], [self.record] if self.record else []
-        return [[self.decision], [self.attempt], self.transitions, self.entries, review, record]
+        ask = [self.effect_ask] if self.effect_ask else []
+        return [[self.decision], [self.attempt], self.transitions, self.entries, review, record, ask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ def admit(asked: CheckedIntake) -> Admission:
         return _settled(asked, use)
     if use is not None and use.outcome == "new":
         throttle = _limits_once(asked)
-        admission = _admit(asked, use, throttle, WriteNow()) if throttle else None
+        # An effect that must be recognised is looked up under its lock, before it is decided.
+        admission = _admit(asked, use, throttle, WriteNow()) if throttle and not effect_of(asked) else None
     if admission is None:
         # `throttle` is passed on: a request must not be counted twice because it lost a race.
         with transaction.atomic():
@@ -192,11 +196,20 @@ def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Si
     reserved = sink.reserve(claim)
     if reserved.known:
         return None
-    decided = decide(asked, use, claim.attempt_id, throttle, reserved.busy)
+    effect = effect_of(asked)
+    found = effect_look_up(asked, effect) if effect else None
+    decided = decide(asked, use, claim.attempt_id, throttle, reserved.busy, found)
     return Admission(use, decided.answer, None, decided) if sink.write(decided, claim, reserved) else None
 
 
-def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: ThrottleAnswer, busy: str | None) -> Decided:
+def decide(
+    asked: CheckedIntake,
+    use: KeyUse,
+    attempt_id: UUID,
+    throttle: ThrottleAnswer,
+    busy: str | None,
+    found: Asked | None = None,
+) -> Decided:
     """Computes the decision, all rows and the exact answer. Writes nothing."""
     # Made before the decision, because the request that is decided about names the entry that tells of it.
     intake, at, entry_id = asked.intake, asked.intake.at, uuid7()
@@ -208,6 +221,7 @@ def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: Thrott
         deployment_region=intake.deployment_region,
         throttle=throttle.facts,
         concurrency=_concurrency(asked.documents, busy),
+        effect=found.fact if found else None,
     )
     decision = decision_row(computed=computed, at=at)
     attempt = attempt_build(intake, asked.key, attempt_id, computed, decision)
@@ -216,7 +230,8 @@ def decide(asked: CheckedIntake, use: KeyUse, attempt_id: UUID, throttle: Thrott
     transitions, entries = moves_build(attempt, decision, actor=intake.credential.actor, at=at, entry_id=entry_id)
     answer = answer_build(asked, attempt, decision, review, throttle, computed)
     record = key_record_build(asked, attempt, answer, use)
-    return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed)
+    ask = effect_ask_build(attempt, found)
+    return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed, ask)
 
 
 def _queue(

@@ -14,7 +14,6 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.services.transition import entry_build, transition_build
 from attempts.lifecycle.states import RuntimeMode
 from attempts.reviews.models import Review
-from attempts.reviews.rules import Exclusion
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.rules import facts_stated
 from governance.contracts.models import Contract
@@ -127,27 +126,6 @@ def attempt_build(
         origin_step=intake.origin_step,
         created_at=intake.at,
         retention_until=computed.retention_until(intake.at),
-    )
-
-
-def review_build(
-    attempt: Attempt, decision: EnforcementDecision, at: datetime, *, authorized_by: str = ""
-) -> Review | None:
-    if decision.approval is None or decision.verdict != "needs_approval":
-        return None
-    buckets = decision.approval.get("buckets", [])
-    return Review(
-        organization_id=attempt.organization_id,
-        attempt_id=attempt.id,
-        tier=decision.approval["tier"],
-        approvals_required=decision.approval["approvals_required"],
-        buckets=buckets,
-        open_tiers=[bucket["tier"] for bucket in buckets],
-        excluded=[{"ref": authorized_by, "reason": Exclusion.AUTHORIZED_IT.value}] if authorized_by else [],
-        action_digest=attempt.action_digest,
-        requested_at=at,
-        remind_at=at + timedelta(seconds=decision.approval["expires_in_seconds"] / 2),
-        expires_at=at + timedelta(seconds=decision.approval["expires_in_seconds"]),
     )
 
 

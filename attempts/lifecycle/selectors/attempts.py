@@ -76,7 +76,8 @@ def attempt_lock(*, attempt_id: UUID) -> Attempt:
 
 
 def attempt_review(*, attempt: Attempt) -> Review | None:
-    return Review.objects.filter(attempt=attempt).first()
+    """Its newest hold. An attempt can be held again before an act."""
+    return Review.objects.filter(attempt=attempt).order_by("-id").first()
 
 
 def attempt_receipts(*, attempt: Attempt) -> QuerySet[Receipt]:
@@ -95,9 +96,9 @@ def attempt_decision(*, attempt: Attempt) -> EnforcementDecision:
 
 
 def attempt_timeline(*, attempt: Attempt) -> list[LedgerEntry]:
-    """Ledger entries about the attempt, its decision and its review, oldest first."""
-    review = attempt_review(attempt=attempt)
-    subjects = [attempt.id, attempt.decision_id, *([review.id] if review else [])]
+    """Ledger entries about the attempt, its decision and its reviews, oldest first."""
+    reviews = Review.objects.filter(attempt=attempt).values_list("id", flat=True)
+    subjects = [attempt.id, attempt.decision_id, *reviews]
     # A caller that repeats its key adds an entry each time; the page must not grow with it.
     return list(LedgerEntry.objects.filter(subject_id__in=subjects).order_by("id")[:500])
 

@@ -12,6 +12,7 @@ from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.selectors.attempts import attempt_get
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review, ReviewVote, VoteSignature
+from governance.enforcement.models import EnforcementDecision
 from governance.evidence.hooks import FIRST, EndedSubject
 from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import BundleSubject, Material, canonical_plain
@@ -51,7 +52,19 @@ ATTEMPT = [
     "ended_at",
 ]
 TRANSITION = ["id", "attempt_id", "from_state", "to_state", "reason_code", "actor_kind", "actor_ref", "at"]
-INTENT = ["id", "attempt_id", "number", "fence", "once", "adapter", "effect_key", "action_digest", "executor_ref", "at"]
+INTENT = [
+    "id",
+    "attempt_id",
+    "decision_id",
+    "number",
+    "fence",
+    "once",
+    "adapter",
+    "effect_key",
+    "action_digest",
+    "executor_ref",
+    "at",
+]
 RECEIPT = [
     "id",
     "attempt_id",
@@ -71,6 +84,7 @@ REVIEW = [
     "id",
     "kind",
     "attempt_id",
+    "decision_id",
     "origin_step",
     "subject_ref",
     "tier",
@@ -153,7 +167,7 @@ class AttemptCollector:
             subject=BundleSubject(EvidenceKind.ATTEMPT, attempt.id, f"attempt under {attempt}"),
             organization_id=attempt.organization_id,
             record=attempts_record(attempts=attempts, reviews=reviews),
-            decisions=(attempt.decision_id,),
+            decisions=decisions_of(attempts=attempts),
             **attempts_rows(attempts=attempts, reviews=reviews),
         )
 
@@ -172,6 +186,12 @@ def reviews_lock(*, attempt_ids: Sequence[UUID], steps: Sequence[UUID] = ()) -> 
     return held + (list(rows.filter(origin_step__in=steps).order_by("id")) if steps else [])
 
 
+def decisions_of(*, attempts: Sequence[Attempt]) -> tuple[UUID, ...]:
+    """The decision about each request, and those before its acts."""
+    again = EnforcementDecision.objects.filter(subject_id__in=[attempt.id for attempt in attempts]).order_by("id")
+    return (*(attempt.decision_id for attempt in attempts), *again.values_list("id", flat=True))
+
+
 def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -> frozenset[UUID]:
     """The ids that ledger entries about these attempts have as subject: attempts, decisions, reviews, cases, and the
     passkeys that people signed with."""
@@ -180,7 +200,7 @@ def attempts_record(*, attempts: Sequence[Attempt], reviews: Sequence[Review]) -
     return frozenset(
         {
             *(attempt.id for attempt in attempts),
-            *(attempt.decision_id for attempt in attempts),
+            *decisions_of(attempts=attempts),
             *(review.id for review in reviews),
             *cases,
             *passkeys,

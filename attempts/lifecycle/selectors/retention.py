@@ -7,10 +7,11 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.intake.models import IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
+from attempts.proposals.models import ProposalAnswer, ShutdownProposal
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Delegation, Review, ReviewVote, VoteSignature
 from governance.enforcement.models import EnforcementDecision
@@ -120,6 +121,12 @@ def _signatures(organization_id: UUID, reference: str) -> Q:
     return Q(vote__review__in=_reviews_about(organization_id, reference).values("id"))
 
 
+def _decisions(organization_id: UUID, reference: str) -> Q:
+    """The decision about each request, and those before its acts."""
+    attempts = _attempts_about(organization_id, reference)
+    return Q(id__in=attempts.values("decision_id")) | Q(subject_id__in=attempts.values("id"))
+
+
 def attempt_ledger_about(organization_id: UUID, reference: str) -> Q:
     attempts = _attempts_about(organization_id, reference)
     cases = QuarantineCase.objects.filter(attempt__in=attempts.values("id"))
@@ -139,6 +146,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(DispatchIntent, through, about=OfAttempt("attempt")),
         ExportTable(Receipt, through, about=OfAttempt("attempt")),
         ExportTable(IdempotencyRecord, about=OfAttempt("attempt")),
+        ExportTable(EffectAsk, about=OfAttempt("attempt")),
         ExportTable(QuarantineCase, about=OfAttempt("attempt")),
         ExportTable(Review, about=lambda o, r: Q(id__in=_reviews_about(o, r).values("id"))),
         ExportTable(ReviewVote, "review__organization_id", about=_votes),
@@ -146,11 +154,13 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(Delegation),
         ExportTable(Notification, about=_votes),
         ExportTable(NotificationRoute),
+        ExportTable(ShutdownProposal),
+        ExportTable(ProposalAnswer, "proposal__organization_id"),
         ExportTable(ChatWorkspace, without=frozenset({"bot_token_sealed", "signing_secret_sealed"})),
         ExportTable(ChatIdentity, "workspace__organization_id"),
         ExportTable(
             EnforcementDecision,
-            about=lambda o, r: Q(id__in=_attempts_about(o, r).values("decision_id")),
+            about=_decisions,
             without=frozenset({"frame_sha256"}),
         ),
     ]
@@ -159,6 +169,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 LEFT_OUT = {
     "attempts.slot": "slots of attempts that are under way: hashes, no history",
     "attempts.keyendnotice": "which ends of API keys were told; the keys themselves are exported",
+    "attempts.proposalnotice": "which proposed shutdowns were told; the proposals themselves are exported",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",
     "attempts.votechallenge": "random numbers that are valid for five minutes",
 }

@@ -13,7 +13,7 @@ from uuid import UUID
 from django_fsm import TransitionNotAllowed
 
 from attempts.intake.errors import KeyInProgress
-from attempts.lifecycle.hooks import attempt_moved, move_announce
+from attempts.lifecycle.hooks import attempt_moved, attempt_stopped, move_announce
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.sql import RESERVE
@@ -222,6 +222,9 @@ def transition_apply(
                 contract_id=attempt.contract_id,
                 risk_tier=attempt.risk_tier,
             )
+    if row.from_state == AttemptState.APPROVED and attempt.state != AttemptState.COMPLETED:
+        # It may be held again (`hold`): then its open review ends with it.
+        attempt_stopped(attempt, actor=actor, at=at)
     if tell:
         attempt_moved(attempt, old=row.from_state, actor=actor, at=at)
 

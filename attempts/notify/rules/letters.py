@@ -1,6 +1,6 @@
 """Subject and text of the mails. A link opens the card after sign-in; nothing in a mail decides. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from attempts.notify.rules.facts import ReviewFacts, age, moment_in_words
@@ -45,6 +45,20 @@ def key_end_letter(*, key: str, account: str, organization: str, ends: datetime,
         "From then on every request with it is refused.\n\n"
         "Rotate it in the console: the successor is valid for a year, and both work during the overlap.\n"
         f"If nobody uses it any more, let it end.\n{where}",
+    )
+
+
+def proposal_letter(
+    *, contract: str, organization: str, cases: int, categories: Mapping[str, int], window_seconds: int, link: str
+) -> tuple[str, str]:
+    """Subject and body of the message that a shutdown is proposed."""
+    told = ", ".join(f"{number} {name}" for name, number in categories.items())
+    where = f"\n{link}\n" if link else ""
+    return (
+        f"Shut down {contract}?",
+        f"{cases} attempts of the contract {contract} ({organization}) went to quarantine within {window_seconds}"
+        f" seconds: {told}.\nBy its rules operators are asked whether to shut it down. Until one of them does, it goes"
+        f" on.\n{where}",
     )
 
 

@@ -26,7 +26,7 @@ BATCH = 50
 # LEASE, so that no other worker takes rows of a batch that is still being sent.
 LEASE = timedelta(seconds=60)
 BUDGET = timedelta(seconds=30)
-RELATED = ("review__attempt__contract", "review__attempt__decision", "route__workspace")
+RELATED = ("review__attempt__contract", "review__attempt__decision", "review__decision", "route__workspace")
 
 
 def cards_refresh(*, now: Callable[[], datetime], base_url: str) -> int:

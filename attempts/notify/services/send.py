@@ -42,7 +42,13 @@ SECONDS = 10.0
 # with one call of SECONDS it is shorter than LEASE, so that no other worker takes rows of a batch under way.
 LEASE = timedelta(seconds=60)
 BUDGET = timedelta(seconds=30)
-RELATED = ("review__attempt__contract", "review__attempt__decision", "route__workspace", "recipient")
+RELATED = (
+    "review__attempt__contract",
+    "review__attempt__decision",
+    "review__decision",
+    "route__workspace",
+    "recipient",
+)
 CHOICES = "/review/notifications"
 Now = Callable[[], datetime]
 Target = UUID | str

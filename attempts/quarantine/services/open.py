@@ -18,6 +18,32 @@ def category_for(documents: Mapping[str, Any], trigger: str) -> QuarantineCatego
     return QuarantineCategory(next(row["category"] for row in triggers if row["on"] == trigger))
 
 
+def attempt_refuse(
+    attempt: Attempt,
+    *,
+    actor: Actor,
+    at: datetime,
+    reason_code: str,
+    payload: Mapping[str, Any] | None = None,
+    tell: bool = True,
+) -> None:
+    """Ends a stored and locked attempt that may not be executed: denied, or quarantined if it was tried before."""
+    # A denial says that nothing was ever sent.
+    said = payload or {}
+    if attempt.tries == 0:
+        transition_apply(attempt, "deny", actor=actor, at=at, tell=tell, payload=said, reason_code=reason_code)
+        return
+    quarantine_open(
+        attempt,
+        actor=actor,
+        at=at,
+        category=category_for(documents_of(attempt), "recheck_refused_after_lease"),
+        reason_code="adapter_failed",
+        payload={"trigger": "recheck_refused_after_lease", "refused": reason_code, **said},
+        tell=tell,
+    )
+
+
 def quarantine_open(
     attempt: Attempt,
     *,

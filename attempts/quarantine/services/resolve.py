@@ -9,23 +9,23 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.intake.services.door import Intake, intake_door
-from attempts.intake.services.follow_up import body_of
+from attempts.intake.services.door import Intake
+from attempts.intake.services.follow_up import ReplayOrder, body_of, intake_for_caller
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock
-from attempts.quarantine.errors import FindingNeeded, IncidentNeeded
+from attempts.quarantine.errors import FindingNeeded, IncidentNeeded, NotYourCase
 from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.selectors import may_act
 from attempts.quarantine.states import InvestigatedOutcome, Resolution
 from governance.enforcement.models import snapshot_load
 from governance.ledger.services import actor_reference, ledger_append
-from governance.people.models import ApiKey
 from governance.people.rules.roles import ApiScope
-from governance.people.selectors.people import Credential
 from governance.tenancy.selectors import tenant_get
+from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import CLOCK, Actor, ActorKind
-from reasoncodes.base.errors import NotFound, WrongState
+from reasoncodes.base.errors import NotFound, ScopeMissing, WrongState
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.base.trace import TraceContext
 
@@ -41,6 +41,7 @@ class ResolutionOrder:
     base_url: str = ""
 
 
+@violations_recorded
 def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> QuarantineCase:
     """Closes the case without a new attempt."""
     with transaction.atomic():
@@ -51,16 +52,19 @@ def quarantine_accept(*, actor: Actor, at: datetime, case_id: UUID, order: Resol
     return case
 
 
+@violations_recorded
 def quarantine_link_incident(*, actor: Actor, at: datetime, case_id: UUID, incident_ref: str) -> QuarantineCase:
-    """Links an incident. The case stays open, because an incident does not say what follows."""
+    """Links an incident. The case stays open, because an incident does not say what follows. So an incident system may
+    link one too, with the scope for interventions: it decides nothing."""
     with transaction.atomic():
-        _, case = _lock(actor, case_id)
+        case = _lock_for_incident(actor, case_id)
         case.incident_ref = incident_ref
         case.save(update_fields=["incident_ref"])
         _record(case, "quarantine.incident_linked", actor=actor, at=at, incident_ref=incident_ref)
     return case
 
 
+@violations_recorded
 def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
     """Starts a new attempt of the same action. Only if a person found out that it did not happen."""
     # One transaction with the case: otherwise a crash between the two could leave the retry admitted and the case open.
@@ -76,6 +80,7 @@ def quarantine_authorize_retry(*, actor: Actor, at: datetime, case_id: UUID, ord
     return answer
 
 
+@violations_recorded
 def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: ResolutionOrder) -> IntakeAnswer:
     """Starts a new attempt under the compensation contract. Only if a person found out that the action happened."""
     with transaction.atomic():
@@ -98,16 +103,32 @@ def quarantine_compensate(*, actor: Actor, at: datetime, case_id: UUID, order: R
 
 
 def _lock(actor: Actor, case_id: UUID) -> tuple[Attempt, QuarantineCase]:
-    """Locks attempt and case. Only people resolve a case, and only once."""
+    """Locks attempt and case. Only people who answer for the case resolve it, and only once."""
     # Attempt before case, the order of every service that locks both: otherwise two could deadlock.
     attempt_id = tenant_get(QuarantineCase, case_id).attempt_id
     attempt = attempt_lock(attempt_id=attempt_id)
     case = QuarantineCase.objects.select_for_update(no_key=True).get(id=case_id)
-    if actor.kind is not ActorKind.PERSON or not actor.may_act_in(case.organization_id):
+    if actor.kind is not ActorKind.PERSON or actor.id is None or not actor.may_act_in(case.organization_id):
         raise NotFound
+    # Under the lock, so that a role that was just taken away no longer counts.
+    if not may_act(user_id=actor.id, case=case):
+        raise NotYourCase(subject_type="quarantine_case", subject_id=case.id, organization_id=case.organization_id)
     if case.resolution:
         raise WrongState("This case is resolved already.")
     return attempt, case
+
+
+def _lock_for_incident(actor: Actor, case_id: UUID) -> QuarantineCase:
+    if actor.kind is not ActorKind.SERVICE:
+        return _lock(actor, case_id)[1]
+    case = tenant_get(QuarantineCase, case_id, lock=True)
+    if not actor.may_act_in(case.organization_id):
+        raise NotFound
+    if ApiScope.ORCHESTRATOR_INTERVENE not in actor.scopes:
+        raise ScopeMissing(extensions={"required_scope": ApiScope.ORCHESTRATOR_INTERVENE})
+    if case.resolution:
+        raise WrongState("This case is resolved already.")
+    return case
 
 
 def _find(
@@ -133,24 +154,8 @@ def _require_incident(attempt: Attempt, case: QuarantineCase) -> None:
 
 
 def _intake(attempt: Attempt, order: ResolutionOrder, slug: str, version: str, *, key: str, at: datetime) -> Intake:
-    """An intake in the name of the service that asked first, under the contract as it is now."""
-    # An unsaved ApiKey with the one scope: the person acts in the name of the caller, without its secret.
-    account = attempt.caller
-    actor = Actor(
-        ActorKind.SERVICE, account.id, frozenset({account.organization_id}), frozenset({ApiScope.ATTEMPTS_CREATE})
-    )
-    credential = Credential(key=ApiKey(service_account=account, scopes=[ApiScope.ATTEMPTS_CREATE]), actor=actor)
-    return Intake(
-        credential=credential,
-        facts=intake_door(credential=credential, workflow_slug=slug, contract_version=version),
-        route=f"{slug}/{version}",
-        key=key,
-        body=None,
-        trace=order.trace or TraceContext("", attempt.request_trace_id, ""),
-        at=at,
-        deployment_region=order.deployment_region,
-        base_url=order.base_url,
-    )
+    asked = ReplayOrder(key, order.trace, order.deployment_region, order.base_url)
+    return intake_for_caller(attempt, asked, slug=slug, version=version, at=at)
 
 
 def _follow(

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from attempts.intake.api import AskedBeforeOut
+from attempts.intake.selectors import asked_before
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
@@ -93,7 +96,7 @@ class AskedByOut(serializers.Serializer[Any]):
 
 
 class WhyHeldOut(serializers.Serializer[Any]):
-    decision_id = serializers.UUIDField()
+    decision_id = serializers.UUIDField(help_text="About the request, or a later one before an act.")
     reason_code = serializers.CharField()
     rule_id = serializers.CharField()
     policy_version = serializers.IntegerField(allow_null=True)
@@ -184,6 +187,7 @@ class CardOut(serializers.Serializer[Card]):
     attempt_state = serializers.CharField(source="attempt.state", allow_null=True)
     asked = AskedOut(allow_null=True)
     asked_by = AskedByOut(source="attempt", allow_null=True)
+    asked_before = serializers.SerializerMethodField(help_text="Who asked for the same effect under other keys.")
     why_held = WhyHeldOut(allow_null=True)
     quorum = ReviewQuorumOut()
     excluded = ExcludedOut(many=True)
@@ -194,3 +198,8 @@ class CardOut(serializers.Serializer[Card]):
         choices=list(SignatureKind), help_text="`passkey`: the contract asks for a signature under every vote."
     )
     votes = VoteOut(many=True)
+
+    @extend_schema_field(AskedBeforeOut(many=True))
+    def get_asked_before(self, card: Card) -> list[dict[str, Any]]:
+        found = asked_before(attempt=card.attempt) if card.attempt is not None else []
+        return list(AskedBeforeOut(found, many=True).data)

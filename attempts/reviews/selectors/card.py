@@ -38,6 +38,7 @@ from governance.contracts.models import Contract
 from governance.contracts.states import SignatureKind
 from governance.enforcement.models import EnforcementDecision, snapshot_load
 from governance.enforcement.rules import results_from_document
+from governance.enforcement.selectors import decision_get
 from governance.people.selectors.people import people_behind
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.codes import Scope
@@ -71,7 +72,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
     person = actor.id if actor.kind is ActorKind.PERSON else None
     standing = standing_of(review=review, attempt=attempt, person=person, now=now)
     waits = review.status == ReviewStatus.REQUESTED
-    decision = attempt_decision(attempt=attempt) if attempt is not None else None
+    decision = _decision(review, attempt) if attempt is not None else None
     return Card(
         review=review,
         attempt=attempt,
@@ -104,6 +105,13 @@ def needs_signature(*, actor: Actor, review_id: UUID) -> bool:
     if not review_asks_signature(review_id=review_id):
         return False
     return bool(review_card(actor=actor, review_id=review_id).may_decide["allowed"])
+
+
+def _decision(review: Review, attempt: Attempt) -> EnforcementDecision:
+    """The decision that asked for this review: about the request, or later before an act."""
+    if review.decision_id is None:
+        return attempt_decision(attempt=attempt)
+    return decision_get(decision_id=review.decision_id)
 
 
 def _why_held(decision: EnforcementDecision) -> dict[str, Any]:

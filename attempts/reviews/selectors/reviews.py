@@ -86,6 +86,12 @@ def review_get(*, review_id: UUID) -> Review:
     return tenant_get(Review, review_id)
 
 
+def review_before(*, review: Review) -> Review | None:
+    """The last review that released the attempt before this one was opened."""
+    rows = Review.objects.filter(attempt=review.attempt, status=ReviewStatus.APPROVED, id__lt=review.id)
+    return rows.order_by("-id").first()
+
+
 def review_lock(*, review_id: UUID) -> LockedReview:
     """Locks the attempt, if there is one, and the review (FOR NO KEY UPDATE)."""
     # Attempt before review, the lock order everywhere: the other way round two services could deadlock. The unlocked

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.states import AttemptState
 from attempts.reviews.errors import AlreadyVoted, NotAReviewer, ReviewClaimed, ReviewExpired, ReviewOver
 from attempts.reviews.models import Delegation, Review, ReviewVote
 from attempts.reviews.rules import (
@@ -129,7 +128,7 @@ def refusal_of(
         return ReviewExpired(subject_type="review", subject_id=review.id)
     if review.status != ReviewStatus.REQUESTED:
         return ReviewOver(f"This review is {review.status}.", subject_type="review", subject_id=review.id)
-    if attempt is not None and attempt.state != AttemptState.REVIEW_REQUIRED:
+    if attempt is not None and not review.holds(attempt):
         return WrongState(f"The attempt is {attempt.state}.")
     if review.approvals_required == 1 and claimed_by_other(review, person=standing.person, now=now):
         return ReviewClaimed()

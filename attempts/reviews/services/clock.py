@@ -5,7 +5,6 @@ Each review is locked, checked again and committed by itself (`each_review_due`)
 
 from datetime import datetime
 
-from attempts.lifecycle.states import AttemptState
 from attempts.notify.services.announce import reminder_rows
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.reviews import LockedReview, database_now
@@ -38,7 +37,7 @@ def _expire(locked: LockedReview) -> bool:
     if not locked.overdue(database_now()):
         return False
     # The two rows contradict each other. The row is left alone, and the failure is logged and counted on every run.
-    if locked.attempt is not None and locked.attempt.state != AttemptState.REVIEW_REQUIRED:
+    if locked.attempt is not None and not locked.review.holds(locked.attempt):
         raise WrongState("The attempt is not held any more, but its review is open.")
     review_end_expired(locked)
     return True

@@ -14,8 +14,11 @@ from django.db import transaction
 from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.hooks import review_ended
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.hold import release_again
 from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
+from attempts.lifecycle.states import AttemptState
 from attempts.notify.services.announce import cards_touch
+from attempts.quarantine.services.open import attempt_refuse
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
@@ -83,15 +86,16 @@ def review_end_expired(locked: LockedReview) -> None:
 
 def _attempt_deny(attempt: Attempt, review: Review, *, actor: Actor, at: datetime, reason_code: str) -> None:
     payload = {"review": str(review.id)}
-    transition_apply(attempt, "deny", actor=actor, at=at, payload=payload, reason_code=reason_code)
+    attempt_refuse(attempt, actor=actor, at=at, reason_code=reason_code, payload=payload)
 
 
 def review_cancel(*, attempt: Attempt, actor: Actor, at: datetime, reason_code: str) -> Review | None:
     """Cancels the open review of an attempt that ends otherwise; None if there is none. The caller has locked the
     attempt and changes its state."""
     # Attempt before review, the lock order everywhere: the other way round this could deadlock with a vote.
-    review = Review.objects.select_for_update(no_key=True, of=("self",)).filter(attempt=attempt).first()
-    if review is None or review.status != ReviewStatus.REQUESTED:
+    rows = Review.objects.select_for_update(no_key=True, of=("self",))
+    review = rows.filter(attempt=attempt, status=ReviewStatus.REQUESTED).first()
+    if review is None:
         return None
     review_end(review, ReviewStatus.CANCELED, actor=actor, at=at, reason_code=reason_code)
     return review
@@ -357,6 +361,10 @@ def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
     actor, at = cast.actor, cast.at
     payload = {"action_digest": review.action_digest, "approvals": cast.quorum.approvals}
     review_end(review, ReviewStatus.APPROVED, actor=actor, at=at, payload=payload)
+    if attempt.state == AttemptState.APPROVED:
+        release_again(attempt, review, actor=actor, at=at)
+        dispatch_wake_up(attempt)
+        return
     moved = {"review": str(review.id), "action_digest": review.action_digest}
     # Before the transition, which makes the attempt eligible unless it is queued.
     queued = queue_if_no_slot(attempt, actor=actor, at=at)

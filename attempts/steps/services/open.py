@@ -13,6 +13,7 @@ from attempts.intake.errors import KeyConflict, KeyInvalid, KeyMissing
 from attempts.intake.services.door import Intake, intake_check, intake_pass
 from attempts.intake.services.intake import Admission, admit_pending
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.selectors.attempts import attempt_review
 from attempts.lifecycle.states import ENGINE, RuntimeMode
 from attempts.reviews.models import Review
 from governance.enforcement.selectors import OwnArrival, intake_own_arrival
@@ -114,8 +115,8 @@ def _credential(arrival: OwnArrival, *, at: datetime) -> Credential:
 
 def _sent(opened: Opened, pending: Pending, *, actor: Actor, at: datetime) -> Opened:
     """Adds lease and intent to an attempt that is allowed and has its slots."""
-    # No second check as before other leases: contract, shutdowns and action were read and decided in this transaction,
-    # under the send lock, so nothing can have changed.
+    # One decision is both: contract, policy, shutdowns and action were read and decided in this transaction, under the
+    # send lock, so nothing can have changed between intake and dispatch.
     attempt = opened.attempt
     if attempt is None or opened.existed or opened.verdict != "allow" or attempt.queued_until is not None:
         return opened
@@ -142,12 +143,12 @@ def _opened(admission: Admission) -> Opened:
 
 
 def _existing(attempt_id: UUID) -> Opened:
-    attempt = Attempt.objects.select_related("decision", "review").get(id=attempt_id)
+    attempt = Attempt.objects.select_related("decision").get(id=attempt_id)
     return Opened(
         attempt=attempt,
         verdict=attempt.decision.verdict,
         reason_code=attempt.reason_code,
-        review=getattr(attempt, "review", None),
+        review=attempt_review(attempt=attempt),
         existed=True,
     )
 

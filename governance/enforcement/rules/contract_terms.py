@@ -78,6 +78,9 @@ class ContractTerms:
     runtime_modes: frozenset[str]
     boundary: BoundaryPolicy
     regions: frozenset[str]
+    on_repeat: str
+    """What the same effect under another key gets: recognise, hold or refuse."""
+    repeat_tier: str | None
     context: Mapping[str, Any]
     """What rules can read as `contract`."""
 
@@ -93,6 +96,7 @@ def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
         raise SnapshotMalformed
     documents = snapshot["documents"]
     envelope = documents["attempt_identity_envelope"]
+    identity = documents["idempotency_key_policy"].get("effect_identity", {})
     return ContractTerms(
         organization_id=snapshot["organization_id"],
         slug=snapshot["slug"],
@@ -105,6 +109,8 @@ def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
         runtime_modes=frozenset(envelope["runtime_modes"]),
         boundary=BoundaryPolicy.from_document(documents["metadata_boundary"]),
         regions=frozenset(documents["regional_compliance"]["regions"]),
+        on_repeat=identity.get("on_repeat", "recognise"),
+        repeat_tier=identity.get("tier"),
         context={name: snapshot[name] for name in ("slug", "version", "effect", "risk_tier", "adapter")},
     )
 

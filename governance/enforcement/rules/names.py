@@ -25,6 +25,11 @@ CONTRACT_FORMAT: Final = "holdpoint-contract-v1"
 POLICY_FORMAT: Final = "holdpoint-policy-v1"
 DECISION_FORMAT: Final = "holdpoint-decision-v1"
 
+# What a request is decided again before: the first try of an executor, a later try, the request of a workflow step.
+ACTS: Final = ("lease", "retry", "dispatch")
+# Status of throttle and slot in such a decision: the request was counted when it came in, and is not counted twice.
+TAKEN: Final = "taken"
+
 RISK_TIERS: Final = ("low", "medium", "high")
 # References that a caller writes freely, so the boundary inspects them before they may be stored. The first group has
 # few different values, so their inspection is cached.

@@ -5,6 +5,7 @@ from typing import Any, Final
 from governance.boundary.rules.editions import EDITIONS
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
+    ACTS,
     ENVIRONMENT_FORMAT,
     EVALUATORS,
     REPEATED_REFERENCES,
@@ -114,12 +115,21 @@ FACTS_SCHEMA: Final = _closed(
         "policy_sha256": _SHA256,
         "region_sha256": _SHA256,
         "deployment_region": _TEXT_OR_NULL,
+        # The detectors' edition. Absent in environments from before editions existed: the first.
         "boundary_edition": {"enum": list(EDITIONS)},
+        # Absent without a standby, and in environments from before standbys were declared.
+        "standby_regions": _texts(50),
         "organization": _ORGANIZATION,
         "caller": _CALLER,
         "shutdowns": {"type": "array", "maxItems": 10_000, "items": _SHUTDOWN},
         "throttle": _THROTTLE,
         "concurrency": _CONCURRENCY,
+        # How often the same effect was asked for under other keys. Only where the contract asks for its identity.
+        "effect": _closed(
+            {"asked_before": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}}, required=["asked_before"]
+        ),
+        # Before what it was decided again. Decisions about a request that came in do not have it.
+        "act": {"enum": list(ACTS)},
         "failures": {
             "type": "object",
             "propertyNames": {"enum": list(EVALUATORS)},

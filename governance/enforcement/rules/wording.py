@@ -29,6 +29,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "no_rule_matched": "No rule of the policy matched, so the request is denied.",
     "policy_denied": "A rule of the policy denies this action.",
     "review_required": "A person has to decide first.",
+    "effect_repeated": "The same effect was asked for before, under another key.",
 }
 # Input name → sentence. Inputs that are not listed are only for programs.
 _DETAILS: Final[Mapping[str, str]] = {
@@ -40,12 +41,14 @@ _DETAILS: Final[Mapping[str, str]] = {
     "outside_contract": "Not listed by the contract: {}.",
     "without_profile": "Without a profile: {}.",
     "deployment_region": "Region of this deployment: {}.",
+    "standby_refused": "Regions where no standby may run: {}.",
     "lacking": "Not fulfilled: {}.",
     "exceeded": "Limit reached: {}.",
     "busy": "Busy: {}.",
     "queued": "It waits for a free slot: {}.",
     "retry_after": "Try again after {} seconds.",
     "rule": "Rule: {}.",
+    "asked_before": "Asked for before: {} time(s).",
     "condition_error": "Its condition failed with {}.",
     "tier": "Reviewers: {}.",
     "buckets": "Reviewers, all different people: {}.",

@@ -71,6 +71,11 @@ def permissions_of(role: str) -> tuple[str, ...]:
     return PERMISSIONS_OF_ROLE[role]
 
 
+def roles_meant(name: str) -> tuple[str, ...]:
+    """The roles that a policy document can mean by a bare name: a role, a reviewer tier or an owning group."""
+    return name, f"reviewer:{name}", f"owner:{name}"
+
+
 def known_role(role: str) -> bool:
     """Whether a role of this name can be given. Reviewer tiers may be added by an organization."""
     return role in PERMISSIONS_OF_ROLE or (role.startswith("reviewer:") and len(role) > len("reviewer:"))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from governance.conditions import ConditionError, compile_condition
+from governance.policies.rules.demand import covers, demand_in
 
 _RANK: Final = {"allow": 0, "needs_approval": 1, "deny": 2}
 NOTHING_BEFORE: Final = "no earlier rule decided this, so it was denied"
@@ -19,8 +20,7 @@ def weaker(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         return _RANK[after["verdict"]] < _RANK[before["verdict"]]
     if after["verdict"] != "needs_approval":
         return False
-    now = _quorum(after)
-    fewer = any(now.get(tier, 0) < people for tier, people in _quorum(before).items())
+    fewer = not covers(demand_in(after), demand_in(before))
     return fewer or after["expires_in_seconds"] > before["expires_in_seconds"]
 
 
@@ -61,8 +61,3 @@ def _stable(source: str) -> bool:
         return not compile_condition(source).uses_sample
     except ConditionError:
         return False
-
-
-def _quorum(outcome: Mapping[str, Any]) -> dict[str, int]:
-    parts = outcome.get("buckets") or [outcome]
-    return {part["tier"]: part["approvals_required"] for part in parts}

@@ -23,6 +23,7 @@ CONTEXT: dict[str, frozenset[str] | None] = {
     "caller": frozenset({"id", "scopes"}),
     "organization": frozenset({"id", "regions"}),
     "contract": frozenset({"slug", "version", "effect", "risk_tier", "adapter"}),
+    "effect": frozenset({"asked_before"}),
 }
 
 APPROVAL_FIELDS = ("tier", "approvals_required", "expires_in_seconds", "buckets")

@@ -247,6 +247,14 @@ def residency_allows(effective: EffectiveProfile, *, deployment_region: str) -> 
     return all(_suits(member, place=deployment_region, level=level) for member in effective.members)
 
 
+def failover_allows(effective: EffectiveProfile, *, standby_region: str) -> bool:
+    """Whether a standby or replica may run in that region: every region of record must list it for failover, and
+    records must be allowed there. A contract that allows no failover leaves no region at all."""
+    return standby_region in effective.terms.failover_regions and residency_allows(
+        effective, deployment_region=standby_region
+    )
+
+
 def _suits(member: Profile, *, place: str, level: str) -> bool:
     if place == member.code:
         return True

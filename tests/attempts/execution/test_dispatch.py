@@ -4,6 +4,7 @@ import base64
 import hmac
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -17,6 +18,7 @@ from attempts.lifecycle.models import Slot
 from attempts.quarantine.models import QuarantineCase
 from governance.contracts.models import Contract
 from governance.contracts.services.contracts import contract_retire, contract_suspend
+from governance.enforcement.models import EnforcementDecision
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
 from reasoncodes.base.actors import SYSTEM
@@ -53,7 +55,12 @@ def test_an_allowed_attempt_is_sent_once_and_everything_is_on_record(
     (request,) = target.requests
     assert request["key"] == f"hp-{found}"
     assert request["body"]["payload_sha256"] == "ab" * 32
-    assert actions_of(found)[3:] == ["attempt.leased", "attempt.dispatched", "attempt.completed"]
+    assert actions_of(found)[3:] == [
+        "attempt.decided",
+        "attempt.leased",
+        "attempt.dispatched",
+        "attempt.completed",
+    ]
     with every_tenant():
         intent, receipt = DispatchIntent.objects.get(), Receipt.objects.get()
         assert (intent.number, intent.fence, intent.once, intent.adapter) == (1, 1, True, "http")
@@ -243,9 +250,8 @@ def test_an_intent_without_a_receipt_is_never_leased_again(cast: Cast, caller: A
     assert not target.requests
 
 
-def test_a_success_that_is_known_already_ends_the_retry_with_the_cached_result(
-    cast: Cast, caller: Any, target: CountingTarget
-) -> None:
+def unknown_outcome(cast: Cast, caller: Any, *, late: bool) -> UUID:
+    """A quarantined attempt, and a report of its success that is on record."""
     contract(cast)
     first = asked(caller, 1)
     with every_tenant():
@@ -256,10 +262,17 @@ def test_a_success_that_is_known_already_ends_the_retry_with_the_cached_result(
             attempt_id=first,
             intent=DispatchIntent.objects.get(),
             outcome="success",
-            late=True,
+            late=late,
             response_metadata={"status": 200},
             at=timezone.now(),
         )
+    return first
+
+
+def test_a_success_that_is_known_already_ends_the_retry_with_the_cached_result(
+    cast: Cast, caller: Any, target: CountingTarget
+) -> None:
+    first = unknown_outcome(cast, caller, late=False)
     second = retry_of(first, like=asked(caller, 2))
     assert dispatch(second) is None
     assert attempt(second).state == "completed"
@@ -267,6 +280,18 @@ def test_a_success_that_is_known_already_ends_the_retry_with_the_cached_result(
     with every_tenant():
         receipt = Receipt.objects.get(attempt_id=second)
         assert (receipt.intent_id, receipt.response_metadata) == (None, {"status": 200})
+
+
+def test_a_late_report_of_a_success_settles_no_retry_but_goes_to_a_person(
+    cast: Cast, caller: Any, target: CountingTarget
+) -> None:
+    first = unknown_outcome(cast, caller, late=True)
+    second = retry_of(first, like=asked(caller, 2))
+    assert dispatch(second) is None
+    assert (attempt(second).state, case_of(second).category) == ("failed-quarantined", "outcome_unknown")
+    assert not target.requests
+    with every_tenant():
+        assert not Receipt.objects.filter(attempt_id=second).exists()
 
 
 def test_an_authorized_retry_carries_the_key_of_the_first(cast: Cast, caller: Any, target: CountingTarget) -> None:
@@ -280,13 +305,20 @@ def test_an_authorized_retry_carries_the_key_of_the_first(cast: Cast, caller: An
 
 
 def test_intake_to_completed_takes_two_commits_beside_the_intake_and_few_statements(
-    cast: Cast, caller: Any, target: CountingTarget, django_assert_max_num_queries: Any
+    cast: Cast,
+    caller: Any,
+    target: CountingTarget,
+    django_assert_max_num_queries: Any,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     contract(cast)
-    dispatch(asked(caller, 1))
+    with django_capture_on_commit_callbacks(execute=True):  # a process stores a frame once
+        dispatch(asked(caller, 1))
     found = asked(caller, 2)
     with django_assert_max_num_queries(30) as captured:
         assert dispatch(found) == "completed"
     statements = [query["sql"] for query in captured.captured_queries]
     assert sum("RELEASE SAVEPOINT" in sql for sql in statements) == 2, statements
-    assert sum("SAVEPOINT" not in sql for sql in statements) <= 13, statements
+    assert sum("SAVEPOINT" not in sql for sql in statements) <= 12, statements
+    with every_tenant():
+        assert EnforcementDecision.objects.filter(subject_id=found, act="lease").count() == 1

@@ -9,6 +9,7 @@ from attempts.execution.models import DispatchIntent, Receipt
 from attempts.execution.services.lease_expire import leases_expire
 from attempts.lifecycle.models import Slot
 from attempts.quarantine.models import QuarantineCase
+from governance.ledger.models import LedgerEntry
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
@@ -64,7 +65,12 @@ def test_lease_then_complete_and_everything_is_on_record(ready: UUID, executor: 
         reversal_hint="case.reopen",
     )
     assert (done.status_code, done.json()["state"]) == (200, "completed"), done.content
-    assert actions_of(ready)[3:] == ["attempt.leased", "attempt.dispatched", "attempt.completed"]
+    assert actions_of(ready)[3:] == [
+        "attempt.decided",
+        "attempt.leased",
+        "attempt.dispatched",
+        "attempt.completed",
+    ]
     with every_tenant():
         receipt = Receipt.objects.get()
         assert receipt.cost == {
@@ -150,7 +156,7 @@ def test_a_late_completion_is_refused_and_kept_and_a_person_must_find_out(ready:
         assert QuarantineCase.objects.get().category == "outcome_unknown"
     row = attempt(ready)
     assert (row.state, row.reason_code) == ("failed-quarantined", "outcome_unknown")
-    assert [action for action in actions_of(ready)[5:] if action != "violation.recorded"] == [
+    assert [action for action in actions_of(ready)[6:] if action != "violation.recorded"] == [
         "attempt.late_evidence",
         "attempt.quarantined",
     ]
@@ -178,10 +184,51 @@ def test_a_token_from_before_a_retry_is_stale(ready: UUID, executor: Any) -> Non
     assert fail(executor, ready, old).status_code == 200
     retry_becomes_due(ready)
     new = leased(executor, ready)
-    late = post(executor, ready, "complete", lease_token=old)
-    assert late.status_code == 409
+    assert post(executor, ready, "heartbeat", lease_token=old).status_code == 409
     assert attempt(ready).state == "approved-for-execution"
     assert post(executor, ready, "complete", lease_token=new).json()["state"] == "completed"
+
+
+@pytest.mark.parametrize("leased_again", [False, True])
+def test_a_failure_and_then_a_success_under_the_same_token_go_to_a_person(
+    ready: UUID, executor: Any, leased_again: bool
+) -> None:
+    token = leased(executor, ready)
+    assert fail(executor, ready, token).json()["next_eligible_at"] is not None
+    newer = ""
+    if leased_again:
+        retry_becomes_due(ready)
+        newer = leased(executor, ready)
+    late = post(executor, ready, "complete", lease_token=token)
+    assert (late.status_code, late.json()["reason_code"]) == (409, "lease_lost")
+    row = attempt(ready)
+    assert (row.state, row.reason_code, row.next_eligible_at) == ("failed-quarantined", "outcome_unknown", None)
+    with every_tenant():
+        assert list(Receipt.objects.order_by("id").values_list("outcome", "late")) == [
+            ("failure", False),
+            ("success", True),
+        ]
+        case = QuarantineCase.objects.get()
+        assert (case.category, case.resolution) == ("outcome_unknown", "")
+        moves = [move for entry in LedgerEntry.objects.filter(subject_id=ready) for move in entry.moves]
+        told = next(move.facts or {} for move in moves if move.action == "attempt.quarantined")
+        assert (told["trigger"], len(told["reports"])) == ("contradictory_evidence", 2)
+        assert not Slot.objects.exists()
+    assert post(executor, ready, "lease").status_code == 409
+    if leased_again:  # the executor of the newer lease is refused too, and what it says is kept
+        assert post(executor, ready, "complete", lease_token=newer).status_code == 409
+        with every_tenant():
+            assert Receipt.objects.filter(late=True).count() == 2
+    assert set(violations()) == {"stale_lease"}
+
+
+def test_a_late_report_after_the_end_is_kept_and_changes_nothing(ready: UUID, executor: Any) -> None:
+    token = leased(executor, ready)
+    assert post(executor, ready, "complete", lease_token=token).status_code == 200
+    assert fail(executor, ready, token).status_code == 409
+    assert attempt(ready).state == "completed"
+    with every_tenant():
+        assert Receipt.objects.filter(late=True, outcome="failure").count() == 1
 
 
 def test_a_retryable_failure_is_due_again_and_the_same_report_twice_counts_once(ready: UUID, executor: Any) -> None:

@@ -17,7 +17,10 @@ from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.services.transition import slots_release
 from attempts.quarantine.models import QuarantineCase
+from attempts.reviews.models import Review
+from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.sql import send_lock_exclude
+from governance.policies.services import policy_publish
 from governance.shutdown.services import shutdown_engage
 from governance.shutdown.states import ShutdownScope
 from reasoncodes.base.tenancy import every_tenant
@@ -25,6 +28,7 @@ from tests.attempts.execution.support import ask, asked, attempt, change, contra
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
 from tests.governance.support import in_parallel
+from tests.governed import DENY, HOLD, make_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -145,6 +149,74 @@ def test_after_a_shutdown_has_committed_no_intent_in_its_scope_commits(
     with every_tenant():
         assert not DispatchIntent.objects.exists()
     assert attempt(found).state == "approved-for-execution"
+
+
+def test_after_a_stricter_policy_has_committed_no_intent_is_written_under_the_old_one(
+    cast: Cast, caller: Any, target: CountingTarget
+) -> None:
+    """The worker comes while the policy is being published: it waits, and then decides under the new one."""
+    contract(cast)
+    found = asked(caller)
+    draft = make_policy(cast, rules=DENY, publish=False)
+    published, let_go = threading.Event(), threading.Event()
+    actor = cast.actor(cast.operator, [cast.organization])
+
+    def publish() -> None:
+        with every_tenant(), transaction.atomic():
+            policy_publish(actor=actor, at=timezone.now(), policy_id=draft.id)
+            published.set()
+            assert let_go.wait(20)
+
+    def execute() -> str | None:
+        assert published.wait(20)
+        threading.Timer(0.3, let_go.set).start()
+        return attempt_dispatch(attempt_id=found, now=timezone.now)
+
+    assert in_parallel(publish, execute)[1] is None
+    assert not target.requests
+    assert (attempt(found).state, attempt(found).reason_code) == ("preflight-denied", "policy_denied")
+
+
+def test_many_that_come_for_the_same_attempt_hold_it_once_and_decide_it_once(cast: Cast, caller: Any) -> None:
+    contract(cast, adapter="external")
+    executor = cast.api("attempts:execute")
+    found = [asked(caller, number, connector="external") for number in range(1, 6)]
+    make_policy(cast, rules=HOLD)
+    answers = together(4, lambda _: [lease_status(executor, one) for one in found])
+    assert {status for statuses in answers for status in statuses} == {409}
+    with every_tenant():
+        assert Review.objects.filter(status="requested").count() == 5
+        assert EnforcementDecision.objects.filter(act="lease").count() == 5
+        assert not DispatchIntent.objects.exists()
+
+
+def test_a_report_and_its_contradiction_at_once_leave_one_case_and_no_retry(cast: Cast, caller: Any) -> None:
+    contract(cast, adapter="external", effect="idempotent")
+    executor = cast.api("attempts:execute")
+    for number in range(1, 6):
+        found = asked(caller, number, connector="external")
+        token = executor.post(f"/api/v1/attempts/{found}/lease", {}, format="json").json()["lease_token"]
+        reports = [
+            ("fail", {"lease_token": token, "category": "adapter_failure", "retryable": True}),
+            ("complete", {"lease_token": token}),
+        ]
+        together(2, lambda index, found=found, reports=reports: report(executor, found, *reports[index]))
+        row = attempt(found)
+        # Whichever came first: a success is not undone, and a failure is not tried again.
+        assert (row.state, row.next_eligible_at) in {("completed", None), ("failed-quarantined", None)}
+        with every_tenant():
+            assert Receipt.objects.filter(attempt_id=found).count() == 2
+            assert QuarantineCase.objects.filter(attempt_id=found).count() == (row.state == "failed-quarantined")
+
+
+def lease_status(executor: Any, attempt_id: UUID) -> int:
+    status: int = executor.post(f"/api/v1/attempts/{attempt_id}/lease", {}, format="json").status_code
+    return status
+
+
+def report(executor: Any, attempt_id: UUID, verb: str, fields: dict[str, Any]) -> int:
+    status: int = executor.post(f"/api/v1/attempts/{attempt_id}/{verb}", fields, format="json").status_code
+    return status
 
 
 def test_fifty_at_once_never_exceed_a_cap(cast: Cast) -> None:

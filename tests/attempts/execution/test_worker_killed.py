@@ -16,6 +16,7 @@ from attempts.execution.services.lease_expire import leases_expire
 from attempts.lifecycle.models import Slot
 from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.services.resolve import ResolutionOrder, quarantine_authorize_retry
+from governance.enforcement.models import EnforcementDecision
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, contract, lease_runs_out
@@ -84,8 +85,11 @@ def test_killed_before_the_intent_the_attempt_is_simply_executed_later(
     run_and_kill(found, target, point)
     with every_tenant():
         assert not DispatchIntent.objects.exists()
+        assert not EnforcementDecision.objects.filter(subject_id=found).exists()
     assert attempt(found).state == "approved-for-execution"
     time_passes(found)
+    with every_tenant():
+        assert EnforcementDecision.objects.filter(subject_id=found, act="lease").count() == 1
     assert attempt(found).state == "completed"
     assert target.effects == {f"hp-{found}": 1}
 

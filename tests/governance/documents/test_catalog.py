@@ -75,6 +75,7 @@ def test_every_schema_is_a_valid_draft_2020_12_schema(entry: Area) -> None:
 OPTIONAL = {
     ("durable_attempt_store", ""): {"evidence"},
     ("attempt_identity_envelope", ""): {"signature"},
+    ("idempotency_key_policy", ""): {"effect_identity"},
     ("metadata_boundary", ""): {"facts"},
     # What an entry needs depends on its type: `declaration_problems` checks it.
     ("metadata_boundary", "/facts/*"): {"currency", "currency_from", "values"},

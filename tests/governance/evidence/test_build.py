@@ -11,6 +11,7 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import connection
 from django.utils import timezone
 
+from attempts.reviews.models import Review
 from governance.evidence.models import EvidenceBundle
 from governance.evidence.rules import recompute
 from governance.evidence.selectors import bundles_due, entries_sealed
@@ -22,6 +23,7 @@ from governance.people.models import PersonReference
 from governance.retention.models import ErasedPayload, ErasureItem, ErasureOrder
 from reasoncodes.base.tenancy import every_tenant
 from sdk import holdpoint_verify as verifier
+from tests.attempts.reviews.support import Clinic, do
 from tests.cast import Cast
 from tests.governance.evidence.support import (
     COST,
@@ -36,6 +38,7 @@ from tests.governance.evidence.support import (
     stored,
 )
 from tests.governance.ledger.sealing import KEY, seal_all
+from tests.governed import HOLD, make_policy
 from tests.workflows.run_support import act, in_status
 from tests.workflows.running import Running
 
@@ -45,6 +48,31 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def actions(bundle: EvidenceBundle) -> list[str]:
     with every_tenant():
         return list(LedgerEntry.objects.filter(subject_id=bundle.id).order_by("id").values_list("action", flat=True))
+
+
+def test_a_bundle_has_the_decision_of_each_act_and_of_each_hold(cast: Cast) -> None:
+    review = Clinic(cast).hold()
+    assert do(cast.session(cast.reviewer), review, "approve").status_code == 200
+    make_policy(cast, rules=[HOLD[0] | {"tier": "sa_qa"}])
+    executor, address = cast.api("attempts:execute"), f"/api/v1/attempts/{review.attempt_id}"
+    assert executor.post(f"{address}/lease", {}, format="json").status_code == 409
+    with every_tenant():
+        second = Review.objects.get(attempt_id=review.attempt_id, status="requested")
+    assert do(cast.session(cast.person("quentin", "reviewer:sa_qa")), second, "approve").status_code == 200
+    token = executor.post(f"{address}/lease", {}, format="json").json()["lease_token"]
+    assert executor.post(f"{address}/complete", {"lease_token": token}, format="json").status_code == 200
+    assert review.attempt_id is not None
+    data = stored(built(cast, review.attempt_id))
+    report = verifier.verify(data, public_key=KEY.verifier)
+    assert report.faults == []
+    decisions = rows(data, "decisions")
+    assert [(row["act"], row["verdict"]) for row in decisions] == [
+        ("", "needs_approval"),
+        ("lease", "needs_approval"),
+        ("lease", "needs_approval"),
+    ]
+    assert [row["decision_id"] for row in rows(data, "reviews")] == [decisions[0]["id"], decisions[1]["id"]]
+    assert [row["decision_id"] for row in rows(data, "intents")] == [decisions[2]["id"]]
 
 
 def test_a_bundle_of_an_attempt_holds_its_whole_story_and_verifies(cast: Cast) -> None:

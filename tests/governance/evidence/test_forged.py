@@ -47,6 +47,7 @@ ATTEMPT: dict[str, tuple[str, str, str, str]] = {
             "governance_enforcementdecision",
             "UPDATE attempts_attempt SET decision_id = "
             "(SELECT max(id::text)::uuid FROM governance_enforcementdecision); "
+            "UPDATE attempts_review SET decision_id = NULL; UPDATE attempts_dispatchintent SET decision_id = NULL; "
             "DELETE FROM governance_enforcementdecision d WHERE NOT EXISTS "
             "(SELECT FROM attempts_attempt a WHERE a.decision_id = d.id)",
         ),
@@ -130,7 +131,8 @@ RUN: dict[str, tuple[str, str, str, str]] = {
 
 def forge(table: str, statement: str) -> None:
     """As the owner of the tables, with all triggers off that refuse, bind or count."""
-    with triggers_off(table, "attempts_attempt"), connection.cursor() as cursor:
+    tables = {table, "attempts_attempt", "attempts_review", "attempts_dispatchintent"}
+    with triggers_off(*tables), connection.cursor() as cursor:
         cursor.execute(statement)
         assert cursor.rowcount >= 1
 

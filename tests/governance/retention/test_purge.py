@@ -34,6 +34,7 @@ from tests.governance.retention.support import (
     work,
 )
 from tests.governance.support import everything_stored, row_counts
+from tests.governed import ALLOW
 
 
 def test_the_stamp_is_the_regions_and_set_at_admission(clinic: Clinic) -> None:
@@ -143,6 +144,23 @@ def test_a_purged_decision_replays_as_purged_and_not_as_different(clinic: Clinic
     call_command("replay_decision", str(row.decision_id), stdout=out)
     assert f"{row.decision_id} was purged by order {order.id}" in out.getvalue()
     assert "0 decisions re-evaluated, 0 differ." in out.getvalue()
+
+
+def test_the_decisions_before_the_acts_are_erased_with_the_attempt(cast: Cast, clinic: Clinic) -> None:
+    contract(cast, adapter="external", slug="done", policy_slug="done", rules=ALLOW)
+    executor = cast.api("attempts:execute")
+    with at_time(LONG_AGO):
+        found = ask(clinic.client, 7, slug="done", connector="external").json()["id"]
+        token = executor.post(f"/api/v1/attempts/{found}/lease", {}, format="json").json()["lease_token"]
+        done = executor.post(f"/api/v1/attempts/{found}/complete", {"lease_token": token}, format="json")
+        assert done.json()["state"] == "completed"
+    work(clinic.order())
+    assert attempt(found).erased_at
+    snapshot_load.cache_clear()
+    with every_tenant():
+        row = EnforcementDecision.objects.get(subject_id=found)
+        assert (row.request, row.request_sha256) == (None, "")
+        assert decision_replay(row=row).agrees
 
 
 @pytest.mark.tampers

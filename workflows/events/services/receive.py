@@ -115,17 +115,24 @@ def _logged_input(
     """The input, with what the log keeps. A payload that does not fit its schema is not stored: it may contain
     anything."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
-    allowed = retries_allowed(instance)
+    allowed, failed = retries_allowed(instance), _failed_before(instance, correlation)
+    facts = ({} if allowed else {"retries_allowed": False}) | ({"contradicts": True} if failed else {})
     return LoggedInput(
-        input=StepReported(at, envelope["event_type"], correlation, kept.get("payload"), allowed),
+        input=StepReported(at, envelope["event_type"], correlation, kept.get("payload"), allowed, contradicts=failed),
         event_type=envelope["event_type"],
         source="module",
         envelope=kept,
         event_id=None if redrives else UUID(envelope["event_id"]),
         correlation_id=correlation,
-        facts={} if allowed else {"retries_allowed": False},
+        facts=facts,
         redrives=redrives,
     )
+
+
+def _failed_before(instance: WorkflowInstance, correlation: UUID | None) -> bool:
+    """Whether it answers a try that was reported as failed. What follows is the engine's; events that were logged
+    without this fact are replayed as they were."""
+    return any(step.id == correlation and step.state == StepStatus.FAILED for step in instance.locked_steps or ())
 
 
 def retries_allowed(instance: WorkflowInstance) -> bool:

@@ -125,7 +125,9 @@ def input_of(row: WorkflowEvent) -> Input | None:
             raise ValueError(f"{row.event_type} without a step")
         return TimedOut(row.at, step) if row.event_type == TIMED_OUT else RetryDue(row.at, step)
     allowed = row.facts.get("retries_allowed", True)
-    return StepReported(row.at, row.event_type, step, row.envelope.get("payload"), allowed, row.source == "person")
+    contradicts = row.facts.get("contradicts", False)
+    payload, by_person = row.envelope.get("payload"), row.source == "person"
+    return StepReported(row.at, row.event_type, step, payload, allowed, by_person, contradicts)
 
 
 # Fields that have the same name in the row and in the engine's value, and that an advance may change. `id`, `step_id`,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeGuard
 from uuid import UUID
 
-from attempts.execution.services.lease import Go
+from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
 from attempts.reviews.services.human_review import human_review_end, human_review_open
 from attempts.steps.services.open import attempt_open
@@ -258,6 +258,8 @@ class StepGate:
         if not leases.refused:  # the attempt has ended without the engine: nobody knows whether it had its effect
             return self._answer(ask, "deny", "outcome_unknown")
         _, checked = leases.refused[0]
+        if checked.go is Go.REVIEW:
+            return self._answer(ask, "hold", checked.reason_code)
         verdict = "later" if checked.go is Go.HOLD and checked.reason_code in PASSING else "deny"
         return self._answer(ask, verdict, checked.reason_code or "outcome_unknown")
 

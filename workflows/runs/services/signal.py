@@ -22,10 +22,9 @@ PATIENCE = timedelta(seconds=5)
 
 
 def signal_attempt_moved(attempt: Attempt, *, old: str, new: str, actor: Actor, at: datetime) -> None:
-    """Signal a denied attempt."""
-    # Only denials: the worker's dispatch resumes the step of a released attempt, and all other ends are the engine's
-    # own.
-    if new == AttemptState.PREFLIGHT_DENIED and attempt.origin_step is not None:
+    """Signal an attempt that was denied, or set apart because people refused another try."""
+    # Only these: the worker's dispatch resumes the step of a released attempt, and all other ends are the engine's own.
+    if new in {AttemptState.PREFLIGHT_DENIED, AttemptState.QUARANTINED} and attempt.origin_step is not None:
         said = {"verdict": "deny", "reason_code": attempt.reason_code, "attempt": str(attempt.id)}
         _put(attempt.organization_id, attempt.origin_step, "attempt", said, actor, at)
 

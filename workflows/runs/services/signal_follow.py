@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from attempts.execution.services.lease import Go
+from attempts.execution.services.recheck import Go
 from attempts.lifecycle.selectors.attempts import attempt_origin
 from attempts.reviews.states import ReviewStatus
 from attempts.steps.services.settle import step_dispatch
@@ -122,6 +122,6 @@ def _dispatch(step: WorkflowStep, attempt_id: UUID, at: datetime) -> GateAnswere
     leases = step_dispatch(attempt_id=attempt_id, actor=SYSTEM, at=at)
     if leases.granted:
         return GateAnswered(at, step.id, "allow")
-    if not leases.refused or leases.refused[0][1].go is Go.HOLD:
+    if not leases.refused or leases.refused[0][1].go in {Go.HOLD, Go.REVIEW}:
         return None
     return GateAnswered(at, step.id, "deny", leases.refused[0][1].reason_code or "outcome_unknown")

@@ -37,6 +37,10 @@ def _idempotency_rules(document: Any) -> Problems:
     if isinstance(required, bool) and isinstance(headers, list) and required is not (KEY_HEADER in texts_in(headers)):
         message = f"must contain {KEY_HEADER} exactly when required is true"
         yield DocumentProblem("/required_headers", "key_header_mismatch", message)
+    on_repeat, tier = dig(document, "effect_identity", "on_repeat"), dig(document, "effect_identity", "tier")
+    if isinstance(on_repeat, str) and (on_repeat == "hold") is not isinstance(tier, str):
+        message = "must be a tier exactly when on_repeat is hold"
+        yield DocumentProblem("/effect_identity/tier", "effect_tier_mismatch", message)
 
 
 def _concurrency_rules(document: Any) -> Problems:

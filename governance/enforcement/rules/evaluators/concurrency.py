@@ -3,6 +3,7 @@
 from typing import Final
 
 from governance.enforcement.rules.case import Case
+from governance.enforcement.rules.names import TAKEN
 from governance.enforcement.rules.verdict import EvaluatorResult, allow, deny
 
 NAME: Final = "concurrency"
@@ -11,7 +12,7 @@ NAME: Final = "concurrency"
 def evaluate(case: Case) -> EvaluatorResult:
     concurrency = case.facts["concurrency"]
     status, retry_after = concurrency["status"], concurrency.get("retry_after")
-    if status == "ok":
+    if status in ("ok", TAKEN):
         return allow(NAME, status=status)
     if status == "busy" and concurrency.get("when_busy") == "queue":
         return allow(NAME, status=status, busy=concurrency.get("busy"), queued=True)

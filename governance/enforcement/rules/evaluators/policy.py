@@ -17,6 +17,7 @@ from governance.enforcement.rules.verdict import Approval, EvaluatorResult, Verd
 NAME: Final = "policy"
 _NOBODY: Final = "-"
 _LONGEST_IDENTIFIER: Final = 200
+_DAY: Final = 86_400
 _UNUSED_SCOPE: Final = EvaluationScope(now=datetime.fromtimestamp(0, UTC), case_id=_NOBODY, definition_id=_NOBODY)
 
 
@@ -34,7 +35,39 @@ def evaluate(case: Case) -> EvaluatorResult:
         reason = "enforcement_exception" if case.inspection.failed else "metadata_boundary"
         return deny(NAME, reason, **inputs, not_evaluated="metadata_boundary")
     scope = _scope(case, policy) if policy.uses_scope else _UNUSED_SCOPE
-    return _first_match(policy, context=_context(case, contract), scope=scope, inputs=inputs)
+    result = _first_match(policy, context=_context(case, contract), scope=scope, inputs=inputs)
+    return _repeated(result, contract, asked_before=_asked_before(case))
+
+
+def _asked_before(case: Case) -> int:
+    found: int = case.facts.get("effect", {}).get("asked_before", 0)
+    return found
+
+
+def _repeated(result: EvaluatorResult, contract: ContractTerms, *, asked_before: int) -> EvaluatorResult:
+    """What the contract says about the same effect under another key. It only tightens what the rules say."""
+    if not asked_before or result.verdict is Verdict.DENY:
+        return result
+    inputs = result.inputs | {"asked_before": asked_before}
+    if contract.on_repeat == "refuse":
+        return deny(NAME, "effect_repeated", **inputs)
+    if contract.on_repeat != "hold" or contract.repeat_tier is None:
+        return EvaluatorResult(NAME, result.verdict, result.reason_code, inputs)
+    if result.verdict is Verdict.ALLOW:
+        once = {"tier": contract.repeat_tier, "approvals_required": 1, "expires_in_seconds": _DAY}
+        return EvaluatorResult(NAME, Verdict.NEEDS_APPROVAL, "effect_repeated", inputs | once)
+    return EvaluatorResult(NAME, result.verdict, result.reason_code, _with_tier(inputs, contract.repeat_tier))
+
+
+def _with_tier(inputs: dict[str, Any], tier: str) -> dict[str, Any]:
+    """The demand of the rule, and somebody of this tier among those who sign."""
+    single = {"tier": inputs.get("tier"), "approvals_required": inputs["approvals_required"]}
+    buckets = inputs.get("buckets") or [single]
+    if any(bucket["tier"] == tier for bucket in buckets):
+        return inputs
+    asked = {name: value for name, value in inputs.items() if name != "tier"}
+    more = [*buckets, {"tier": tier, "approvals_required": 1}]
+    return asked | {"buckets": more, "approvals_required": inputs["approvals_required"] + 1}
 
 
 def _first_match(
@@ -79,6 +112,7 @@ def _context(case: Case, contract: ContractTerms) -> dict[str, Any]:
         "caller": {"id": caller["id"], "scopes": caller["scopes"]},
         "organization": {"id": organization["id"], "regions": organization["regions"]},
         "contract": contract.context,
+        "effect": {"asked_before": _asked_before(case)},
     }
 
 

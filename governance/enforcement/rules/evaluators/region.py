@@ -1,10 +1,11 @@
-"""Does every region of record have a profile, does the contract list it, and may records be kept here?"""
+"""Does every region of record have a profile, does the contract list it, and may records and their copies be kept where
+they are?"""
 
 from typing import Final
 
 from governance.enforcement.rules.case import Case
 from governance.enforcement.rules.verdict import EvaluatorResult, allow, deny
-from governance.regions.rules import residency_allows
+from governance.regions.rules import failover_allows, residency_allows
 
 NAME: Final = "region"
 
@@ -24,4 +25,12 @@ def evaluate(case: Case) -> EvaluatorResult:
         return deny(NAME, "attempt_creation_disabled", **inputs, not_evaluated="contract")
     if inputs["outside_contract"] or not here or not residency_allows(terms.profile, deployment_region=here):
         return deny(NAME, "residency_violation", **inputs)
+    # A copy is a record too: where one may not be kept, nothing may be recorded.
+    refused = [
+        place
+        for place in case.facts.get("standby_regions", ())
+        if not failover_allows(terms.profile, standby_region=place)
+    ]
+    if refused:
+        return deny(NAME, "residency_violation", **inputs, standby_refused=refused)
     return allow(NAME, **inputs)

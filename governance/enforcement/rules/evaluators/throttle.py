@@ -3,6 +3,7 @@
 from typing import Final
 
 from governance.enforcement.rules.case import Case
+from governance.enforcement.rules.names import TAKEN
 from governance.enforcement.rules.verdict import EvaluatorResult, allow, deny
 
 NAME: Final = "throttle"
@@ -12,7 +13,7 @@ _REASONS: Final = {"limited": "rate_limited", "suspended": "misuse_suspended", "
 def evaluate(case: Case) -> EvaluatorResult:
     throttle = case.facts["throttle"]
     status, retry_after = throttle["status"], throttle.get("retry_after")
-    if status == "ok":
+    if status in ("ok", TAKEN):
         return allow(NAME, status=status)
     # An unknown status is a denial too, and is not repeated in the inputs.
     return deny(

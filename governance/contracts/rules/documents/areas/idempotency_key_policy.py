@@ -1,7 +1,15 @@
 """The shape, scope and lifetime of idempotency keys, and what a repeated request gets."""
 
 from governance.contracts.rules.documents.area import Area
-from governance.contracts.rules.documents.schema_parts import array, choice, closed_object, document, flag, integer
+from governance.contracts.rules.documents.schema_parts import (
+    array,
+    choice,
+    closed_object,
+    document,
+    flag,
+    integer,
+    text,
+)
 
 KEY_HEADER = "Idempotency-Key"
 REQUIRED_HEADERS = (KEY_HEADER, "traceparent", "X-Request-ID")
@@ -12,6 +20,8 @@ KEY_CHARSETS = {
     "token": r"[A-Za-z0-9._:/~-]+",
     "visible_ascii": r"[!-~]+",
 }
+ON_REPEAT = ("recognise", "hold", "refuse")
+TIER_PATTERN = r"^[a-z][a-z0-9_-]*$"
 _TITLE = "Idempotency key policy"
 _DAY = 86_400
 
@@ -65,6 +75,29 @@ AREA = Area(
                 items=choice(description="Header name.", options=REQUIRED_HEADERS),
                 min_items=0,
                 max_items=len(REQUIRED_HEADERS),
+            ),
+        },
+        optional={
+            "effect_identity": closed_object(
+                description=(
+                    "What the same side effect (connector, operation, target, payload hash) gets when it is asked for "
+                    "again under another key, while a key is remembered. Without it: it is not recognised."
+                ),
+                fields={
+                    "on_repeat": choice(
+                        description=(
+                            "recognise: rules can use effect.asked_before. hold: somebody of the tier must approve. "
+                            "refuse: it is denied."
+                        ),
+                        options=ON_REPEAT,
+                    ),
+                    "tier": text(
+                        description="Who must approve a repetition, for hold; otherwise null.",
+                        pattern=TIER_PATTERN,
+                        max_length=63,
+                        nullable=True,
+                    ),
+                },
             ),
         },
     ),

@@ -48,7 +48,7 @@ AREA = Area(
                 nullable=True,
             ),
             "residency": _stance("residency", "Where records may be stored; in_country_only allows no other region."),
-            "failover": _stance("failover", "Where a standby may run; none allows no standby elsewhere."),
+            "failover": _stance("failover", "Where a standby may run; none allows no standby at all."),
             "export": _stance("export", "How soon an export is answered; within_7_days unless the profile is sooner."),
             "deletion": _stance(
                 "deletion",
