@@ -17,7 +17,9 @@ class AttemptsConfig(AppConfig):
         from attempts.lifecycle.hooks import on_attempt_stopped
         from attempts.lifecycle.selectors.evidence import AttemptCollector
         from attempts.lifecycle.selectors.retention import ATTEMPT, LEFT_OUT, attempt_export_tables
+        from attempts.notify.services.cases import case_opened
         from attempts.notify.services.chat_workspace import SIGNING, TOKEN
+        from attempts.quarantine.services.open import on_case_opened
         from attempts.reviews.services.decide import review_cancel
         from attempts.reviews.services.delegate import delegations_end_for
         from attempts.reviews.services.leave import reviews_give_back
@@ -39,6 +41,7 @@ class AttemptsConfig(AppConfig):
         register_collector(EvidenceKind.ATTEMPT, AttemptCollector())
         register_kind(ATTEMPT)
         on_standing_lost(delegations_end_for)
+        on_case_opened(case_opened)
         register_sealed(
             SealedColumn("attempts.ChatWorkspace", "bot_token_sealed", TOKEN),
             SealedColumn("attempts.ChatWorkspace", "signing_secret_sealed", SIGNING),

@@ -104,6 +104,8 @@ def clone(made: Template, first: int, last: int) -> None:
                 _copy_items(cursor, made, part, order, item, first, last)
         cursor.execute(BOUND)
         _copy_entries(cursor, made, first, last)
+        # Foreign keys are checked at the end of a transaction; a table with such work waiting cannot be altered.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for table in tables:
             cursor.execute("SELECT tgname FROM pg_trigger WHERE tgrelid = %s::regclass AND NOT tgisinternal", [table])
             for (name,) in cursor.fetchall():
@@ -150,7 +152,7 @@ def _copy_items(cursor: Any, made: Template, part: int, order: int, item: BoundI
 
 COLUMNS = (
     "id, organization_id, action, subject_type, subject_id, actor_kind, actor_ref, reason_code, request_id, trace_id,"
-    " payload, nonce, payload_sha256, sha256, at"
+    " payload, nonce, payload_sha256, sha256, at, format, earlier"
 )
 
 
@@ -175,6 +177,8 @@ def _copy_entries(cursor: Any, made: Template, first: int, last: int) -> None:
                     request_id=entry.request_id,
                     trace_id=entry.trace_id,
                     at=entry.at.isoformat(timespec="microseconds"),
+                    format=entry.format,
+                    earlier=entry.earlier,
                 )
                 copy.write_row(
                     (
@@ -184,6 +188,8 @@ def _copy_entries(cursor: Any, made: Template, first: int, last: int) -> None:
                         payload,
                         entry_hash_of_text(header, payload_sha256=payload),
                         entry.at,
+                        entry.format,
+                        None if entry.earlier is None else json.dumps(entry.earlier),
                     )
                 )
 

@@ -16,7 +16,14 @@ class ConfigConfig(AppConfig):
     label = "config"
 
     def ready(self) -> None:
-        from config import checks, clock, lane_places, trace_context  # noqa: F401  registers system checks and Celery signals
+        from config import (  # noqa: F401  registers system checks and Celery signals
+            checks,
+            clock,
+            clocks,
+            connections,
+            lane_places,
+            trace_context,
+        )
         from config.celery import SCHEDULE, SCHEDULE_WORDS
         from config.error_tracker import tracker_start
         from config.logs import configure_logging

@@ -163,6 +163,8 @@ class LaneTask(Task):  # type: ignore[misc]
     """A task without arguments runs once at a time in a process. Otherwise ticks that take longer than their interval
     would pile up and take every thread of the lane: a witness that hangs would stop the sealer."""
 
+    Request = "config.clocks:FairRequest"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if args or kwargs or self.name not in LANE_OF or self.name in PARALLEL:
             return self.run(*args, **kwargs)

@@ -14,6 +14,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from config.log_arguments import RoutineTicks, shown
+
 FRAMES_KEPT = 12
 # gunicorn formats these before logging, with the text that it could not parse.
 ALREADY_FILLED_IN = ("Invalid request from ip=",)
@@ -74,14 +76,13 @@ SHARED: list[Any] = [
 
 
 class TemplateOnlyFormatter(structlog.stdlib.ProcessorFormatter):
-    """Formats records of libraries by their template alone, so that `%s` arguments never reach a log file."""
+    """Formats records of libraries by their template, so that a `%s` argument reaches a log file only if
+    `log_arguments` knows it."""
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.msg, str) and record.msg.startswith(ALREADY_FILLED_IN):
             record = logging.makeLogRecord(record.__dict__ | {"msg": record.msg.split(" from ")[0], "args": None})
-        if not isinstance(record.msg, dict) and record.args:
-            record = logging.makeLogRecord(record.__dict__ | {"args": None})
-        return super().format(record)
+        return super().format(shown(record))
 
 
 def logging_settings(*, level: str) -> dict[str, Any]:
@@ -99,7 +100,8 @@ def logging_settings(*, level: str) -> dict[str, Any]:
                 ],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "filters": {"routine": {"()": RoutineTicks}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["routine"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Django's request logger prints the path, which may contain what a caller put there.

@@ -14,6 +14,7 @@ from attempts.lifecycle.selectors.overview import holds_by_age, quarantine_by_ca
 from attempts.notify.selectors import notifications_late
 from config.heartbeat import heartbeat_age
 from config.lane_standing import fill_endpoints, fill_lanes
+from config.stuck import fill_stuck
 from governance.authority.configured import confirm_drill_period
 from governance.authority.selectors import authority_list, drill_report, forbidden_report, witnesses_unconfirmed
 from governance.console.selectors.pages import shutdowns_covering
@@ -30,7 +31,7 @@ NO_HEARTBEAT_SECONDS = 3600.0  # Valkey stores the heartbeat for an hour
 
 def render_waiting(*, at: datetime) -> bytes:
     """Each part is left out while the server that it needs is away, which has an alarm of its own."""
-    parts = (_people, _authority, _schedule, _clock, fill_lanes, fill_endpoints)
+    parts = (_people, _authority, _schedule, _clock, fill_lanes, fill_endpoints, fill_stuck)
     return b"".join(_left_out_when_away(fill, at) for fill in parts)
 
 

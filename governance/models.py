@@ -10,6 +10,7 @@ from governance.evidence import models as evidence
 from governance.identity import models as identity
 from governance.integrity import models as integrity
 from governance.ledger import models as ledger
+from governance.outages import models as outages
 from governance.people import models as people
 from governance.policies import models as policies
 from governance.record import models as record
@@ -32,6 +33,7 @@ __all__ = [
     "identity",
     "integrity",
     "ledger",
+    "outages",
     "people",
     "policies",
     "record",

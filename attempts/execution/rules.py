@@ -12,6 +12,7 @@ from uuid import UUID
 from governance.boundary.rules import BoundaryFinding, BoundaryPolicy, inspect_metadata, inspect_reference
 
 SAFE_EFFECTS = frozenset({"none", "idempotent"})
+LEASE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)

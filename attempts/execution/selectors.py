@@ -1,11 +1,12 @@
 """What keeps an attempt from being executed now, in words for people. It is not the check before a lease."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
 
+from attempts.execution.rules import LEASE_SECONDS
 from attempts.execution.sql import OLDEST_DUE
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.selectors.attempts import attempt_decision, attempt_review
@@ -15,6 +16,12 @@ from attempts.reviews.states import ReviewStatus
 from governance.enforcement.rules import results_from_document
 from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
+from governance.outages.selectors import deadline_in_force
+
+
+def lease_deadline(expires_at: datetime, *, now: datetime) -> datetime:
+    """When a lease really ends: time in which Holdpoint could not take a heartbeat or a report does not count."""
+    return deadline_in_force(expires_at, began=expires_at - timedelta(seconds=LEASE_SECONDS), now=now)
 
 
 @dataclass(frozen=True, slots=True)

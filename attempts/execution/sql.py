@@ -9,7 +9,7 @@ READY = (
 _LINE = "organization_id, connector, workflow_slug"
 # The recursion jumps from line to line by the index. A DISTINCT would read every due attempt, so that one long line
 # would slow down all others.
-_LINES = f"""
+LINES = f"""
 WITH RECURSIVE line AS (
     (SELECT {_LINE} FROM attempts_attempt WHERE {READY} ORDER BY {_LINE} LIMIT 1)
     UNION ALL
@@ -21,7 +21,7 @@ WITH RECURSIVE line AS (
 )
 """  # noqa: S608
 OLDEST_DUE = f"""
-{_LINES}
+{LINES}
 SELECT extract(epoch FROM statement_timestamp() - min(head.next_eligible_at))::float8
 FROM line CROSS JOIN LATERAL (
     SELECT next_eligible_at FROM attempts_attempt
@@ -32,7 +32,7 @@ FROM line CROSS JOIN LATERAL (
 """  # noqa: S608
 # The oldest due attempts of each line.
 HEADS = f"""
-{_LINES}
+{LINES}
 SELECT head.id, line.organization_id, organization.slug, organization.capacity_units, line.connector,
     line.workflow_slug, extract(epoch FROM statement_timestamp() - head.next_eligible_at)::float8
 FROM line JOIN governance_organization organization ON organization.id = line.organization_id

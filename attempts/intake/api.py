@@ -30,7 +30,7 @@ from governance.people.selectors.people import Credential
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.errors import AttemptCreationDisabled, BodyTooDeep, InvalidInput, UnsupportedMediaType
 from reasoncodes.base.json_body import BODY_LIMIT_BYTES, check_length, parse_json
-from reasoncodes.base.trace import trace_or_new
+from reasoncodes.base.trace import bind_ids, trace_or_new
 
 log = structlog.get_logger("holdpoint.security")
 
@@ -54,7 +54,9 @@ class AttemptCreateApi(View):
         except AttemptCreationDisabled as refusal:
             _note_refusal(arrival.credential, refusal)
             raise
-        return render(attempt_create(intake=_read_intake(request, arrival, facts)))
+        answer = attempt_create(intake=_read_intake(request, arrival, facts))
+        bind_ids(attempt_id=answer.attempt_id)
+        return render(answer)
 
 
 def _read_intake(request: HttpRequest, arrival: Arrival, facts: IntakeFacts) -> Intake:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from attempts.notify.states import MailMode, NotificationState, NotifyChannel, NotifyKind, RouteState
+from attempts.notify.states import CaseNoticeKind, MailMode, NotificationState, NotifyChannel, NotifyKind, RouteState
 from attempts.reviews.models import Review
 from governance.people.models import ApiKey
 from governance.tenancy.models import Organization
@@ -227,3 +227,38 @@ class KeyEndNotice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.days} days"
+
+
+class CaseNotice(models.Model):
+    """That a quarantine case was opened or escalated. The row without a receiver is written with the case; it becomes
+    one row for each receiver, a person or a chat route. Nothing more is tried once `next_try_at` is empty."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    case = models.ForeignKey("attempts.QuarantineCase", on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=10)
+    route = models.ForeignKey(NotificationRoute, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
+    recipient = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=64, blank=True, help_text="A word of ours or the chat's error code.")
+    created_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=list(CaseNoticeKind)), name="case_notice_known_kind"),
+            models.CheckConstraint(condition=Q(route=None) | Q(recipient=None), name="case_notice_one_receiver"),
+            models.UniqueConstraint(
+                fields=["case", "kind", "route", "recipient"], nulls_distinct=False, name="case_notice_once"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["next_try_at", "id"], condition=Q(next_try_at__isnull=False), name="case_notice_due")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.case_id}"

@@ -22,6 +22,11 @@ class NotifyKind(StrEnum):
     ESCALATION = "escalation"
 
 
+class CaseNoticeKind(StrEnum):
+    OPENED = "opened"
+    ESCALATED = "escalated"
+
+
 class NotificationState(StrEnum):
     PENDING = "pending"
     SENT = "sent"

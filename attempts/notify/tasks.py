@@ -6,6 +6,7 @@ from django.utils import timezone
 from attempts.notify.configured import public_url
 from attempts.notify.services import announce as notify_announce
 from attempts.notify.services import cards as notify_refresh
+from attempts.notify.services import cases as case_notices
 from attempts.notify.services import chat_accounts as chat_identity
 from attempts.notify.services import key_ends
 from attempts.notify.services import send as notify_send
@@ -16,11 +17,12 @@ from governance.outside.wake_up import wake_up_received
 
 @shared_task(name="attempts.tasks.notify.notifications_send")
 def notifications_send_task() -> None:
-    """Writes the messages of new reviews and sends what is due."""
+    """Writes the messages of new reviews and cases, and sends what is due."""
     # Before reading: a change that commits after the rows were read must send another wake-up.
     wake_up_received(SEND)
     notify_announce.reviews_announce(at=timezone.now())
     notify_send.notifications_send(now=timezone.now, base_url=public_url())
+    case_notices.case_notices_send(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.cards_refresh")

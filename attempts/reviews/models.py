@@ -127,10 +127,6 @@ class Review(models.Model):
             return self.decision_id not in {None, attempt.decision_id}
         return bool(attempt.state == AttemptState.REVIEW_REQUIRED)
 
-    def overdue(self, now: datetime) -> bool:
-        """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""
-        return self.status == ReviewStatus.REQUESTED and self.expires_at is not None and self.expires_at <= now
-
 
 class ReviewVote(AppendOnlyModel):
     """One person's verdict in one review, bound to the digest of the action that they saw."""

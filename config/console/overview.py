@@ -20,6 +20,7 @@ from attempts.lifecycle.selectors.overview import (
     quarantine_escalated,
 )
 from attempts.proposals.selectors import proposal_list
+from config.stuck import stuck
 from governance.console.admin.base import console_actor
 from governance.console.admin.charts import Series, bars, columns
 from governance.console.selectors.pages import (
@@ -67,6 +68,7 @@ def figures(request: HttpRequest, *, at: datetime) -> dict[str, Any]:
         **_waiting(at),
         **_trouble(),
         **_lags(at),
+        **_stuck(request, at),
     }
 
 
@@ -112,6 +114,14 @@ def _trouble() -> dict[str, Any]:
         "quarantine_bars": bars(cases, urls=categories),
         "quarantine_escalated": quarantine_escalated(),
     }
+
+
+def _stuck(request: HttpRequest, at: datetime) -> dict[str, Any]:
+    """Of the organizations that the person may see; the installation's administrators see all."""
+    user: Any = request.user
+    mine = None if user.is_superuser else organizations_where(user=user, permission=VIEW)
+    found = stuck(at=at, organizations=mine)
+    return {"stuck": [(name, one.count, _lag_words(one.oldest_s)) for name, one in found.items() if one.count]}
 
 
 def _lags(at: datetime) -> dict[str, Any]:

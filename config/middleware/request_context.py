@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 import structlog
 from django.http import HttpRequest, HttpResponse
@@ -26,6 +27,13 @@ def labels(request: HttpRequest) -> tuple[str, str]:
     # A method is any word that the caller likes. As a label it would create series without limit.
     method = request.method if request.method in METHODS else "other"
     return str(method), getattr(request.resolver_match, "route", None) or "unmatched"
+
+
+def ids_in(request: HttpRequest) -> dict[str, str]:
+    """The ids of the route, such as `attempt_id`. Only those that the route itself reads as ids: no text of a
+    caller's."""
+    found = getattr(request.resolver_match, "kwargs", None) or {}
+    return {name: str(value) for name, value in found.items() if isinstance(value, UUID)}
 
 
 class RequestContextMiddleware:
@@ -84,4 +92,5 @@ class RequestContextMiddleware:
                 route=route,
                 status=response.status_code,
                 ms=round(seconds * 1000, 1),
+                **ids_in(request),
             )

@@ -216,6 +216,9 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A request that sends a wake-up must not wait long for a broker that is away.
 CELERY_BROKER_CONNECTION_TIMEOUT = 3
 CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(BROKER_URL)
+# Celery would close a task's connection after each task, and PostgreSQL fork a process for each. `config.connections`
+# closes those that are broken or old.
+CELERY_DB_REUSE_MAX = 10**9
 # Beat notices a changed schedule after so many seconds at the latest.
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 

@@ -39,7 +39,7 @@ COMMANDS: dict[str, Sequence[str]] = {
         "celery",
         "--skip-checks",
         "beat",
-        "--scheduler=django_celery_beat.schedulers:DatabaseScheduler",
+        "--scheduler=config.beat:DueScheduler",
         "--pidfile=",
         "--loglevel=INFO",
     ),

@@ -30,7 +30,7 @@ LOADED_BEFORE = (
     "celery.concurrency.thread",
     "celery.worker.autoscale",
     "celery.worker.consumer",
-    "django_celery_beat.schedulers",
+    "config.beat",
 )
 
 

@@ -12,9 +12,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from config.celery import app as celery_app
+from config.clocks import clocks_apart
 from config.heartbeat import heartbeat_age
 from config.lane_standing import LaneStanding, lane_standings, without_worker
 from config.middleware.database import drop_stale_connection, note_outage
+from config.stuck import Stuck, stuck, stuck_words
 from governance.integrity.selectors.standing import record_standing
 from governance.outside.valkey import valkey
 from governance.retention.selectors.retention import requests_overdue
@@ -121,12 +123,23 @@ def _check_witnesses() -> str | None:
     return "; ".join(said) or None
 
 
+def _check_clocks() -> str | None:
+    """Never fails: deadlines go by the database's clock. What a wrong clock writes down is wrong all the same."""
+    apart = clocks_apart()
+    if not apart:
+        return None
+    most = max(apart, key=abs)
+    which = "ahead of" if most > 0 else "behind"
+    return f"{len(apart)} processes have another time than the database, up to {abs(most):.1f} s {which} it"
+
+
 CHECKS: dict[str, Callable[[], str | None]] = {
     "database": _check_database,
     "broker": _check_broker,
     "streams": _check_streams,
     "beat": _check_beat,
     "clock": _check_clock,
+    "clocks": _check_clocks,
     "sealer": _check_sealer,
     "ledger": _check_ledger,
     "record": _check_record,
@@ -135,6 +148,7 @@ CHECKS: dict[str, Callable[[], str | None]] = {
 # Skipped if the database fails: each would wait for it again.
 ASK_THE_DATABASE = {
     "clock",
+    "clocks",
     "sealer",
     "ledger",
     "record",
@@ -171,25 +185,34 @@ def _run_checks() -> dict[str, dict[str, Any]]:
     return results
 
 
-def notes(results: dict[str, dict[str, Any]], lanes: dict[str, LaneStanding]) -> list[str]:
+def notes(results: dict[str, dict[str, Any]], lanes: dict[str, LaneStanding], still: dict[str, Stuck]) -> list[str]:
     """What an operator should know although it makes nothing unready: an overdue request stops no service."""
     if results["database"]["status"] != "ok":
         return []
     with every_tenant():
         overdue = requests_overdue(at=timezone.now())
     said = [f"{count} {kind} requests are past their due date" for kind, count in overdue.items() if count]
-    return said + [f"no worker of the lane {lane} has been seen" for lane in without_worker(lanes)]
+    return said + stuck_words(still) + [f"no worker of the lane {lane} has been seen" for lane in without_worker(lanes)]
 
 
-def _lanes(results: dict[str, dict[str, Any]]) -> dict[str, LaneStanding]:
+def _lanes_and_stuck(results: dict[str, dict[str, Any]]) -> tuple[dict[str, LaneStanding], dict[str, Stuck]]:
     """Empty while the database is away."""
     if results["database"]["status"] != "ok":
-        return {}
+        return {}, {}
     try:
-        return lane_standings(at=timezone.now())
+        now = timezone.now()
+        return lane_standings(at=now), stuck(at=now)
     except DatabaseError as error:  # lost after the check; the next probe says so
         log.warning("lanes_unknown", exc_info=error)
-        return {}
+        return {}, {}
+
+
+def _status(results: dict[str, dict[str, Any]], still: dict[str, Stuck]) -> str:
+    """`degraded`: it answers and decides, but somebody should look. Traffic must not be taken away for that."""
+    if any(result["status"] != "ok" for result in results.values()):
+        return "unavailable"
+    waits = any(one.count for one in still.values()) or "note" in results["clocks"]
+    return "degraded" if waits else "ready"
 
 
 @require_safe
@@ -200,18 +223,19 @@ def health(_: HttpRequest) -> JsonResponse:
 @require_safe
 def health_ready(_: HttpRequest) -> JsonResponse:
     results = _run_checks()
-    lanes = _lanes(results)
-    ready = all(result["status"] == "ok" for result in results.values())
+    lanes, still = _lanes_and_stuck(results)
+    status = _status(results, still)
     response = JsonResponse(
         {
-            "status": "ready" if ready else "not ready",
+            "status": status,
             "checks": results,
             "lanes": {lane: one.as_json() for lane, one in lanes.items()},
-            "notes": notes(results, lanes),
+            "stuck": {name: one.count for name, one in still.items()},
+            "notes": notes(results, lanes, still),
         },
-        status=200 if ready else 503,
+        status=503 if status == "unavailable" else 200,
     )
     response["Cache-Control"] = "no-store"
-    if not ready:
+    if status == "unavailable":
         response["Retry-After"] = "5"
     return response

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Literal
+from uuid import UUID
 
 import structlog
 
@@ -56,6 +57,18 @@ def bind_trace(trace: TraceContext) -> None:
     """Makes it the current trace, for log lines too."""
     _current.set(trace)
     structlog.contextvars.bind_contextvars(request_id=trace.request_id, trace_id=trace.trace_id)
+
+
+@contextmanager
+def lines_about(**ids: UUID | str | None) -> Iterator[None]:
+    """Every log line inside names these ids. Ids only, never what somebody wrote."""
+    with structlog.contextvars.bound_contextvars(**{name: str(one) for name, one in ids.items() if one is not None}):
+        yield
+
+
+def bind_ids(**ids: UUID | None) -> None:
+    """For the entry point of a request that was about something with an id: its own line names it too."""
+    structlog.contextvars.bind_contextvars(**{name: str(one) for name, one in ids.items() if one is not None})
 
 
 def trace_or_new() -> TraceContext:

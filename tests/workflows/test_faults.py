@@ -115,6 +115,7 @@ def test_an_event_whose_process_was_killed_counts_once_when_it_is_delivered_agai
 def test_a_tick_that_was_killed_at_its_second_row_leaves_the_rest_to_the_next(cast: Cast) -> None:
     world = World(cast, brief(timeout_seconds=60)).ready()
     late = [world.start(at=ago(600 + number)) for number in range(3)]
+    world.published()
     killed(moment="between two")
     assert Counter(world.fresh(one).state for one in late) == {"halted": 1, "running": 2}
     assert world.tick("steps_time_out") == 2
@@ -144,8 +145,8 @@ def test_without_valkey_events_are_taken_in_and_what_is_to_be_said_is_said_after
     cast: Cast, settings: Any
 ) -> None:
     world = World(cast, "ai_only").ready()
-    instance, governed = world.start(), world.start()
-    world.complete(governed)
+    instance, governed = world.start(), world.start(at=ago(60))
+    world.complete(governed, at=ago(50))
     with no_valkey(settings):
         taken = world.send(answer_to(world, instance, CONSENT))
         assert taken.event.outcome == "advanced"

@@ -298,7 +298,7 @@ def test_retries_count_as_writes_too(cast: Cast) -> None:
     instance = world.start(at=ago(60))
     for seconds in (50, 40):
         world.fail(instance, at=ago(seconds))
-        world.tick("step_retries_due")
+        world.tick("step_retries_due", at=ago(seconds - 6))
     assert (world.halted(instance), len(world.sent(instance))) == ("write_cap_reached", 2)
     check_record(world, instance)
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models import F
 from django.utils import timezone
 
 from attempts.execution.models import DispatchIntent, Receipt
@@ -21,7 +22,7 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.tenancy import every_tenant
 from tests.workflows.running import ANSWERS, REGION, Running
 from workflows.definitions.rules.starters.starters import definition_starter
-from workflows.events.models import WorkflowEvent
+from workflows.events.models import OutboxEvent, WorkflowEvent
 from workflows.events.services.receive import Received
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 from workflows.runs.services import clock as timing
@@ -161,7 +162,15 @@ class World(Running):
         attempt_dispatch(attempt_id=attempt_id, now=timezone.now)
 
     @staticmethod
-    def tick(name: str, *, at: datetime | None = None) -> int:
+    def published(*, at: datetime | None = None) -> None:
+        """What is not published yet was so then; else when it was written, as if the relay had been as fast."""
+        with every_tenant():
+            OutboxEvent.objects.filter(sent_at=None).update(sent_at=at or F("created_at"))
+
+    @classmethod
+    def tick(cls, name: str, *, at: datetime | None = None, published: bool = True) -> int:
+        if published:
+            cls.published()
         work: Callable[..., int] = instances_dispatch if name == "instances_dispatch" else getattr(timing, name)
         with every_tenant():
             return work(at=at or timezone.now(), region=REGION)

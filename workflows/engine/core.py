@@ -16,6 +16,7 @@ from workflows.engine.inputs import (
     GateAnswered,
     Input,
     Intervened,
+    Postponed,
     RetryDue,
     Started,
     StepReported,
@@ -31,17 +32,16 @@ from workflows.engine.moves import (
     go_on,
     halt,
     is_for_our_people,
-    request,
     run_announce,
     set_timeout,
     settle,
     step_close,
-    stop_current,
 )
 from workflows.engine.state import InstanceState, Run, StepState, correlation
+from workflows.engine.timers import deadline_passed, postponed, retry_due, timed_out
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
-from workflows.runs.states import ENDED, Drift, InstanceStatus, StepStatus
+from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
 # Seconds. A throttle may answer 0 ("now"); without a minimum the scheduled task would ask again at every run.
 SHORTEST_WAIT = 5
@@ -103,40 +103,6 @@ def _denied(run: Run, step: StepState, answer: GateAnswered) -> None:
     step_close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
     run.note(step, "denied", answer.reason_code)
     halt(run, answer.at, reason_code=answer.reason_code, step_id=step.step_id)
-
-
-def timed_out(run: Run, event: TimedOut) -> None:
-    step = run.state.current()
-    if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at > event.at:
-        run.outcome = EventOutcome.STALE
-        return
-    if event.at >= run.state.deadline_at:  # both are over; the result must not depend on which scheduled task ran first
-        deadline_passed(run, DeadlinePassed(run.state.deadline_at))
-        return
-    stop_current(run, event.at, status=StepStatus.TIMED_OUT, reason_code="step_timed_out")
-    halt(run, event.at, reason_code="step_timed_out", step_id=step.step_id)
-
-
-def deadline_passed(run: Run, event: DeadlinePassed) -> None:
-    state = run.state
-    if state.state in ENDED or state.state == InstanceStatus.HALTED or state.deadline_at > event.at:
-        run.outcome = EventOutcome.STALE
-        return
-    step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code="workflow_deadline_passed")
-    at_step = step.step_id if step else run.definition.start_step
-    halt(run, event.at, reason_code="workflow_deadline_passed", step_id=at_step)
-
-
-def retry_due(run: Run, event: RetryDue) -> None:
-    step = run.state.current()
-    if step is None or step.id != event.step or step.state != StepStatus.PENDING or _is_early(step, event):
-        run.outcome = EventOutcome.STALE
-        return
-    request(run, step, event.at, again=step.retries > 0)
-
-
-def _is_early(step: StepState, event: RetryDue) -> bool:
-    return step.next_eligible_at is not None and step.next_eligible_at > event.at
 
 
 # Factors of the step's delay (S3: 5 s, 30 s, 2 min, 10 min for a delay of five seconds). The last one is also the
@@ -324,6 +290,7 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     TimedOut: timed_out,
     DeadlinePassed: deadline_passed,
     RetryDue: retry_due,
+    Postponed: postponed,
     Intervened: intervened,
 }
 

@@ -58,10 +58,20 @@ class RetryDue:
 
 
 @dataclass(frozen=True, slots=True)
+class Postponed:
+    """The time of a step (without one: of the run) counts longer, because Holdpoint itself could not act, or because
+    the request was published late. `at` is the time as it was, and not when that was noticed."""
+
+    at: datetime
+    until: datetime
+    step: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Intervened:
     at: datetime
     action: InterventionAction
     reason_code: str
 
 
-Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Intervened
+Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Postponed | Intervened

@@ -107,6 +107,7 @@ class WorkflowStep(models.Model):
     output = models.JSONField(null=True)
     error = models.JSONField(null=True)
     governed_attempt = models.UUIDField(null=True, help_text="The attempt through which its request passed.")
+    request_event = models.UUIDField(null=True, help_text="The outgoing event that asks for it.")
 
     objects = TenantManager(path="instance__organization_id")
 

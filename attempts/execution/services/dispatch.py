@@ -13,10 +13,9 @@ import structlog
 from attempts.execution.adapters.base import AdapterCall, Outcome, OutcomeKind, adapter_for, failure, unknown
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
-from attempts.execution.rules import outside_boundary
+from attempts.execution.rules import LEASE_SECONDS, outside_boundary
 from attempts.execution.services.lease import Granted, attempt_lease, for_worker
 from attempts.execution.services.outcome import (
-    LEASE_SECONDS,
     FailureReport,
     FencedReport,
     SuccessReport,

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from attempts.execution.adapters.base import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.execution.services.outcome import LEASE_SECONDS
+from attempts.execution.rules import LEASE_SECONDS
 from attempts.execution.services.recheck import Go, Recheck, Rechecks, effect_chain
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt

@@ -7,11 +7,13 @@ from uuid import UUID
 from django.db import connection
 
 from attempts.execution.models import DispatchIntent, Receipt
+from attempts.execution.selectors import lease_deadline
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.due import each_due
 from attempts.lifecycle.states import AttemptState
 from attempts.quarantine.services.open import quarantine_open
 from attempts.quarantine.states import QuarantineCategory
+from attempts.reviews.selectors.reviews import database_now
 from reasoncodes.base.actors import CLOCK
 
 PAGE = 100
@@ -59,11 +61,15 @@ def _expire(attempt_id: UUID) -> bool:
     attempt = Attempt.objects.get(id=attempt_id)
     if attempt.lease_expires_at is None:
         return False
+    now = database_now()
+    ended = lease_deadline(attempt.lease_expires_at, now=now)
+    if ended > now:
+        return False
     if _unanswered(attempt):
         quarantine_open(
             attempt,
             actor=CLOCK,
-            at=attempt.lease_expires_at,
+            at=ended,
             category=QuarantineCategory.OUTCOME_UNKNOWN,
             reason_code="outcome_unknown",
             payload={"trigger": "intent_without_receipt", "fence": attempt.lease_token, "owner": attempt.lease_owner},

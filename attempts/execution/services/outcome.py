@@ -17,7 +17,8 @@ from attempts.execution.adapters.base import effect_in_force
 from attempts.execution.configured import crash_point
 from attempts.execution.errors import LeaseLost
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.execution.rules import RetryPlan, retry_plan
+from attempts.execution.rules import LEASE_SECONDS, RetryPlan, retry_plan
+from attempts.execution.selectors import lease_deadline
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
@@ -72,9 +73,6 @@ def retries_due() -> int:
     return len(ids)
 
 
-LEASE_SECONDS = 60
-
-
 @dataclass(frozen=True, slots=True)
 class FencedReport:
     """Who reports, and under which fence. None: the token is not valid, and no lease matches it."""
@@ -112,7 +110,7 @@ def _lease_check_lock(*, report: FencedReport) -> LeaseCheck:
         attempt.state == AttemptState.APPROVED
         and attempt.lease_token == report.fence
         and attempt.lease_expires_at is not None
-        and attempt.lease_expires_at > now
+        and (attempt.lease_expires_at > now or lease_deadline(attempt.lease_expires_at, now=now) > now)
     )
     return LeaseCheck(attempt, intent, alive, now)
 

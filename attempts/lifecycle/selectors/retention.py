@@ -168,6 +168,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 
 LEFT_OUT = {
     "attempts.slot": "slots of attempts that are under way: hashes, no history",
+    "attempts.casenotice": "who was told of which quarantine case; the cases themselves are exported",
     "attempts.keyendnotice": "which ends of API keys were told; the keys themselves are exported",
     "attempts.proposalnotice": "which proposed shutdowns were told; the proposals themselves are exported",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",

@@ -7,6 +7,7 @@ import structlog
 from django.db import connection, transaction
 
 from attempts.metrics import TICK_ROWS_FAILED
+from reasoncodes.base.trace import lines_about
 
 log = structlog.get_logger("holdpoint.ticks")
 
@@ -17,7 +18,7 @@ def each_due(ids: Iterable[UUID], handle: Callable[[UUID], bool], *, tick: str) 
     handled = 0
     for row_id in ids:
         try:
-            with transaction.atomic():
+            with lines_about(tick=tick, row_id=row_id), transaction.atomic():
                 handled += handle(row_id)
         except Exception as error:
             # Any error: a row that fails in an unforeseen way must not stop the rows behind it, on every run, for ever.

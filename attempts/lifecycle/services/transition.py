@@ -24,7 +24,7 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.services import actor_reference, ledger_entry_build
 from governance.sql.insert import Pending, insert_together
 from governance.sql.statements import fetch, new_row
-from reasoncodes.base.actors import Actor
+from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import WrongState
 from reasoncodes.base.ids import uuid7
 
@@ -165,6 +165,8 @@ def transition_build(
 ) -> tuple[AttemptTransition, LedgerEntry]:
     """Changes the state in memory and builds the two rows. The caller inserts them."""
     source = attempt.state
+    # The clocks of two machines differ, and what ends an attempt does not come before it. The clock tells deadlines.
+    at = at if actor.kind is ActorKind.CLOCK else max(at, attempt.created_at)
     try:
         getattr(attempt, verb)(**kwargs)
     except TransitionNotAllowed as error:

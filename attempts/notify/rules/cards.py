@@ -26,7 +26,7 @@ ENDED = {
 }
 
 
-def _plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
+def plain_text_block(text: str, limit: int = 150) -> dict[str, Any]:
     flat = " ".join(text.split())
     return {"type": "plain_text", "text": flat if len(flat) <= limit else flat[: limit - 1] + "…", "emoji": False}
 
@@ -54,19 +54,18 @@ def _open_card(facts: ReviewFacts, *, now: datetime, value: str) -> dict[str, An
         f"Approvals: {facts.approvals} of {facts.approvals_required}" if facts.approvals_required > 1 else "",
     ]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": _plain_text_block(facts.title.strip() or "A review")},
-        {"type": "context", "elements": [_plain_text_block(line) for line in lines if line]},
+        {"type": "header", "text": plain_text_block(facts.title.strip() or "A review")},
+        {"type": "context", "elements": [plain_text_block(line) for line in lines if line]},
     ]
-    blocks += _asked_blocks(facts)
+    blocks += asked_blocks(asked_lines(facts.asked)) if facts.asked is not None else []
     if elements := buttons(facts, value):
         blocks.append({"type": "actions", "elements": elements})
     return {"text": f"Review needed: {escaped(facts.title)}", "blocks": blocks}
 
 
-def _asked_blocks(facts: ReviewFacts) -> list[dict[str, Any]]:
+def asked_blocks(lines: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """What is asked, line by line. Plain text: Slack formats nothing in it, so a value cannot mention or link."""
-    lines = asked_lines(facts.asked) if facts.asked is not None else []
-    fields = [_plain_text_block(f"{label}: {text}", 500) for label, text in lines]
+    fields = [plain_text_block(f"{label}: {text}", 500) for label, text in lines]
     starts = range(0, len(fields), MOST_FIELDS)
     return [{"type": "section", "fields": fields[start : start + MOST_FIELDS]} for start in starts]
 
@@ -77,21 +76,21 @@ def buttons(facts: ReviewFacts, value: str) -> list[dict[str, Any]]:
         approve = {
             "type": "button",
             "action_id": APPROVE,
-            "text": _plain_text_block("Approve"),
+            "text": plain_text_block("Approve"),
             "style": "primary",
             "value": value,
         }
         reject = {
             "type": "button",
             "action_id": REJECT,
-            "text": _plain_text_block("Reject"),
+            "text": plain_text_block("Reject"),
             "style": "danger",
             "value": value,
         }
         found += [approve, reject]
     if facts.link:
         found.append(
-            {"type": "button", "action_id": OPEN, "text": _plain_text_block("Open the card"), "url": facts.link}
+            {"type": "button", "action_id": OPEN, "text": plain_text_block("Open the card"), "url": facts.link}
         )
     return found
 
@@ -113,29 +112,29 @@ def reminder(facts: ReviewFacts, *, now: datetime) -> dict[str, Any]:
 
 def reject_view(*, value: str, codes: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The form that asks for the reason of a rejection. `codes`: (code, label)."""
-    options = [{"text": _plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
+    options = [{"text": plain_text_block(label, 75), "value": code} for code, label in codes[:MOST_OPTIONS]]
     reason = {
         "type": "static_select",
         "action_id": REASON,
         "options": options,
-        "placeholder": _plain_text_block("Choose a reason"),
+        "placeholder": plain_text_block("Choose a reason"),
     }
     note = {"type": "plain_text_input", "action_id": NOTE, "max_length": 280, "multiline": False}
     return {
         "type": "modal",
         "callback_id": REJECT_VIEW,
         "private_metadata": value,
-        "title": _plain_text_block("Reject", 24),
-        "submit": _plain_text_block("Reject", 24),
-        "close": _plain_text_block("Cancel", 24),
+        "title": plain_text_block("Reject", 24),
+        "submit": plain_text_block("Reject", 24),
+        "close": plain_text_block("Cancel", 24),
         "blocks": [
-            {"type": "input", "block_id": REASON, "label": _plain_text_block("Reason"), "element": reason},
+            {"type": "input", "block_id": REASON, "label": plain_text_block("Reason"), "element": reason},
             {
                 "type": "input",
                 "block_id": NOTE,
                 "optional": True,
-                "label": _plain_text_block("Note (some reasons require one)"),
-                "hint": _plain_text_block("Enter no names, patient data or secrets. Holdpoint checks the note."),
+                "label": plain_text_block("Note (some reasons require one)"),
+                "hint": plain_text_block("Enter no names, patient data or secrets. Holdpoint checks the note."),
                 "element": note,
             },
         ],

@@ -12,6 +12,7 @@ from attempts.notify.models import ChatWorkspace, Notification, NotificationRout
 from attempts.notify.selectors import workspace_get
 from attempts.notify.states import NotificationState, NotifyChannel, RouteState
 from governance.boundary.services import note_create
+from governance.contracts.rules.documents import OWNER_GROUPS
 from governance.ledger.services import ledger_append
 from governance.outside.wake_up import wake_up_once
 from governance.policies.selectors import reviewer_tiers
@@ -73,7 +74,8 @@ def _workspace(organization: Organization, workspace_id: UUID | None) -> ChatWor
 
 
 def _check(route: NotificationRoute, base_url: str) -> None:
-    tiers = reviewer_tiers(organization_id=route.organization_id)
+    # An owner group stands for the quarantine cases that its contracts send to it.
+    tiers = [*reviewer_tiers(organization_id=route.organization_id), *OWNER_GROUPS]
     slack = route.channel == NotifyChannel.SLACK
     rules = (
         (bool(base_url), "", "HOLDPOINT_PUBLIC_URL is not set: messages would carry no link"),

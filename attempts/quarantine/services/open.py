@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
@@ -10,6 +10,21 @@ from attempts.lifecycle.services.transition import transition_apply
 from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.states import QuarantineCategory
 from reasoncodes.base.actors import Actor
+
+
+class CaseOpened(Protocol):
+    def __call__(self, case: QuarantineCase, *, at: datetime) -> None: ...
+
+
+_opened: list[CaseOpened] = []
+
+
+def on_case_opened(handler: CaseOpened) -> CaseOpened:
+    """Registers a handler that is called in the transaction that opens a case."""
+    # By name, because who is told of cases stands above what opens them. Once, also if `ready()` runs again.
+    if handler not in _opened:
+        _opened.append(handler)
+    return handler
 
 
 def category_for(documents: Mapping[str, Any], trigger: str) -> QuarantineCategory:
@@ -33,13 +48,15 @@ def attempt_refuse(
     if attempt.tries == 0:
         transition_apply(attempt, "deny", actor=actor, at=at, tell=tell, payload=said, reason_code=reason_code)
         return
+    late = reason_code == "retry_window_passed"
+    trigger = "deadline_passed_before_intent" if late else "recheck_refused_after_lease"
     quarantine_open(
         attempt,
         actor=actor,
         at=at,
-        category=category_for(documents_of(attempt), "recheck_refused_after_lease"),
+        category=category_for(documents_of(attempt), trigger),
         reason_code="adapter_failed",
-        payload={"trigger": "recheck_refused_after_lease", "refused": reason_code, **said},
+        payload={"trigger": trigger, "refused": reason_code, **said},
         tell=tell,
     )
 
@@ -68,4 +85,6 @@ def quarantine_open(
     recorded = {"case": str(case.id), "category": category.value, **payload}
     transition_apply(attempt, "quarantine", actor=actor, at=at, tell=tell, payload=recorded, reason_code=reason_code)
     case.save(force_insert=True)
+    for told in _opened:
+        told(case, at=at)
     return case

@@ -15,6 +15,8 @@ from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_lock
+from attempts.notify.services.cases import case_notice_write
+from attempts.notify.states import CaseNoticeKind
 from attempts.quarantine.errors import FindingNeeded, IncidentNeeded, NotYourCase
 from attempts.quarantine.models import QuarantineCase
 from attempts.quarantine.selectors import may_act
@@ -207,6 +209,7 @@ def quarantine_escalate_due(*, at: datetime) -> int:
         for case in due:
             case.escalated_at = at
             case.save(update_fields=["escalated_at"])
+            case_notice_write(case, kind=CaseNoticeKind.ESCALATED, at=at)
             ledger_append(
                 action="quarantine.escalated",
                 organization_id=case.organization_id,

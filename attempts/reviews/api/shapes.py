@@ -9,6 +9,7 @@ from attempts.intake.api import AskedBeforeOut
 from attempts.intake.selectors import asked_before
 from attempts.reviews.models import Review
 from attempts.reviews.selectors.card import Card
+from attempts.reviews.selectors.reviews import review_overdue
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.api import ShownFactOut
 from governance.contracts.states import SignatureKind
@@ -67,7 +68,7 @@ class ReviewOut(serializers.ModelSerializer[Review]):
         ]
 
     def get_overdue(self, review: Review) -> bool:
-        return review.overdue(self.context["now"])
+        return review_overdue(review, self.context["now"])
 
 
 class AskedOut(serializers.Serializer[Any]):

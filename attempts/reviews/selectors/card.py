@@ -21,6 +21,7 @@ from attempts.reviews.selectors.reviews import (
     release_blocked,
     review_asks_signature,
     review_get,
+    review_overdue,
     signature_needed,
     votes_signed,
 )
@@ -76,7 +77,7 @@ def review_card(*, actor: Actor, review_id: UUID) -> Card:
     return Card(
         review=review,
         attempt=attempt,
-        overdue=review.overdue(now),
+        overdue=review_overdue(review, now),
         asked=asked_action(attempt=attempt, decision=decision) if attempt is not None and decision else None,
         why_held=_why_held(decision) if decision is not None else None,
         quorum=_quorum(review, standing),

@@ -13,6 +13,7 @@ from attempts.reviews.models import Delegation, Review, ReviewVote
 from attempts.reviews.selectors.standing import ROLE
 from attempts.reviews.states import FULFILLING, ReviewStatus
 from governance.authorship.selectors import services_behind
+from governance.outages.selectors import lost_lately
 from governance.people.models import PersonReference
 from governance.tenancy.models import RoleGroup
 from reasoncodes.base.actors import Actor
@@ -77,6 +78,8 @@ class Reader:
     ref: str
     tiers: Mapping[UUID, frozenset[str]] = field(default_factory=dict)
     covers: tuple[Covered, ...] = ()
+    lost: timedelta = timedelta()
+    """By how much a deadline can be later than its row says, because Holdpoint could not act."""
 
     def tiers_in(self, organization_id: UUID) -> frozenset[str]:
         return self.tiers.get(organization_id, frozenset())
@@ -125,7 +128,8 @@ def reader_of(*, actor: Actor, now: datetime) -> Reader:
     covers = tuple(
         Covered(where, tier, who, name, until, commitment or "") for where, tier, who, name, until, commitment in given
     )
-    return Reader(actor.id, ref or "", {id_: frozenset(tiers) for id_, tiers in found.items()}, covers)
+    mine = {id_: frozenset(tiers) for id_, tiers in found.items()}
+    return Reader(actor.id, ref or "", mine, covers, lost_lately(now))
 
 
 def queue_page(*, reader: Reader, wanted: QueueFilter, now: datetime, after: Cursor | None = None) -> QueuePage:
@@ -184,7 +188,9 @@ def _in_view(reader: Reader, view: QueueView, now: datetime) -> QuerySet[Review]
     if view is QueueView.HISTORY:
         return Review.objects.filter(decided_at__isnull=False)
     # An overdue review is not shown, although it is open until the scheduled task ends it: a vote on it is refused.
-    rows = Review.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), status=ReviewStatus.REQUESTED)
+    # After an outage some are shown until that task ends them: each has a deadline of its own.
+    open_still = Q(expires_at=None) | Q(expires_at__gt=now - reader.lost)
+    rows = Review.objects.filter(open_still, status=ReviewStatus.REQUESTED)
     if view is QueueView.ALL:
         return rows
     if view is QueueView.MINE:

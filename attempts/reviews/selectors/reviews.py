@@ -19,6 +19,7 @@ from governance.contracts.states import ContractState, SignatureKind
 from governance.enforcement.models import snapshot_load
 from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
+from governance.outages.selectors import deadline_in_force
 from governance.people.rules.passkeys import Assertion, assertion_fault, vote_challenge
 from governance.people.selectors.sign_in import KnownPasskey, passkeys_known
 from governance.tenancy.selectors import tenant_get
@@ -41,7 +42,22 @@ class LockedReview:
         return self.review.status == ReviewStatus.REQUESTED
 
     def overdue(self, now: datetime) -> bool:
-        return self.review.overdue(now)
+        return review_overdue(self.review, now)
+
+
+def review_deadline(review: Review, now: datetime) -> datetime | None:
+    """Until when votes count. Later than `expires_at` if Holdpoint could not act meanwhile; the row keeps what was
+    promised."""
+    if review.expires_at is None:
+        return None
+    return deadline_in_force(review.expires_at, began=review.requested_at, now=now)
+
+
+def review_overdue(review: Review, now: datetime) -> bool:
+    """Open and past its deadline: no vote counts any more, even before the scheduled task has ended it."""
+    if review.status != ReviewStatus.REQUESTED or review.expires_at is None or review.expires_at > now:
+        return False
+    return deadline_in_force(review.expires_at, began=review.requested_at, now=now) <= now
 
 
 def database_now() -> datetime:

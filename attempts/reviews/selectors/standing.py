@@ -29,6 +29,7 @@ from attempts.reviews.selectors.reviews import (
     VoteSigned,
     claimed_by_other,
     database_now,
+    review_overdue,
     signature_needed,
     votes_signed,
 )
@@ -124,7 +125,7 @@ def refusal_of(
     """The refusal that a vote would get now, or None. `expired`: the caller has just ended the review."""
     if isinstance(standing.mandate, Exclusion):
         return _excluded(review, standing.mandate)
-    if expired or review.status == ReviewStatus.EXPIRED or review.overdue(now):
+    if expired or review.status == ReviewStatus.EXPIRED or review_overdue(review, now):
         return ReviewExpired(subject_type="review", subject_id=review.id)
     if review.status != ReviewStatus.REQUESTED:
         return ReviewOver(f"This review is {review.status}.", subject_type="review", subject_id=review.id)

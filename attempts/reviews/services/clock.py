@@ -34,12 +34,13 @@ def reviews_remind(*, at: datetime) -> int:
 
 
 def _expire(locked: LockedReview) -> bool:
-    if not locked.overdue(database_now()):
+    now = database_now()
+    if not locked.overdue(now):
         return False
     # The two rows contradict each other. The row is left alone, and the failure is logged and counted on every run.
     if locked.attempt is not None and not locked.review.holds(locked.attempt):
         raise WrongState("The attempt is not held any more, but its review is open.")
-    review_end_expired(locked)
+    review_end_expired(locked, now=now)
     return True
 
 

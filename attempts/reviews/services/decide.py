@@ -22,7 +22,14 @@ from attempts.quarantine.services.open import attempt_refuse
 from attempts.reviews.errors import DigestChanged, ReleaseBlocked, TierComplete
 from attempts.reviews.models import Review, ReviewVote
 from attempts.reviews.rules import Delegated, Exclusion, Quorum, Voice, quorum_for
-from attempts.reviews.selectors.reviews import LockedReview, actor_at, database_now, release_blocked, review_lock
+from attempts.reviews.selectors.reviews import (
+    LockedReview,
+    actor_at,
+    database_now,
+    release_blocked,
+    review_deadline,
+    review_lock,
+)
 from attempts.reviews.selectors.standing import ReviewStanding, refusal_of, standing_of
 from attempts.reviews.services.signing import CheckedSignature, SignedWord, signature_store, signature_take
 from attempts.reviews.states import FULFILLING, VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
@@ -74,9 +81,9 @@ def review_end(
         review_ended(review, old=old, vote=vote, actor=actor, at=at)
 
 
-def review_end_expired(locked: LockedReview) -> None:
+def review_end_expired(locked: LockedReview, *, now: datetime) -> None:
     """Ends an overdue review and denies its attempt. The recorded time is the deadline, not when it was noticed."""
-    review, at = locked.review, locked.review.expires_at
+    review, at = locked.review, review_deadline(locked.review, now)
     if at is None:
         raise ValueError("a review without a deadline does not expire")
     review_end(review, ReviewStatus.EXPIRED, actor=CLOCK, at=at, reason_code="review_expired")
@@ -186,7 +193,7 @@ def _decide(*, actor: Actor, at: datetime, review_id: UUID, word: Word, rules: R
         now = database_now()
         expired = locked.overdue(now)
         if expired:
-            review_end_expired(locked)
+            review_end_expired(locked, now=now)
         person = actor.id if actor.kind is ActorKind.PERSON else None
         if person is not None:
             # Before the standing is read: access that ends at this moment waits for the vote, or the vote sees its end.

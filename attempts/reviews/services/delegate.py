@@ -12,7 +12,7 @@ from attempts.lifecycle.services.due import each_due
 from attempts.reviews.errors import DelegateAway, DelegateWithoutTier, DelegationExists, NotAReviewer, NotYourDelegation
 from attempts.reviews.models import LONGEST, Delegation
 from attempts.reviews.selectors.delegations import colleague, has_delegated
-from attempts.reviews.selectors.reviews import actor_at, database_now, review_get
+from attempts.reviews.selectors.reviews import actor_at, database_now, review_get, review_overdue
 from attempts.reviews.selectors.standing import ROLE, role_holders
 from attempts.reviews.services.claim import claim_move, claims_lock
 from attempts.reviews.services.decide import record_review
@@ -82,7 +82,7 @@ def _review_delegate(*, actor: Actor, at: datetime, review_id: UUID, cover: Cove
         tiers = [part["tier"] for part in review.parts]
         held = role_holders(organization_id=review.organization_id, tiers=tiers, people=_person(actor))
         tier = cover.tier or next((name for name in tiers if name in held), review.tier)
-        if tier in held and (review.status != ReviewStatus.REQUESTED or review.overdue(database_now())):
+        if tier in held and (review.status != ReviewStatus.REQUESTED or review_overdue(review, database_now())):
             raise WrongState("This review has ended.")
         delegation = _create(
             actor=actor, at=at, organization=review.organization, cover=replace(cover, tier=tier), review_id=review.id

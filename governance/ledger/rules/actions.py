@@ -60,6 +60,7 @@ register_actions(
         "api_key.rotated": "issued a successor of an API key",
         "api_key.revoked": "revoked an API key",
         "schedule.changed": "changed how often a scheduled task runs",
+        "outage.recorded": "recorded a time in which Holdpoint could not act",
         "contract.created": "drafted a contract",
         "contract.changed": "changed a contract's draft",
         "contract.opened": "opened a contract for attempts",

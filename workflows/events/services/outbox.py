@@ -82,7 +82,7 @@ def outbox_relay(*, at: datetime) -> int:
             answers = _publish(rows)
             sent = [row for row in rows if not isinstance(answers[row.id], Exception)]
             _tell(sent, at)
-            _mark(rows, answers, at)
+            _mark(rows, answers)
         total += len(sent)
         if not sent:  # the server is away or refuses: the next batch would most likely fail too
             return total
@@ -116,13 +116,14 @@ def _tell(rows: list[OutboxEvent], at: datetime) -> None:
             listener(rows, at)
 
 
-def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any], at: datetime) -> None:
+def _mark(rows: list[OutboxEvent], answers: dict[UUID, Any]) -> None:
     """Mark the rows as sent, to be tried again, or refused."""
-    # Waits count from the database's now and not from `at`: after a long run of batches `at` can be long ago.
+    # By the database's now and not `at`: after a long run of batches `at` can be long ago, and a step's time counts
+    # from here.
     refused = [row for row in rows if _refuses(answers[row.id])]
     away = {id_ for id_, answer in answers.items() if isinstance(answer, Exception)} - {row.id for row in refused}
     sent = answers.keys() - away - {row.id for row in refused}
-    OutboxEvent.objects.filter(id__in=sent).update(status=OutboxStatus.SENT, sent_at=at)
+    OutboxEvent.objects.filter(id__in=sent).update(status=OutboxStatus.SENT, sent_at=Now())
     OutboxEvent.objects.filter(id__in=away).update(
         tries=F("tries") + 1, next_try_at=Now() + AWAY_WAIT, last_error="not confirmed by the stream"
     )
@@ -147,7 +148,9 @@ def _refused(row: OutboxEvent, answer: ResponseError) -> None:
         last_error=f"refused by the stream: {word}",
     )
     if parked:
-        log.error("outbox_parked", event_id=str(row.id), event_type=row.event_type, error=word)
+        about = {"event_id": str(row.id), "instance_id": str(row.instance_id) if row.instance_id else None}
+        correlation = row.envelope.get("correlation_id")
+        log.error("outbox_parked", event_type=row.event_type, error=word, correlation_id=correlation, **about)
 
 
 @violations_recorded

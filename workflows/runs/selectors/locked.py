@@ -86,7 +86,7 @@ def _instance(columns: list[Any], steps: str | None) -> WorkflowInstance | None:
 
 def _step(values: list[Any]) -> WorkflowStep:
     row = dict(zip(_names(WorkflowStep), values, strict=True))
-    for name in ("id", "instance_id", "governed_attempt"):
+    for name in ("id", "instance_id", "governed_attempt", "request_event"):
         row[name] = UUID(row[name]) if row[name] else None
     for name in ("started_at", "completed_at", "timeout_at", "next_eligible_at"):
         row[name] = datetime.fromisoformat(row[name]) if row[name] else None

@@ -5,7 +5,7 @@ queue, `intervene` writes why a run was cancelled, which run replaced it and the
 empties what a run contains."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -18,12 +18,14 @@ from governance.ledger.services import ledger_entry_build
 from governance.sql.statements import new_row
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.ids import uuid7
+from reasoncodes.base.trace import lines_about
 from workflows.engine.core import drive
 from workflows.engine.inputs import (
     DeadlinePassed,
     GateAnswered,
     Input,
     Intervened,
+    Postponed,
     RetryDue,
     Started,
     StepReported,
@@ -35,6 +37,7 @@ from workflows.events.states import EventOutcome
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
+from workflows.runs.selectors.times import POSTPONED
 from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
@@ -73,6 +76,11 @@ def retry_due_input(step: UUID, at: datetime) -> LoggedInput:
 
 def deadline_passed_input(at: datetime) -> LoggedInput:
     return LoggedInput(DeadlinePassed(at), DEADLINE, "clock")
+
+
+def postponed_input(at: datetime, until: datetime, step: UUID | None = None) -> LoggedInput:
+    said = {"until": until.isoformat()}
+    return LoggedInput(Postponed(at, until, step), POSTPONED, "clock", envelope=said, correlation_id=step)
 
 
 def started_input(at: datetime) -> LoggedInput:
@@ -114,8 +122,8 @@ def input_of(row: WorkflowEvent) -> Input | None:
     step = row.correlation_id
     if row.event_type in {TRIGGER, STARTED}:
         return Started(row.at) if row.outcome == EventOutcome.ADVANCED else None
-    if row.event_type == DEADLINE:
-        return DeadlinePassed(row.at)
+    if row.event_type in {DEADLINE, POSTPONED}:
+        return _timer_of(row)
     if row.event_type == GATE:
         return answer_from_json(row.envelope)
     if row.event_type == INTERVENED:
@@ -130,9 +138,17 @@ def input_of(row: WorkflowEvent) -> Input | None:
     return StepReported(row.at, row.event_type, step, payload, allowed, by_person, contradicts)
 
 
+def _timer_of(row: WorkflowEvent) -> Input:
+    if row.event_type == DEADLINE:
+        return DeadlinePassed(row.at)
+    return Postponed(row.at, datetime.fromisoformat(row.envelope["until"]), row.correlation_id)
+
+
 # Fields that have the same name in the row and in the engine's value, and that an advance may change. `id`, `step_id`,
 # `kind`, `attempt` and `retries` of a step never change.
-INSTANCE_FIELDS = ("state", "halt_reason", "halt_step_id", "resume_step_id", "completed_at", "early", "context")
+INSTANCE_FIELDS = (
+    *("state", "halt_reason", "halt_step_id", "resume_step_id", "deadline_at", "completed_at", "early", "context"),
+)
 STEP_FIELDS = (
     "state",
     "outcome",
@@ -150,7 +166,6 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
         id=instance.id,
         case_id=str(instance.case_id),
         mode=instance.mode,
-        deadline_at=instance.deadline_at,
         steps=[_step_of(row) for row in steps],
         **{name: getattr(instance, name) for name in INSTANCE_FIELDS},
     )
@@ -197,31 +212,13 @@ def _steps_changed(
     return added, changed
 
 
-def state_differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
-    """The names of the fields in which two states differ; empty if they are the same."""
-    found = [
-        field.name
-        for field in fields(InstanceState)
-        if field.name != "steps" and getattr(stored, field.name) != getattr(replayed, field.name)
-    ]
-    if len(stored.steps) != len(replayed.steps):
-        return [*found, "steps"]
-    for one, other in zip(stored.steps, replayed.steps, strict=True):
-        found += [
-            f"{one.step_id}/{one.attempt}.{field.name}"
-            for field in fields(StepState)
-            if getattr(one, field.name) != getattr(other, field.name)
-        ]
-    return found
-
-
 ACTION_OF = {
     InstanceStatus.HALTED.value: "workflow.halted",
     InstanceStatus.COMPLETED.value: "workflow.completed",
     InstanceStatus.CANCELLED.value: "workflow.cancelled",
 }
 INSTANCE_CHANGE = (*INSTANCE_FIELDS, "events", "emitted", "writes", "started_at")
-STEP_CHANGE = (*STEP_FIELDS, "governed_attempt")
+STEP_CHANGE = (*STEP_FIELDS, "governed_attempt", "request_event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +236,18 @@ def instance_advance(
 ) -> Advanced:
     """Advance a run by one input, in the caller's transaction. The run comes from `instance_lock`, which also took the
     send lock and loaded organization and contract; or it is `new` and not stored yet."""
+    with lines_about(instance_id=instance.id, correlation_id=logged.correlation_id):
+        return _advance(instance=instance, logged=logged, actor=actor, at=at, region=region, new=new)
+
+
+def _advance(
+    *, instance: WorkflowInstance, logged: LoggedInput, actor: Actor, at: datetime, region: str, new: bool
+) -> Advanced:
     rows = [] if new else _steps(instance)
+    logged = _not_before(logged, rows)
     gate = StepGate(
         instance=instance,
-        at=at,
+        at=max(at, logged.input.at),
         region=region,
         arrival=instance.locked_arrival,
         earlier={row.step_id: row.governed_attempt for row in rows if row.governed_attempt},
@@ -262,6 +267,17 @@ def instance_advance(
             kind=EvidenceKind.INSTANCE, subject_id=instance.id, contract_id=instance.contract_id, risk_tier=""
         )
     return Advanced(instance, event, run, old_state)
+
+
+def _not_before(logged: LoggedInput, rows: Sequence[WorkflowStep]) -> LoggedInput:
+    """What answers a step did not happen before it: the clocks of two machines differ. Deadlines are told as they
+    are."""
+    if isinstance(logged.input, TimedOut | DeadlinePassed | Postponed):
+        return logged
+    known = [moment for row in rows for moment in (row.started_at, row.completed_at) if moment is not None]
+    if not known or logged.input.at >= (latest := max(known)):
+        return logged
+    return replace(logged, input=replace(logged.input, at=latest))
 
 
 def _steps(instance: WorkflowInstance) -> list[WorkflowStep]:
@@ -289,11 +305,13 @@ def _write(
     instance.started_at = instance.started_at or at
     instance.writes += gate.sent
     added, changed = _steps_changed(instance, rows, run.state)
+    outbox = outbox_rows(instance, run, event, actor=actor, at=at)
+    requests = {row.envelope["correlation_id"]: row.id for row in outbox}
     for row in [*added, *changed]:
+        row.request_event = requests.get(str(row.id)) or row.request_event
         # A retry is another try of the same attempt; a try that a person started has an attempt of its own.
         inherited = gate.earlier.get(row.step_id) if row.retries else None
         row.governed_attempt = gate.attempts.get(row.id) or row.governed_attempt or inherited
-    outbox = outbox_rows(instance, run, event, actor=actor, at=at)
     entry = _entry(instance, run, event, actor=actor, at=at)
     # The gate's own rows (decision, attempt, lease, intent) are pending too: all of it is one statement, or the attempt
     # could be committed without the run that asked for it.

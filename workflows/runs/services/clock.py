@@ -1,4 +1,5 @@
-"""Scheduled work on runs: step timeouts, workflow deadlines, due retries, and signals whose wake-up was lost."""
+"""Scheduled work on runs: step timeouts, workflow deadlines, due retries, and signals whose wake-up was lost. What is
+over by its row may still have time: outages and late publication do not count."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,10 +8,19 @@ from uuid import UUID
 from django.db import connection
 
 from attempts.lifecycle.services.due import each_due
+from attempts.reviews.selectors.reviews import database_now
 from reasoncodes.base.actors import CLOCK
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import instance_lock
-from workflows.runs.services.advance import deadline_passed_input, instance_advance, retry_due_input, timed_out_input
+from workflows.runs.selectors.times import run_deadline, step_timeout
+from workflows.runs.services.advance import (
+    LoggedInput,
+    deadline_passed_input,
+    instance_advance,
+    postponed_input,
+    retry_due_input,
+    timed_out_input,
+)
 from workflows.runs.services.signal_follow import signal_follow
 
 # Rows per run of a scheduled task; the rest is found by the next run.
@@ -29,8 +39,7 @@ def steps_time_out(*, at: datetime, region: str) -> int:
         row, instance = _step(step)
         if row.timeout_at is None or not _still(STEPS, STEP_TIMED_OUT, step):
             return False
-        logged = timed_out_input(row.id, row.timeout_at)
-        instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
+        instance_advance(instance=instance, logged=_over(row, instance), actor=CLOCK, at=at, region=region)
         return True
 
     return _each(_due(STEPS, STEP_TIMED_OUT, "timeout_at"), handle, tick="steps_time_out")
@@ -54,7 +63,7 @@ def deadlines_pass(*, at: datetime, region: str) -> int:
         instance = instance_lock(instance_id=instance_id)
         if not _still(INSTANCES, DEADLINE_PASSED, instance_id):
             return False
-        logged = deadline_passed_input(instance.deadline_at)
+        logged = _deadline_over(instance, database_now())
         instance_advance(instance=instance, logged=logged, actor=CLOCK, at=at, region=region)
         return True
 
@@ -64,6 +73,25 @@ def deadlines_pass(*, at: datetime, region: str) -> int:
 def signals_due(*, at: datetime, region: str) -> int:
     """Follow signals whose wake-up was lost."""
     return _each(DUE_SIGNALS, lambda row: signal_follow(signal_id=row, at=at, region=region), tick="nudges_due")
+
+
+def _over(row: WorkflowStep, instance: WorkflowInstance) -> LoggedInput:
+    """The end of the step's time, or that it lasts longer. Row and run are locked, and the stored time is over."""
+    now, stored = database_now(), row.timeout_at
+    if stored is None:
+        raise ValueError("a step without a timeout is not over")
+    # The run first: if both are over, the result must not depend on which scheduled task came first.
+    if instance.deadline_at <= now:
+        return _deadline_over(instance, now)
+    fair = step_timeout(step=row, instance=instance, now=now)
+    return postponed_input(stored, fair, row.id) if fair > now else timed_out_input(row.id, max(fair, stored))
+
+
+def _deadline_over(instance: WorkflowInstance, now: datetime) -> LoggedInput:
+    fair = run_deadline(instance=instance, now=now)
+    if fair > now:
+        return postponed_input(instance.deadline_at, fair)
+    return deadline_passed_input(max(fair, instance.deadline_at))
 
 
 def _step(step: UUID) -> tuple[WorkflowStep, WorkflowInstance]:

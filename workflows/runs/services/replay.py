@@ -1,6 +1,6 @@
 """Feeds a run's log through the engine again and compares the result with the stored state. Reads only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from uuid import UUID
 
 import structlog
@@ -10,12 +10,13 @@ from workflows.definitions.rules.document import Definition
 from workflows.engine.core import Gate, drive
 from workflows.engine.effects import AskGate
 from workflows.engine.inputs import GateAnswered
-from workflows.engine.state import InstanceState
+from workflows.engine.state import InstanceState, StepState
 from workflows.events.models import WorkflowEvent
 from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import definition_of
-from workflows.runs.services.advance import answer_from_json, input_of, state_differences, state_of
+from workflows.runs.selectors.times import deadline_given
+from workflows.runs.services.advance import answer_from_json, input_of, state_of
 from workflows.runs.services.start import case_origin, root_context
 
 log = structlog.get_logger("holdpoint.replay")
@@ -66,7 +67,7 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         id=instance.id,
         case_id=str(instance.case_id),
         mode=instance.mode,
-        deadline_at=instance.deadline_at,
+        deadline_at=deadline_given(instance=instance),
         context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
     )
 
@@ -78,3 +79,21 @@ def _recorded(answers: list[GateAnswered]) -> Gate:
         return next(waiting)
 
     return gate
+
+
+def state_differences(stored: InstanceState, replayed: InstanceState) -> list[str]:
+    """The names of the fields in which two states differ; empty if they are the same."""
+    found = [
+        field.name
+        for field in fields(InstanceState)
+        if field.name != "steps" and getattr(stored, field.name) != getattr(replayed, field.name)
+    ]
+    if len(stored.steps) != len(replayed.steps):
+        return [*found, "steps"]
+    for one, other in zip(stored.steps, replayed.steps, strict=True):
+        found += [
+            f"{one.step_id}/{one.attempt}.{field.name}"
+            for field in fields(StepState)
+            if getattr(one, field.name) != getattr(other, field.name)
+        ]
+    return found

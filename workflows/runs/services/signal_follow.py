@@ -72,7 +72,7 @@ def _logged_input(signal: Nudge, step: WorkflowStep) -> LoggedInput:
     if signal.kind == "attempt":
         return gate_answered_input(GateAnswered(signal.at, step.id, said["verdict"], said["reason_code"]))
     if said["status"] == ReviewStatus.EXPIRED:
-        return timed_out_input(step.id, step.timeout_at or signal.at)
+        return timed_out_input(step.id, max(step.timeout_at or signal.at, signal.at))
     return _answered(signal, step, said)
 
 
