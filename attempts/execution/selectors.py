@@ -6,11 +6,13 @@ from typing import Any
 
 from django.db import connection
 
+from attempts.execution.adapters.base import receiver_name
 from attempts.execution.rules import LEASE_SECONDS
 from attempts.execution.sql import OLDEST_DUE
 from attempts.lifecycle.models import Attempt, Slot
 from attempts.lifecycle.selectors.attempts import attempt_decision, attempt_review
-from attempts.lifecycle.states import FINAL_STATES, AttemptState
+from attempts.lifecycle.states import FINAL_STATES, AttemptState, is_ours_to_execute
+from attempts.receivers.selectors import Receiver, circuit_open
 from attempts.reviews.selectors.standing import approval_stands, progress_of, standing_of
 from attempts.reviews.states import ReviewStatus
 from governance.enforcement.rules import results_from_document
@@ -139,4 +141,20 @@ def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:
         return [Obstacle("timer", "the next try is due later", {"due_at": attempt.next_eligible_at.isoformat()})]
     if attempt.runtime_mode == "shadow":
         return [Obstacle("shadow", "a shadow attempt is never executed", {})]
-    return []
+    return _receiver(attempt)
+
+
+def _receiver(attempt: Attempt) -> list[Obstacle]:
+    """Whether its receiver is down for this organization."""
+    if not is_ours_to_execute(attempt) or attempt.origin_step is not None:
+        return []
+    name = receiver_name(connector=attempt.connector, route=f"{attempt.organization.slug}/{attempt.workflow_slug}")
+    row = circuit_open(receiver=Receiver(attempt.organization_id, attempt.connector, name))
+    if row is None or row.opened_at is None:
+        return []
+    facts = {
+        "opened_at": row.opened_at.isoformat(),
+        "failures": row.failures,
+        "probe_at": row.probe_at.isoformat() if row.probe_at else None,
+    }
+    return [Obstacle("receiver", "the receiver gives no useful answer; one probe at a time is sent", facts)]

@@ -59,3 +59,4 @@ def is_ours_to_execute(attempt: Any) -> bool:
 
 
 DISPATCH = "attempts.tasks.execution.attempt_dispatch"
+STEP_DISPATCH = "attempts.tasks.execution.step_dispatch"

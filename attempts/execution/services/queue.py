@@ -1,9 +1,10 @@
 """Works off the queue for slots: gives free slots to waiting attempts, fairly between organizations, and denies those
 that waited too long."""
 
-from collections import defaultdict, deque
+import heapq
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,10 @@ from attempts.lifecycle.states import SlotScope
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
 
-LOOK_AHEAD = 20  # per organization and workflow: a full cap of one context must not block the attempts behind it
+# Attempts of one organization and workflow that are read at once. More are read when these are used up, without the
+# contexts that were found full: a thousand that wait for one context must not block the attempts behind them.
+LOOK_AHEAD = 20
+MOST_PAGES = 50  # per organization and workflow in one run
 MOST_PER_TICK = 200  # bounds one run of the scheduled task; the next one goes on
 TIMED_OUT = """
 SELECT id FROM attempts_attempt WHERE queued_until <= statement_timestamp() ORDER BY queued_until LIMIT %s
@@ -48,6 +52,12 @@ CROSS JOIN LATERAL (
 ) head
 ORDER BY head.id
 """
+NEXT = """
+SELECT id, patient_context_ref FROM attempts_attempt
+WHERE organization_id = %s AND workflow_slug = %s AND queued_until > statement_timestamp()
+    AND id > %s AND patient_context_ref <> ALL(%s)
+ORDER BY id LIMIT %s
+"""
 UNDER_WAY = "SELECT subject, count(*) FROM attempts_slot WHERE scope = 'tenant' AND subject = ANY(%s) GROUP BY subject"
 
 
@@ -72,6 +82,10 @@ class Full:
     def note(self, scope: SlotScope, one: QueuedAttempt) -> None:
         self.found.add(self._name(scope, one))
 
+    def contexts(self, organization_id: UUID) -> list[str]:
+        """Those of the organization whose cap was full."""
+        return [name for scope, of, name in self.found if scope is SlotScope.CONTEXT and of == organization_id]
+
     @staticmethod
     def _name(scope: SlotScope, one: QueuedAttempt) -> tuple[Any, ...]:
         part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: one.workflow_slug, SlotScope.TENANT: ""}
@@ -93,18 +107,60 @@ def _waiting() -> list[QueuedAttempt]:
         return [QueuedAttempt(*row) for row in cursor.fetchall()]
 
 
+class Line:
+    """The waiting attempts of one organization, the oldest first; more are read when those of a workflow are used
+    up."""
+
+    def __init__(self, heads: Sequence[QueuedAttempt], full: Full) -> None:
+        self._full = full
+        self._waiting = [(one.attempt_id.int, one) for one in heads]
+        heapq.heapify(self._waiting)
+        self._left = Counter(one.workflow_slug for one in heads)
+        self._pages: Counter[str] = Counter()
+        # Fewer than were asked for: there are no more.
+        self._ended = {slug for slug, count in self._left.items() if count < LOOK_AHEAD}
+        self.capacity = heads[0].capacity
+
+    def take(self) -> QueuedAttempt | None:
+        """The oldest one whose caps were not full so far."""
+        while self._waiting:
+            _, one = heapq.heappop(self._waiting)
+            self._left[one.workflow_slug] -= 1
+            if not self._left[one.workflow_slug]:
+                self._read_on(one)
+            if not self._full.covers(one):
+                return one
+        return None
+
+    def _read_on(self, last: QueuedAttempt) -> None:
+        slug = last.workflow_slug
+        if slug in self._ended or self._pages[slug] >= MOST_PAGES:
+            return
+        self._pages[slug] += 1
+        without = self._full.contexts(last.organization_id)
+        with connection.cursor() as cursor:
+            cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, without, LOOK_AHEAD])
+            rows = cursor.fetchall()
+        for attempt_id, context in rows:
+            one = replace(last, attempt_id=attempt_id, context=context)
+            heapq.heappush(self._waiting, (attempt_id.int, one))
+        self._left[slug] += len(rows)
+        if len(rows) < LOOK_AHEAD:
+            self._ended.add(slug)
+
+
 def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
-    lines: dict[UUID, deque[QueuedAttempt]] = defaultdict(deque)
+    heads: dict[UUID, list[QueuedAttempt]] = defaultdict(list)
     for one in waiting:
-        lines[one.organization_id].append(one)
-    turns, full, placed = FairRound(_shares(lines)), Full(), 0
+        heads[one.organization_id].append(one)
+    full, placed = Full(), 0
+    lines = {organization_id: Line(found, full) for organization_id, found in heads.items()}
+    turns = FairRound(_shares(lines))
     while placed < MOST_PER_TICK and (organization_id := turns.turn()) is not None:
-        line = lines[organization_id]
-        while line and full.covers(line[0]):
-            line.popleft()
-        if not line:
+        candidate = lines[organization_id].take()
+        if candidate is None:
             continue
-        if _tried(line.popleft(), full):
+        if _tried(candidate, full):
             placed += 1
             turns.served(organization_id)
         else:
@@ -112,12 +168,12 @@ def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
     return placed
 
 
-def _shares(lines: dict[UUID, deque[QueuedAttempt]]) -> dict[UUID, Share]:
+def _shares(lines: dict[UUID, Line]) -> dict[UUID, Share]:
     subjects = {Cap(SlotScope.TENANT, str(key), 0).digest: key for key in lines}
     with connection.cursor() as cursor:
         cursor.execute(UNDER_WAY, [list(subjects)])
         under_way = {subjects[subject]: count for subject, count in cursor.fetchall()}
-    return {key: Share(line[0].capacity, under_way.get(key, 0)) for key, line in lines.items()}
+    return {key: Share(line.capacity, under_way.get(key, 0)) for key, line in lines.items()}
 
 
 def _tried(one: QueuedAttempt, full: Full) -> bool:

@@ -17,6 +17,7 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model
 
+from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.intake.errors import KeyConflict, KeyExpired, KeyInProgress
 from attempts.intake.models import EffectAsk, IdempotencyRecord
 from attempts.intake.services.door import CheckedIntake, Intake, KeyUse, intake_check
@@ -33,13 +34,12 @@ from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.services.hold import review_build
 from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
 from attempts.lifecycle.sql import RESERVATION_CONDITION
-from attempts.lifecycle.states import DISPATCH, is_ours_to_execute
+from attempts.lifecycle.states import is_ours_to_execute
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed, decision_compute, decision_row
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, ledger_entry_build
-from governance.outside.wake_up import wake_up
 from governance.sql.insert import Pending, insert_together
 from governance.throttles.services import ThrottleAnswer, throttle_take, throttle_take_once
 from governance.violations.services import misuse_strike
@@ -268,7 +268,7 @@ def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
         return
     intake, attempt = asked.intake, admission.decided.attempt
     if is_ours_to_execute(attempt):
-        wake_up(DISPATCH, attempt.id)
+        dispatch_wake_up(attempt)
     if attempt.reason_code == "metadata_boundary":
         rule = asked.documents["throttles_and_misuse"]["misuse"]
         # On commit: a strike can suspend the account, and must not count for a request that was rolled back.

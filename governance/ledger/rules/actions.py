@@ -91,6 +91,8 @@ register_actions(
         "attempt.cancelled": "withdrew the attempt",
         "attempt.queued": "queued the attempt until a slot is free",
         "attempt.placed": "gave the queued attempt a slot",
+        "receiver.circuit_opened": "stopped calling a receiver that gives no useful answer",
+        "receiver.circuit_closed": "calls a receiver again, because a probe was answered",
         "attempt.decided": "decided about the attempt again, before an act",
         "attempt.held_again": "held the released attempt for more approval",
         "attempt.released_again": "released the attempt for execution again",

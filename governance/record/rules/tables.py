@@ -138,6 +138,7 @@ UNBOUND: Final[Mapping[str, str]] = {
     "governance_recordprogress": "progress of a check",
     "attempts_slot": "derived: which running attempt counts for which cap",
     "attempts_notification": _TRANSPORT,
+    "attempts_receivercircuit": _TRANSPORT,
     "attempts_keyendnotice": _TRANSPORT,
     "attempts_casenotice": _TRANSPORT,
     "attempts_proposalnotice": _TRANSPORT,

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from celery import current_app
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from attempts.execution import tasks as execution
@@ -18,11 +19,12 @@ from attempts.execution.services.outcome import retries_due
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
 from attempts.lifecycle.services.transition import queue_if_no_slot, slots_release, transition_apply
+from attempts.lifecycle.states import DISPATCH
 from attempts.quarantine.models import QuarantineCase
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together
-from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
@@ -33,6 +35,7 @@ from tests.attempts.execution.support import (
     change,
     contract,
     lease_runs_out,
+    other_attempts,
     retry_becomes_due,
 )
 from tests.attempts.execution.target import CountingTarget
@@ -137,9 +140,9 @@ def test_more_poisoned_rows_than_a_page_still_let_the_rest_pass(
     test_a_poisoned_row_does_not_stop_the_others(cast, caller)
 
 
-def rings(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    heard: list[UUID] = []
-    monkeypatch.setattr(retry, "wake_up", lambda task, row_id: heard.append(row_id))
+def rings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    heard: list[str] = []
+    monkeypatch.setattr(retry, "wake_up_once", heard.append)
     return heard
 
 
@@ -148,13 +151,15 @@ def test_the_bell_rings_for_what_is_due_and_ours(cast: Cast, caller: Any, monkey
     due, later, leased = asked(caller, 1), asked(caller, 2), asked(caller, 3)
     asked(caller, 4, runtime_mode="client_driven")
     asked(caller, 5, runtime_mode="shadow")
-    retry_becomes_due(due)
+    change(due, "next_eligible_at = clock_timestamp() + interval '1 minute'")
     change(later, "next_eligible_at = clock_timestamp() + interval '1 minute'")
     take(leased)
     heard = rings(monkeypatch)
     with every_tenant():
+        assert retries_due() == 0
+        retry_becomes_due(due)
         assert retries_due() == 1
-    assert heard == [due]
+    assert heard == [DISPATCH], "once for all: the worker takes the one whose turn it is"
 
 
 def test_a_queued_attempt_gets_the_place_that_became_free(cast: Cast, caller: Any) -> None:
@@ -201,6 +206,36 @@ def test_a_full_workflow_does_not_keep_another_one_waiting(cast: Cast, caller: A
     assert [attempt(one).queued_until is None for one in waiting] == [True, False, False]
 
 
+def test_a_thousand_that_wait_for_one_context_do_not_keep_another_one_waiting(cast: Cast, caller: Any) -> None:
+    limits = {"per_key": 1, "per_context": 1, "per_workflow": None, "per_tenant": None}
+    contract(cast, changes={"concurrency_and_locks": {"limits": limits, "when_busy": "queue"}})
+    asked(caller, 1)  # has the context
+    behind = asked(caller, 2, patient_context_ref="ctx-0001")
+    assert attempt(behind).queued_until is not None
+    copies(behind, 1000)
+    other = asked(caller, 3)
+    queued(other, 3000)
+    assert hand_out() == 1
+    assert attempt(other).queued_until is None
+    with CaptureQueriesContext(connection) as statements:
+        assert hand_out() == 0
+    assert len(statements) < 20, "one try finds the context full, and its attempts are not read again"
+
+
+def copies(attempt_id: UUID, number: int) -> None:
+    """As many more that wait for the same."""
+    with every_tenant():
+        row = Attempt.objects.get(id=attempt_id)
+        Attempt.objects.bulk_create(
+            [
+                Attempt(
+                    **{field.attname: getattr(row, field.attname) for field in Attempt._meta.fields} | {"id": uuid7()}
+                )
+                for _ in range(number)
+            ]
+        )
+
+
 def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MOST_PER_TICK", 8)
     contract(cast)
@@ -213,17 +248,6 @@ def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkey
     assert hand_out() == 8
     assert sum(attempt(one).queued_until is None for one in large) == 6
     assert sum(attempt(one).queued_until is None for one in small) == 2
-
-
-def other_attempts(cast: Cast, ids: list[UUID]) -> list[UUID]:
-    """The same attempts as if the other organization had asked."""
-    other: Organization = cast.other
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER legal_moves")
-        cursor.execute("UPDATE attempts_attempt SET organization_id = %s WHERE id = ANY(%s)", [other.id, ids])
-        cursor.execute("ALTER TABLE attempts_attempt ENABLE ALWAYS TRIGGER legal_moves")
-    return ids
 
 
 def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: CountingTarget) -> None:
@@ -276,4 +300,4 @@ def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
         "failed-quarantined",
     ]
     names = {task.rsplit(".", 1)[1] for task in current_app.tasks if task.startswith("attempts.tasks.execution.")}
-    assert names == {"attempt_dispatch", "leases_expire", "queue_hand_out", "retries_due"}
+    assert names == {"attempt_dispatch", "step_dispatch", "leases_expire", "queue_hand_out", "retries_due"}
