@@ -78,6 +78,7 @@ LANES: Final[Mapping[str, Lane]] = {
                 "attempts.tasks.notify.notifications_send",
                 "attempts.tasks.notify.cards_refresh",
                 "attempts.tasks.notify.key_ends_tell",
+                "attempts.tasks.notify.holds_warn",
                 "attempts.tasks.notify.chat_tidy",
             }
         ),

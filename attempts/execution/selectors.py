@@ -124,8 +124,8 @@ def _closed_doors(attempt: Attempt) -> list[Obstacle]:
 def _queue(attempt: Attempt) -> list[Obstacle]:
     if attempt.queued_until is None:
         return []
-    # A sample for people: slots store hashes of what they cap, so this lists the organization's workflow slots.
-    holders = Slot.objects.filter(scope="workflow", organization_id=attempt.organization_id).order_by("id")
+    # A sample for people: whichever cap is full, these count for the organization's.
+    holders = Slot.objects.filter(organization_id=attempt.organization_id).order_by("attempt_id")
     facts = {
         "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
         "queued_until": attempt.queued_until.isoformat(),

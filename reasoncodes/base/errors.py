@@ -18,7 +18,7 @@ class FieldError:
     suggestion: str = ""
     """The nearest valid name, where there is one."""
     remedy: str = ""
-    """What the caller or somebody else can do about it."""
+    """What can be done about it, and who can."""
 
     def as_json(self) -> dict[str, str]:
         more = {"rule": self.rule, "suggestion": self.suggestion, "remedy": self.remedy}

@@ -62,7 +62,7 @@ def test_an_allowed_request_is_201_and_everything_is_on_record(cast: Cast, calle
         assert moves == [("received", "deduplicated"), ("deduplicated", "approved-for-execution")]
         assert actions == ["attempt.received", "attempt.deduplicated", "attempt.approved"]
         assert EnforcementDecision.objects.get(id=attempt.decision_id).verdict == "allow"
-        assert Slot.objects.filter(attempt=attempt).count() == 4
+        assert Slot.objects.filter(attempt=attempt).count() == 1
 
 
 def test_a_held_request_is_202_with_its_review(cast: Cast, caller: Any) -> None:

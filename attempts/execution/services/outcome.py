@@ -22,6 +22,7 @@ from attempts.execution.selectors import lease_deadline
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
+from attempts.lifecycle.services.slots import slots_release
 from attempts.lifecycle.services.transition import entry_build, transition_apply
 from attempts.lifecycle.states import DISPATCH, STEP_DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
 from attempts.quarantine.services.open import category_for, quarantine_open
@@ -41,7 +42,8 @@ CONTRADICTED = "contradictory_evidence"  # the trigger, as the ledger has it
 def retry_schedule(
     attempt: Attempt, *, due_at: datetime, actor: Actor, at: datetime, payload: Mapping[str, Any], reason_code: str
 ) -> None:
-    """Schedules the next try of a stored and locked attempt. It keeps its slots, because it is still under way."""
+    """Schedules the next try of a stored and locked attempt. It gives its slot back: the next lease takes one again."""
+    slots_release(attempt_id=attempt.id)
     attempt.next_eligible_at = due_at
     attempt.lease_expires_at, attempt.lease_owner = None, ""
     attempt.save(update_fields=["next_eligible_at", "lease_expires_at", "lease_owner"])

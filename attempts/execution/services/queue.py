@@ -13,10 +13,12 @@ from django.db import connection
 from attempts.execution.rules import FairRound, Share
 from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
-from attempts.lifecycle.services.transition import Cap, caps_for, entry_build, key_counted, slots_take, transition_apply
+from attempts.lifecycle.services.freed import slots_wanted
+from attempts.lifecycle.services.slots import slot_take
+from attempts.lifecycle.services.transition import entry_build
 from attempts.lifecycle.states import SlotScope
+from attempts.quarantine.services.open import attempt_refuse
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
 
@@ -58,7 +60,9 @@ WHERE organization_id = %s AND workflow_slug = %s AND queued_until > statement_t
     AND id > %s AND patient_context_ref <> ALL(%s)
 ORDER BY id LIMIT %s
 """
-UNDER_WAY = "SELECT subject, count(*) FROM attempts_slot WHERE scope = 'tenant' AND subject = ANY(%s) GROUP BY subject"
+UNDER_WAY = """
+SELECT organization_id, count(*) FROM attempts_slot WHERE organization_id = ANY(%s) GROUP BY organization_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,16 @@ class Full:
     def note(self, scope: SlotScope, one: QueuedAttempt) -> None:
         self.found.add(self._name(scope, one))
 
-    def contexts(self, organization_id: UUID) -> list[str]:
-        """Those of the organization whose cap was full."""
-        return [name for scope, of, name in self.found if scope is SlotScope.CONTEXT and of == organization_id]
+    def contexts(self, organization_id: UUID, slug: str) -> list[str]:
+        """Those of the organization and workflow whose cap was full."""
+        wanted = (SlotScope.CONTEXT, organization_id, slug)
+        return [name for *of, name in self.found if tuple(of) == wanted]
 
     @staticmethod
     def _name(scope: SlotScope, one: QueuedAttempt) -> tuple[Any, ...]:
-        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: one.workflow_slug, SlotScope.TENANT: ""}
-        return scope, one.organization_id, part.get(scope, str(one.attempt_id))
+        # With the workflow: another contract may have a higher cap for the same context or organization.
+        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: "", SlotScope.TENANT: ""}
+        return scope, one.organization_id, one.workflow_slug, part.get(scope, str(one.attempt_id))
 
 
 def queue_dispatch() -> int:
@@ -137,7 +143,7 @@ class Line:
         if slug in self._ended or self._pages[slug] >= MOST_PAGES:
             return
         self._pages[slug] += 1
-        without = self._full.contexts(last.organization_id)
+        without = self._full.contexts(last.organization_id, slug)
         with connection.cursor() as cursor:
             cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, without, LOOK_AHEAD])
             rows = cursor.fetchall()
@@ -169,10 +175,9 @@ def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
 
 
 def _shares(lines: dict[UUID, Line]) -> dict[UUID, Share]:
-    subjects = {Cap(SlotScope.TENANT, str(key), 0).digest: key for key in lines}
     with connection.cursor() as cursor:
-        cursor.execute(UNDER_WAY, [list(subjects)])
-        under_way = {subjects[subject]: count for subject, count in cursor.fetchall()}
+        cursor.execute(UNDER_WAY, [list(lines)])
+        under_way = dict(cursor.fetchall())
     return {key: Share(line.capacity, under_way.get(key, 0)) for key, line in lines.items()}
 
 
@@ -186,9 +191,10 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     if attempt is None:
         return False
     # The attempt's row is locked before the slots are taken, so two workers cannot take slots for the same attempt.
-    busy = slots_take(organization_id=one.organization_id, attempt_id=attempt.id, caps=_caps(attempt))
+    busy = slot_take(attempt)
     if busy is not None:
-        full.note(busy, one)
+        full.note(busy.cap.scope, one)
+        slots_wanted()
         return False
     # The database's clock: a lease compares `next_eligible_at` with it, and a worker's clock may be ahead.
     with connection.cursor() as cursor:
@@ -201,25 +207,12 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     return True
 
 
-def _caps(attempt: Attempt) -> list[Cap]:
-    documents, slug = documents_of(attempt), attempt.workflow_slug
-    policy = documents["idempotency_key_policy"]
-    return caps_for(
-        document=documents["concurrency_and_locks"],
-        organization_id=attempt.organization_id,
-        organization_cap=attempt.organization.max_concurrency,
-        slug=slug,
-        key=key_counted(policy, key=attempt.idempotency_key, slug=slug, caller_id=attempt.caller_id),
-        context=attempt.patient_context_ref,
-    )
-
-
 def _time_out(attempt_id: UUID) -> bool:
-    """Denies an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
+    """Ends an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
     attempt = _locked(attempt_id, still="queued_until <= statement_timestamp()")
     if attempt is None or attempt.queued_until is None:
         return False
-    transition_apply(attempt, "deny", actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
+    attempt_refuse(attempt, actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
     return True
 
 

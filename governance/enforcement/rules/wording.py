@@ -45,6 +45,7 @@ _DETAILS: Final[Mapping[str, str]] = {
     "lacking": "Not fulfilled: {}.",
     "exceeded": "Limit reached: {}.",
     "busy": "Busy: {}.",
+    "cap": "Limit: {}.",
     "queued": "It waits for a free slot: {}.",
     "retry_after": "Try again after {} seconds.",
     "rule": "Rule: {}.",
@@ -79,6 +80,9 @@ def _in_words(value: Any) -> str:
         return ", ".join(map(_in_words, value))
     if isinstance(value, Mapping) and "tier" in value:
         return f"{value['approvals_required']} of {value['tier']}"
+    if isinstance(value, Mapping) and "used" in value:
+        window = f" in {value['window_seconds']} seconds" if "window_seconds" in value else ""
+        return f"{value['name']}, {value['used']} of {value['limit']} used{window}"
     if isinstance(value, Mapping):
         return f"{value.get('pointer') or '/'} ({value.get('rule')})"
     return "yes" if value is True else str(value)

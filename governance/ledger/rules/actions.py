@@ -89,6 +89,7 @@ register_actions(
         "attempt.approved": "released the attempt for execution",
         "attempt.denied": "denied the attempt",
         "attempt.cancelled": "withdrew the attempt",
+        "attempt.refused_again": "was refused again for the same request",
         "attempt.queued": "queued the attempt until a slot is free",
         "attempt.placed": "gave the queued attempt a slot",
         "receiver.circuit_opened": "stopped calling a receiver that gives no useful answer",

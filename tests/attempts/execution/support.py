@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import connection
 
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.slots import slots_release
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
@@ -110,5 +111,6 @@ def retry_of(first: UUID, *, like: UUID) -> UUID:
         row.id, row.retry_of_id = uuid7(), first
         row._state.adding = True
         row.save(force_insert=True)
+        slots_release(attempt_id=like)
     change(like, "next_eligible_at = NULL")
     return row.id

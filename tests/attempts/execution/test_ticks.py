@@ -13,14 +13,17 @@ from django.utils import timezone
 from attempts.execution import tasks as execution
 from attempts.execution.services import outcome as retry
 from attempts.execution.services import queue
-from attempts.execution.services.lease import attempt_lease, for_worker
+from attempts.execution.services.lease import Go, Leases, attempt_lease, for_worker
 from attempts.execution.services.lease_expire import leases_expire
-from attempts.execution.services.outcome import retries_due
+from attempts.execution.services.outcome import FailureReport, FencedReport, attempt_fail, retries_due
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
-from attempts.lifecycle.services.transition import queue_if_no_slot, slots_release, transition_apply
+from attempts.lifecycle.services.slots import slot_or_queue, slots_release
+from attempts.lifecycle.services.transition import transition_apply
 from attempts.lifecycle.states import DISPATCH
 from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.states import QuarantineCategory
+from governance.contracts.services.contracts import contract_suspend
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import SYSTEM
@@ -172,7 +175,7 @@ def test_a_queued_attempt_gets_the_place_that_became_free(cast: Cast, caller: An
     assert row.queued_until is None
     assert row.next_eligible_at is not None
     with every_tenant():
-        assert Slot.objects.filter(attempt_id=found).count() == 2
+        assert Slot.objects.filter(attempt_id=found).count() == 1
         entry = LedgerEntry.objects.filter(subject_id=found).latest("id")
         assert (entry.action, entry.actor_kind) == ("attempt.placed", "clock")
 
@@ -263,23 +266,85 @@ def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: Countin
         assert Attempt.objects.get(id=found).lease_token == 0
 
 
-def test_an_attempt_that_is_released_without_a_place_queues_for_one(cast: Cast, caller: Any) -> None:
-    changes = {"concurrency_and_locks": {"when_busy": "queue", "queue_timeout_seconds": 60}}
-    contract(cast, rules=HOLD, changes=changes)
+@pytest.mark.parametrize(("when_busy", "seconds"), [("queue", 60), ("deny", 3600)])
+def test_what_people_release_while_a_cap_is_full_waits_and_is_not_refused(
+    cast: Cast, caller: Any, when_busy: str, seconds: int
+) -> None:
+    limits = {"per_key": 1, "per_context": None, "per_workflow": None, "per_tenant": None}
+    rules = {"limits": limits, "when_busy": when_busy, "queue_timeout_seconds": 60}
+    contract(cast, rules=HOLD, changes={"concurrency_and_locks": rules})
+    capacity(cast.organization, max_concurrency=0)
     found = UUID(ask(caller).json()["id"])
     with every_tenant(), transaction.atomic():
         row, at = Attempt.objects.get(id=found), timezone.now()
-        assert queue_if_no_slot(row, actor=SYSTEM, at=at) is None
-        slots_release(attempt_id=found)
-        entry = queue_if_no_slot(row, actor=SYSTEM, at=at)
+        entry = slot_or_queue(row, actor=SYSTEM, at=at)
         assert entry is not None
         transition_apply(row, "approve", actor=SYSTEM, at=at)
         insert_together([entry])
     row = attempt(found)
-    assert (row.next_eligible_at, row.queued_until) == (None, at + timedelta(seconds=60))
+    assert (row.next_eligible_at, row.queued_until) == (None, at + timedelta(seconds=seconds))
     assert actions_of(found)[-2:] == ["attempt.queued", "attempt.approved"]
+    assert hand_out() == 0
+    capacity(cast.organization, max_concurrency=1)
     assert hand_out() == 1
     assert attempt(found).next_eligible_at is not None
+
+
+def leased(attempt_id: UUID) -> Leases:
+    with every_tenant():
+        return attempt_lease(
+            actor=SYSTEM, at=timezone.now(), owner="worker:1", selection=for_worker(attempt_id=attempt_id)
+        )
+
+
+def failed_once(attempt_id: UUID) -> None:
+    """A first try that failed and may be repeated."""
+    granted = leased(attempt_id).granted[0]
+    report = FencedReport(attempt_id, granted.attempt.lease_token, "worker:1")
+    failure = FailureReport(QuarantineCategory.ADAPTER_FAILURE, retryable=True)
+    with every_tenant():
+        attempt_fail(actor=SYSTEM, at=timezone.now(), report=report, failure=failure)
+
+
+def test_a_retry_that_waits_has_no_slot_and_takes_one_again_when_it_runs(cast: Cast, caller: Any) -> None:
+    contract(cast, effect="idempotent")
+    found = asked(caller)
+    failed_once(found)
+    with every_tenant():
+        assert not Slot.objects.exists()
+    retry_becomes_due(found)
+    assert len(leased(found).granted) == 1
+    with every_tenant():
+        assert Slot.objects.get().attempt_id == found
+
+
+def test_a_due_retry_that_finds_no_slot_queues_and_ends_in_quarantine_when_it_never_gets_one(
+    cast: Cast, caller: Any
+) -> None:
+    contract(cast, effect="idempotent")
+    found = asked(caller)
+    failed_once(found)
+    capacity(cast.organization, max_concurrency=0)
+    retry_becomes_due(found)
+    leases = leased(found)
+    assert (leases.granted, [checked.go for _, checked in leases.refused]) == ([], [Go.QUEUED])
+    row = attempt(found)
+    assert (row.tries, row.lease_token, row.next_eligible_at, row.queued_until is None) == (1, 1, None, False)
+    assert actions_of(found)[-1] == "attempt.queued"
+    change(found, "queued_until = clock_timestamp() - interval '1 second'")
+    assert hand_out() == 0
+    assert attempt(found).state == "failed-quarantined"
+
+
+def test_an_attempt_whose_contract_is_closed_waits_without_a_slot(cast: Cast, caller: Any) -> None:
+    made = contract(cast)
+    found = asked(caller)
+    with every_tenant():
+        actor = cast.actor(cast.operator, [cast.organization])
+        contract_suspend(actor=actor, at=timezone.now(), contract_id=made.id, reason_code="planned_maintenance")
+    assert leased(found).granted == []
+    with every_tenant():
+        assert not Slot.objects.exists()
 
 
 def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
