@@ -72,6 +72,7 @@ soak: install ## long fault, race and volume runs; figures go to docs/measuremen
 	@$(THROWAWAY) -- $(PYTEST) -m soak -p no:randomly
 	@$(MAKE) --no-print-directory leaves
 
+# RECORD=1 adds the figures to docs/measurements.md.
 leaves: install ## freeze each setting of the policy documents in turn: a test of its row must fail
 	@$(THROWAWAY) -- $(PYTEST) -p tests.leaves.plugin -p no:randomly -q $$($(PY) -m tests.leaves.walk)
 

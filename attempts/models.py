@@ -6,6 +6,7 @@ from attempts.lifecycle import models as lifecycle
 from attempts.notify import models as notify
 from attempts.proposals import models as proposals
 from attempts.quarantine import models as quarantine
+from attempts.receivers import models as receivers
 from attempts.reviews import models as reviews
 
-__all__ = ["execution", "intake", "lifecycle", "notify", "proposals", "quarantine", "reviews"]
+__all__ = ["execution", "intake", "lifecycle", "notify", "proposals", "quarantine", "receivers", "reviews"]

@@ -19,6 +19,7 @@ urlpatterns = [
         AttemptCreateApi.as_view(),
         name="attempt_create",
     ),
+    path("organizations/me/limits", idempotency.LimitsApi.as_view(), name="organization_limits"),
     path("attempts", attempts.AttemptListApi.as_view(), name="attempt_list"),
     path("attempts/<uuid:attempt_id>", attempts.AttemptApi.as_view(), name="attempt"),
     path("attempts/<uuid:attempt_id>/timeline", attempts.AttemptTimelineApi.as_view(), name="attempt_timeline"),

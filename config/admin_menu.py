@@ -23,6 +23,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Reviews", "how_to_reg", "attempts_review"),
         ("Delegations", "supervised_user_circle", "attempts_delegation"),
         ("Quarantine", "coronavirus", "attempts_quarantinecase"),
+        ("Receivers in trouble", "power_off", "attempts_receivercircuit"),
         ("Idempotency keys", "fingerprint", "attempts_idempotencyrecord"),
     ],
     "Notifications": [

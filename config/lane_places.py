@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from celery.signals import celeryd_init, task_postrun, task_prerun, worker_ready, worker_shutdown
+from celery.signals import (
+    celeryd_init,
+    task_postrun,
+    task_prerun,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from attempts.execution.services.work import work_stop
 from config.lanes import LANE_OF, LANES, lanes_of
 from governance.outside.valkey import valkey
 
@@ -131,6 +139,12 @@ def notes_begin(sender: Any = None, **_: Any) -> None:
         notes.start({lanes[0]: sender.pool.limit})
     else:  # a worker for several lanes shares its threads among them
         notes.start({lane: settings.LANE_PLACES[lane] for lane in lanes})
+
+
+@worker_shutting_down.connect
+def stop_taking(**_: Any) -> None:
+    """A worker that is told to end finishes its calls and begins no other."""
+    work_stop()
 
 
 @worker_shutdown.connect

@@ -48,6 +48,7 @@ LANES: Final[Mapping[str, Lane]] = {
             {
                 "attempts.tasks.execution.retries_due",
                 "attempts.tasks.execution.queue_hand_out",
+                "attempts.tasks.execution.step_dispatch",
                 "workflows.tasks.instances_hand_out",
                 "workflows.tasks.step_retries_due",
                 "workflows.tasks.nudge_follow",
@@ -77,6 +78,7 @@ LANES: Final[Mapping[str, Lane]] = {
                 "attempts.tasks.notify.notifications_send",
                 "attempts.tasks.notify.cards_refresh",
                 "attempts.tasks.notify.key_ends_tell",
+                "attempts.tasks.notify.holds_warn",
                 "attempts.tasks.notify.chat_tidy",
             }
         ),
@@ -107,7 +109,12 @@ LANES: Final[Mapping[str, Lane]] = {
 }
 LANE_OF: Final[Mapping[str, str]] = {task: name for name, lane in LANES.items() for task in lane.tasks}
 # Several runs at once send to several receivers.
-PARALLEL = frozenset({"attempts.tasks.notify.notifications_send"})
+PARALLEL = frozenset(
+    {
+        "attempts.tasks.execution.attempt_dispatch",
+        "attempts.tasks.notify.notifications_send",
+    }
+)
 
 
 def queue_of(lane: str) -> str:

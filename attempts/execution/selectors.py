@@ -6,13 +6,16 @@ from typing import Any
 
 from django.db import connection
 
+from attempts.execution.adapters.base import receiver_name
 from attempts.execution.rules import LEASE_SECONDS
 from attempts.execution.sql import OLDEST_DUE
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.selectors.attempts import attempt_review
-from attempts.lifecycle.states import FINAL_STATES, AttemptState
+from attempts.lifecycle.selectors.attempts import attempt_decision, attempt_review
+from attempts.lifecycle.states import FINAL_STATES, AttemptState, is_ours_to_execute
+from attempts.receivers.selectors import Receiver, circuit_open
 from attempts.reviews.selectors.standing import approval_stands, progress_of, standing_of
 from attempts.reviews.states import ReviewStatus
+from governance.enforcement.rules import results_from_document
 from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
 from governance.outages.selectors import deadline_in_force
@@ -41,7 +44,9 @@ def dispatch_lag() -> float:
 
 
 def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
-    """All obstacles now; empty for an attempt that has ended or could be leased."""
+    """All obstacles now; for one that was denied, what denied it; empty for one that has ended or could be leased."""
+    if attempt.state == AttemptState.PREFLIGHT_DENIED:
+        return _denials(attempt)
     if attempt.state in FINAL_STATES:
         return []
     # Everything at once, not only the first: a person who removes one obstacle should not find the next one after it.
@@ -50,6 +55,23 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
         found += _signers(attempt, at)
         found += [*_queue(attempt), *_timing(attempt, at)]
     return found
+
+
+def _denials(attempt: Attempt) -> list[Obstacle]:
+    """In the words of the answer that the caller got. Nothing if a person denied it or its time ended."""
+    denied = [row for row in results_from_document(attempt_decision(attempt=attempt).results) if row.verdict == "deny"]
+    return [
+        Obstacle(
+            "denied",
+            row.explanation,
+            {
+                "evaluator": row.evaluator,
+                "reason_code": row.reason_code,
+                "errors": [error.as_json() for error in row.refused_fields],
+            },
+        )
+        for row in denied
+    ]
 
 
 def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:
@@ -102,8 +124,8 @@ def _closed_doors(attempt: Attempt) -> list[Obstacle]:
 def _queue(attempt: Attempt) -> list[Obstacle]:
     if attempt.queued_until is None:
         return []
-    # A sample for people: slots store hashes of what they cap, so this lists the organization's workflow slots.
-    holders = Slot.objects.filter(scope="workflow", organization_id=attempt.organization_id).order_by("id")
+    # A sample for people: whichever cap is full, these count for the organization's.
+    holders = Slot.objects.filter(organization_id=attempt.organization_id).order_by("attempt_id")
     facts = {
         "holders": [str(row) for row in holders.values_list("attempt_id", flat=True)[:20]],
         "queued_until": attempt.queued_until.isoformat(),
@@ -119,4 +141,20 @@ def _timing(attempt: Attempt, at: datetime) -> list[Obstacle]:
         return [Obstacle("timer", "the next try is due later", {"due_at": attempt.next_eligible_at.isoformat()})]
     if attempt.runtime_mode == "shadow":
         return [Obstacle("shadow", "a shadow attempt is never executed", {})]
-    return []
+    return _receiver(attempt)
+
+
+def _receiver(attempt: Attempt) -> list[Obstacle]:
+    """Whether its receiver is down for this organization."""
+    if not is_ours_to_execute(attempt) or attempt.origin_step is not None:
+        return []
+    name = receiver_name(connector=attempt.connector, route=f"{attempt.organization.slug}/{attempt.workflow_slug}")
+    row = circuit_open(receiver=Receiver(attempt.organization_id, attempt.connector, name))
+    if row is None or row.opened_at is None:
+        return []
+    facts = {
+        "opened_at": row.opened_at.isoformat(),
+        "failures": row.failures,
+        "probe_at": row.probe_at.isoformat() if row.probe_at else None,
+    }
+    return [Obstacle("receiver", "the receiver gives no useful answer; one probe at a time is sent", facts)]

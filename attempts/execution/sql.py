@@ -34,10 +34,10 @@ FROM line CROSS JOIN LATERAL (
 HEADS = f"""
 {LINES}
 SELECT head.id, line.organization_id, organization.slug, organization.capacity_units, line.connector,
-    line.workflow_slug, extract(epoch FROM statement_timestamp() - head.next_eligible_at)::float8
+    line.workflow_slug, head.request_trace_id, extract(epoch FROM statement_timestamp() - head.next_eligible_at)::float8
 FROM line JOIN governance_organization organization ON organization.id = line.organization_id
 CROSS JOIN LATERAL (
-    SELECT id, next_eligible_at FROM attempts_attempt
+    SELECT id, next_eligible_at, request_trace_id FROM attempts_attempt
     WHERE {READY} AND organization_id = line.organization_id AND connector = line.connector
         AND workflow_slug = line.workflow_slug AND next_eligible_at <= statement_timestamp()
         AND (lease_expires_at IS NULL OR lease_expires_at < statement_timestamp())

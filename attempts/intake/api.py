@@ -22,11 +22,12 @@ from attempts.intake.services.door import Intake, intake_knock, intake_pass
 from attempts.intake.services.intake import attempt_create
 from attempts.intake.services.rows import IntakeAnswer
 from attempts.intake.services.unreadable import attempt_refuse_unreadable
+from attempts.lifecycle.selectors.limits import limits_used
 from attempts.metrics import ATTEMPTS, REFUSED_AT_THE_DOOR
 from governance.enforcement.selectors import Arrival, IntakeFacts
 from governance.people.api import bearer_secret
 from governance.people.rules.roles import VIEW, ApiScope
-from governance.people.selectors.people import Credential
+from governance.people.selectors.people import Credential, organization_of
 from reasoncodes.base.api import ApiView, StrictSerializer
 from reasoncodes.base.errors import AttemptCreationDisabled, BodyTooDeep, InvalidInput, UnsupportedMediaType
 from reasoncodes.base.json_body import BODY_LIMIT_BYTES, check_length, parse_json
@@ -171,6 +172,38 @@ class KeyApi(ApiView):
     def get(self, request: Request, record_id: UUID) -> Response:
         self.query(request)
         return Response(KeyDetailOut(idempotency_record_get(record_id=record_id)).data)
+
+
+class LimitByOut(serializers.Serializer[Any]):
+    running = serializers.IntegerField(help_text="Attempts that may be executed now.")
+    holds = serializers.IntegerField(help_text="Attempts that wait for people. They take no place of running work.")
+    queued = serializers.IntegerField(help_text="Attempts that wait for a free place. They take none either.")
+
+
+class LimitOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    contract = serializers.CharField(help_text="Slug and version, for a cap that a contract sets; else empty.")
+    cap = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="Counted over all contracts of the organization.")
+    by = LimitByOut()
+    oldest = serializers.DateTimeField(allow_null=True, help_text="Since when the oldest hold waits.")
+
+
+class LimitsOut(serializers.Serializer[Any]):
+    limits = LimitOut(many=True)
+
+
+class LimitsApi(ApiView):
+    required_scopes = {"GET": ApiScope.GOVERNANCE_READ}
+    other_scopes = {"GET": ApiScope.ATTEMPTS_CREATE}
+    people_permissions = {"GET": VIEW}
+
+    @extend_schema(operation_id="organization_limits", responses=LimitsOut)
+    def get(self, request: Request) -> Response:
+        """How full the caps are. With several organizations, `org_id` says whose."""
+        self.query(request)
+        organization = organization_of(actor=self.actor(request), org_id=None)
+        return Response(LimitsOut({"limits": limits_used(organization=organization)}).data)
 
 
 urlpatterns = [

@@ -11,6 +11,31 @@ from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
 
 
+class RepeatedRefusal(models.Model):
+    """How often the same request was refused for the same passing reason: one row, not one attempt each."""
+
+    attempt = models.OneToOneField(
+        Attempt, primary_key=True, on_delete=models.CASCADE, related_name="repeated", help_text="The first refusal."
+    )
+    decision_id = models.UUIDField()
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    subject = models.CharField(max_length=64, help_text="SHA-256 of request, caller, contract, rules and reason.")
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    objects = TenantManager()
+
+    class Meta:
+        constraints = [
+            # Two that are the first at the same moment: one of them writes, the other is counted on it.
+            models.UniqueConstraint(fields=["organization", "subject"], name="refusal_counted_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} {self.count}"
+
+
 class IdempotencyRecord(AppendOnlyModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import jsonschema_rs
 
@@ -91,6 +93,20 @@ def body_problems(body: Any) -> list[FieldError]:
         pointer = "".join(f"/{part}" for part in error.instance_path) or "/"
         found.append(FieldError(pointer, WORDS.get(rule, "is not valid"), rule=rule))
     return found
+
+
+LONGEST_WAIT = 300
+
+
+def refusal_backoff(base: int, count: int, attempt_id: UUID) -> int:
+    """Seconds until a refused caller may ask again: what the refusal says the first time, then twice as long each time,
+    with up to a fifth of jitter, so that many who were refused together do not come back together."""
+    if count <= 1:
+        return base
+    wait = min(max(base, 1) << min(count - 1, 10), max(base, LONGEST_WAIT))
+    # From a hash instead of a random number: the same wait comes out for whoever computes it again.
+    part = int.from_bytes(sha256(f"{attempt_id}:{count}".encode()).digest()[:4], "big") / 2**32
+    return wait + int(wait * part / 5)
 
 
 def action_digest(action: Mapping[str, Any], *, facts: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django_fsm import FSMField, transition
 
-from attempts.lifecycle.states import AttemptState, RuntimeMode, SlotScope
+from attempts.lifecycle.states import AttemptState, RuntimeMode
 from governance.contracts.models import Contract
 from governance.enforcement.models import EnforcementDecision
 from governance.people.models import ServiceAccount
@@ -166,21 +166,24 @@ class AttemptTransition(AppendOnlyModel):
 
 
 class Slot(models.Model):
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    """An attempt that is under way. One that waits (for people, a slot, a retry) has no row."""
+
+    attempt = models.OneToOneField(
+        Attempt, primary_key=True, on_delete=models.CASCADE, related_name="slot", db_constraint=True
+    )
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
-    scope = models.CharField(max_length=10)
-    subject = models.CharField(max_length=64, help_text="SHA-256 of what is capped.")
-    number = models.PositiveIntegerField()
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="slots", db_constraint=True)
+    workflow_slug = models.CharField(max_length=63)
+    context = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the patient context.")
+    key = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the idempotency key.")
 
     objects = TenantManager()
 
     class Meta:
-        constraints = [
-            # Two requests cannot both take the last slot, whatever each of them has read.
-            models.UniqueConstraint(fields=["scope", "subject", "number"], name="slot_held_once"),
-            models.CheckConstraint(condition=Q(scope__in=list(SlotScope)), name="slot_known_scope"),
+        indexes = [
+            models.Index(fields=["organization", "workflow_slug"], name="slot_by_workflow"),
+            models.Index(fields=["organization", "context"], condition=~Q(context=""), name="slot_by_context"),
+            models.Index(fields=["organization", "key"], condition=~Q(key=""), name="slot_by_key"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.scope} {self.number}"
+        return f"{self.workflow_slug} {self.attempt_id}"

@@ -42,10 +42,13 @@ class RuntimeMode(StrEnum):
 
 
 class SlotScope(StrEnum):
+    """Whose attempts a cap counts. `holds` are those that wait for people; all others count what is under way."""
+
     KEY = "key"
     CONTEXT = "context"
     WORKFLOW = "workflow"
     TENANT = "tenant"
+    HOLDS = "holds"
 
 
 def is_ours_to_execute(attempt: Any) -> bool:
@@ -59,3 +62,4 @@ def is_ours_to_execute(attempt: Any) -> bool:
 
 
 DISPATCH = "attempts.tasks.execution.attempt_dispatch"
+STEP_DISPATCH = "attempts.tasks.execution.step_dispatch"

@@ -262,3 +262,25 @@ class CaseNotice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.case_id}"
+
+
+class HoldsNotice(models.Model):
+    """That an organization's open holds have nearly reached their cap: once a day, then sent to its people."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="+", db_index=False)
+    day = models.DateField()
+    count = models.PositiveIntegerField()
+    cap = models.PositiveIntegerField()
+    oldest_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["organization", "day"], name="holds_told_once_a_day")]
+        indexes = [models.Index(fields=["id"], condition=Q(sent_at=None), name="holds_notice_unsent")]
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.cap}"

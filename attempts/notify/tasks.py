@@ -8,7 +8,7 @@ from attempts.notify.services import announce as notify_announce
 from attempts.notify.services import cards as notify_refresh
 from attempts.notify.services import cases as case_notices
 from attempts.notify.services import chat_accounts as chat_identity
-from attempts.notify.services import key_ends
+from attempts.notify.services import holds_full, key_ends
 from attempts.notify.services import send as notify_send
 from attempts.notify.services.announce import REFRESH
 from attempts.notify.services.routes import SEND
@@ -36,6 +36,12 @@ def cards_refresh_task() -> None:
 def key_ends_tell_task() -> None:
     """Tells people which API keys end within 30, 7 and 1 days."""
     key_ends.key_ends_tell(now=timezone.now, base_url=public_url())
+
+
+@shared_task(name="attempts.tasks.notify.holds_warn")
+def holds_warn_task() -> None:
+    """Tells people that open holds have nearly reached their cap."""
+    holds_full.holds_warn(now=timezone.now, base_url=public_url())
 
 
 @shared_task(name="attempts.tasks.notify.chat_tidy")

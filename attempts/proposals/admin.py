@@ -46,6 +46,10 @@ def _dismiss_act(model_admin: ConsoleAdmin, request: HttpRequest, obj: ShutdownP
     return "Dismissed. Only failures from now on lead to another proposal."
 
 
+def _moment(text: str) -> str:
+    return text[:19].replace("T", " ") + " UTC"
+
+
 def _is_open(obj: ShutdownProposal) -> bool:
     return not hasattr(obj, "answer")
 
@@ -55,7 +59,7 @@ class ShutdownProposalAdmin(ConsoleAdmin):
     list_display = ["contract", "state_shown", "cases", "at", "organization"]
     list_select_related = ["contract", "organization", "answer"]
     search_fields = ["=id"]
-    fields = ["contract", "state_shown", "rule", "cases", "categories", "first", "at", "newest", "organization"]
+    fields = ["contract", "state_shown", "rule", "cases", "categories", "first", "last", "newest", "organization"]
     fields += ["answered_by", "answered_at", "note"]
     readonly_fields = fields
     acts = [
@@ -99,7 +103,11 @@ class ShutdownProposalAdmin(ConsoleAdmin):
 
     @admin.display(description="First case")
     def first(self, obj: ShutdownProposal) -> str:
-        return str(obj.evidence["first"])[:19].replace("T", " ") + " UTC"
+        return _moment(obj.evidence["first"])
+
+    @admin.display(description="Last case")
+    def last(self, obj: ShutdownProposal) -> str:
+        return _moment(obj.evidence["last"])
 
     @admin.display(description="Newest cases")
     def newest(self, obj: ShutdownProposal) -> SafeString:

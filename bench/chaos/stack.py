@@ -99,7 +99,7 @@ class ChaosStack:
         """The main process of web, worker, beat or consumer."""
         for one in processes_of(self.home):
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
-                if one.name() == f"hp-{name}" and os.getsid(one.pid) == one.pid:
+                if one.name() == f"hp-{name}"[:15] and os.getsid(one.pid) == one.pid:
                     return one
         return None
 

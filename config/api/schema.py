@@ -159,6 +159,7 @@ def _problem_schema() -> dict[str, Any]:
                         "message": {"type": "string"},
                         "rule": {"type": "string"},
                         "suggestion": {"type": "string", "description": "The nearest valid name, where there is one."},
+                        "remedy": {"type": "string", "description": "What can be done about it, and who can."},
                     },
                 },
             },

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
+from attempts.lifecycle.selectors.limits import holds_that_worry
 from attempts.lifecycle.selectors.overview import (
     denials_lately,
     holds_by_age,
@@ -98,6 +99,7 @@ def _waiting(at: datetime) -> dict[str, Any]:
     holds, denials = holds_by_age(at=at), denials_lately(at=at)
     return {
         "holds": holds,
+        "holds_worry": holds_that_worry(),
         "hold_bars": bars(holds.by_age) if holds.total else [],
         "denial_bars": bars(denials.by_reason),
         "throttled_bars": bars(denials.throttled),

@@ -99,7 +99,7 @@ Parts = tuple[tuple[str, type[Model], tuple[str, ...]], ...]
 PARTS: Parts = (
     ("k", ApiKey, ("id", "service_account_id", "scopes")),
     ("a", ServiceAccount, ("id", "organization_id", "slug", "status", "responsible_id")),
-    ("o", Organization, ("id", "slug", "status", "regions", "max_concurrency", "capacity_units")),
+    ("o", Organization, ("id", "slug", "status", "regions", "max_concurrency", "max_open_holds", "capacity_units")),
     (
         "c",
         Contract,

@@ -19,7 +19,13 @@ from rest_framework.request import Request
 from governance.people.errors import SecondFactorNeeded
 from governance.people.rules.keys import tell_now
 from governance.people.rules.roles import PERMISSION_FOR_SCOPE
-from governance.people.selectors.people import Credential, credential_for_secret, organization_of, person_actor
+from governance.people.selectors.people import (
+    Credential,
+    credential_for_secret,
+    credential_refusal,
+    organization_of,
+    person_actor,
+)
 from governance.people.selectors.sign_in import unproven
 from governance.people.services.accounts import api_key_touch
 from reasoncodes.base.actors import Actor
@@ -59,7 +65,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if credential is None:
             # A wrong key never falls through to the session: a service with a dead key would otherwise act as the
             # person whose cookie it carries.
-            raise CredentialMissing
+            raise credential_refusal(secret=secret, at=now)
         api_key_touch(key=credential.key, at=now)
         ends = credential.key.expires_at
         if ends is not None and tell_now(ends=ends, at=now) is not None:

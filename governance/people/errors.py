@@ -90,3 +90,16 @@ class TooManyAsked(DomainError):
     code = "too-many-asked"
     status = 429
     title = "Asked too often"
+
+
+class CallerSuspended(DomainError):
+    """This service account is suspended, because its requests broke the rules too often.
+
+    The credential itself is valid, and works again when an operator reinstates the account; waiting does not help. The
+    violations are on record: find out what the service did wrong first. `suspended_until` says what ends it.
+    """
+
+    code = "misuse-suspended"
+    status = 403
+    title = "Suspended for misuse"
+    default_reason_code = "misuse_suspended"

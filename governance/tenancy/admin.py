@@ -42,6 +42,7 @@ class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
             "status",
             "capacity_units",
             "max_concurrency",
+            "max_open_holds",
             "max_runs_per_min",
             "max_writes_per_run",
         ]

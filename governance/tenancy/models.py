@@ -31,6 +31,7 @@ class Organization(models.Model):
         default=1, validators=[MinValueValidator(1)], help_text="Weight when work is handed out fairly."
     )
     max_concurrency = models.PositiveIntegerField(default=50, help_text="Attempts under way at once.")
+    max_open_holds = models.PositiveIntegerField(default=10_000, help_text="Attempts that wait for people at once.")
     max_runs_per_min = models.PositiveIntegerField(default=600)
     max_writes_per_run = models.PositiveIntegerField(default=100)
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)

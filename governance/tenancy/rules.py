@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-CAPS: Final = ("capacity_units", "max_concurrency", "max_runs_per_min", "max_writes_per_run")
+CAPS: Final = ("capacity_units", "max_concurrency", "max_open_holds", "max_runs_per_min", "max_writes_per_run")
 WIDENING: Final = frozenset({*CAPS, "status", "regions"})
 """The settings that can widen. The name cannot."""
 

@@ -23,6 +23,7 @@ SETTINGS = frozenset(
         "regions",
         "capacity_units",
         "max_concurrency",
+        "max_open_holds",
         "max_runs_per_min",
         "max_writes_per_run",
         "status",

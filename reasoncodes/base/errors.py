@@ -17,9 +17,11 @@ class FieldError:
     rule: str = ""
     suggestion: str = ""
     """The nearest valid name, where there is one."""
+    remedy: str = ""
+    """What can be done about it, and who can."""
 
     def as_json(self) -> dict[str, str]:
-        more = {"rule": self.rule, "suggestion": self.suggestion}
+        more = {"rule": self.rule, "suggestion": self.suggestion, "remedy": self.remedy}
         return {"pointer": self.pointer, "message": self.message} | {name: text for name, text in more.items() if text}
 
 
@@ -170,7 +172,7 @@ class LengthRequired(DomainError):
 
 
 class BodyTooDeep(DomainError):
-    """The JSON is nested more than eight levels deep.
+    """The JSON is nested too deep: more than eight levels, or 32 where a contract is written.
 
     Send flat metadata. If you need the structure, keep it in your own system and send a reference to it.
     """

@@ -15,6 +15,7 @@ import structlog
 from reasoncodes.base.ids import uuid7
 
 TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
+TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 # Request ids come from callers and go into logs and the ledger, so only harmless characters are accepted.
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -79,6 +80,22 @@ def trace_or_new() -> TraceContext:
 def clear_trace() -> None:
     _current.set(None)
     structlog.contextvars.clear_contextvars()
+
+
+@contextmanager
+def trace_of(trace_id: str) -> Iterator[None]:
+    """Work that somebody else's request caused: its spans, log lines and calls belong to that request's trace."""
+    outer = current_trace()
+    if TRACE_ID.fullmatch(trace_id) is None or (outer is not None and outer.trace_id == trace_id):
+        yield
+        return
+    bind_trace(TraceContext(str(uuid7()), trace_id, token_hex(8)))
+    try:
+        yield
+    finally:
+        clear_trace()
+        if outer is not None:
+            bind_trace(outer)
 
 
 Kind = Literal["server", "consumer", "client"]

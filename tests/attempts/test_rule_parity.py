@@ -17,11 +17,12 @@ from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint
 from attempts.intake.services.door import KEY_RECORDS, KeyUse, key_lock, key_look_up, key_use
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, slots_reserve
+from attempts.lifecycle.services.slots import Cap, Claim, KeyGuard, Subjects, caps_for, slots_reserve
 from attempts.lifecycle.sql import RESERVATION_CONDITION
 from attempts.lifecycle.states import SlotScope
 from governance.enforcement.selectors import intake_arrival
 from governance.sql.statements import fetch
+from governance.tenancy.models import Organization
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
@@ -43,22 +44,38 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-CAPS = st.lists(
-    st.builds(Cap, st.sampled_from(SlotScope), st.sampled_from(["one", "two"]), st.integers(0, 4)),
-    max_size=4,
-    unique_by=lambda cap: cap.scope,
-)
-HELD = st.lists(
-    st.tuples(st.sampled_from(SlotScope), st.sampled_from(["one", "two"]), st.integers(1, 5)), max_size=14, unique=True
+@dataclass(frozen=True)
+class Under:
+    """An attempt under way, as its slot has it; `held`: one that waits for people."""
+
+    workflow: str
+    context: str
+    key: str
+    held: bool = False
+
+
+NAMES = st.sampled_from(["one", "two"])
+MAYBE = st.sampled_from(["", "one", "two"])
+UNDER_WAY = st.lists(st.builds(Under, NAMES, MAYBE, MAYBE, st.booleans()), max_size=20)
+LIMITS = st.one_of(st.none(), st.integers(0, 20))
+WANTED_CAPS = st.fixed_dictionaries(
+    {"per_key": LIMITS, "per_context": LIMITS, "per_workflow": LIMITS, "per_tenant": LIMITS}
 )
 
 
-def first_full(caps: list[Cap], held: list[tuple[SlotScope, str, int]]) -> SlotScope | None:
-    """The rule in words: a cap is full when every number up to its limit is held."""
-    taken = {(scope, subject, number) for scope, subject, number in held}
+def first_full(caps: list[Cap], found: list[Under]) -> tuple[SlotScope, int] | None:
+    """The rule in words: a cap is full when as many as its limit are under way for its subject, of any contract."""
+    counted = {
+        SlotScope.KEY: lambda one, subject: not one.held and one.key == subject,
+        SlotScope.CONTEXT: lambda one, subject: not one.held and one.context == subject,
+        SlotScope.WORKFLOW: lambda one, subject: not one.held and one.workflow == subject,
+        SlotScope.TENANT: lambda one, subject: not one.held,
+        SlotScope.HOLDS: lambda one, subject: one.held,
+    }
     for cap in caps:
-        if all((cap.scope, cap.subject, number) in taken for number in range(1, cap.limit + 1)):
-            return cap.scope
+        used = sum(counted[cap.scope](one, cap.subject) for one in found)
+        if cap.limit is not None and used >= cap.limit:
+            return cap.scope, cap.limit  # counted no further than the limit
     return None
 
 
@@ -69,29 +86,47 @@ def world(cast: Cast) -> Cast:
     return cast
 
 
-@examples(100, suppress_health_check=OWN_WORLD)
-@given(caps=CAPS, held=HELD, keeps=st.booleans())
-def test_a_slot_is_free(world: Cast, caps: list[Cap], held: list[tuple[SlotScope, str, int]], keeps: bool) -> None:
-    """Beforehand in the caller's transaction, as the condition of the statement that writes the rows, and in words."""
+def put(organization: Organization, one: Under) -> None:
+    if not one.held:
+        row = {"workflow_slug": one.workflow, "context": one.context, "key": one.key}
+        Slot.objects.create(organization=organization, attempt_id=uuid7(), **row)
+
+
+@examples(150, suppress_health_check=OWN_WORLD)
+@given(
+    limits=WANTED_CAPS,
+    organization_cap=st.integers(0, 25),
+    asked=st.builds(Under, NAMES, MAYBE, MAYBE),
+    found=UNDER_WAY,
+    strangers=UNDER_WAY,
+    keeps=st.booleans(),
+)
+def test_a_slot_is_free(
+    world: Cast,
+    limits: dict[str, int | None],
+    organization_cap: int,
+    asked: Under,
+    found: list[Under],
+    strangers: list[Under],
+    keeps: bool,
+) -> None:
+    """Beforehand in the caller's transaction, as the condition of the statement that writes the rows, and in words.
+    Whose contract took the slots, and what another organization has under way, changes nothing."""
     with undone():
-        Slot.objects.bulk_create(
-            Slot(
-                organization=world.organization,
-                scope=scope,
-                subject=Cap(scope, subject, 0).digest,
-                number=number,
-                attempt_id=uuid7(),
-            )
-            for scope, subject, number in held
-        )
-        claim = Claim(world.organization.id, uuid7(), caps)
-        full = first_full(caps, held)
+        for one in found:
+            put(world.organization, one)
+        for one in strangers:
+            put(world.other, one)
+        subjects = Subjects(asked.workflow, asked.context, asked.key)
+        caps = caps_for(document={"limits": limits}, organization_cap=organization_cap, subjects=subjects)
+        claim = Claim(world.organization.id, uuid7(), caps, subjects=subjects)
+        full = first_full(caps, [one for one in found if not one.held])
+        said = None if full is None else f"{full[0]} {full[1]}"
         ((locked, known, busy, go),) = fetch(GATE_ONLY, claim.parameters(keeps=False))
-        assert (locked, known, busy, go) == (True, False, full, full is None)
-        assert slots_reserve(claim, keeps=keeps).busy == full
-        got = Slot.objects.filter(attempt_id=claim.attempt_id)
-        assert {row.scope for row in got} == ({cap.scope for cap in caps} if keeps and full is None else set())
-        assert all(1 <= row.number <= cap.limit for row in got for cap in caps if cap.scope == row.scope)
+        assert (locked, known, busy, go) == (True, False, said, full is None)
+        reserved = slots_reserve(claim, keeps=keeps).busy
+        assert (reserved and (reserved.cap.scope, reserved.used)) == full
+        assert Slot.objects.filter(attempt_id=claim.attempt_id).count() == int(keeps and full is None)
 
 
 @dataclass(frozen=True)

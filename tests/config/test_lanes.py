@@ -22,9 +22,8 @@ from governance.outside.valkey import valkey
 @pytest.mark.unit
 def test_every_task_of_ours_has_a_lane_and_every_lane_a_worker_and_a_size() -> None:
     celery_app.loader.import_default_modules()
-    ours = {
-        name for name in celery_app.tasks if name.split(".")[0] in {"attempts", "config", "governance", "workflows"}
-    }
+    apps = {"attempts", "config", "governance", "workflows"}
+    ours = {name for name in celery_app.tasks if name.split(".")[0] in apps}
     assert ours - set(LANE_OF) == set()
     assert set(LANE_OF) - ours == set()
     assert sum(len(lane.tasks) for lane in LANES.values()) == len(LANE_OF)

@@ -5,6 +5,7 @@ For every leaf one of its tests must fail then; otherwise the leaf *survived*: n
 Each test also runs while a leaf is frozen that has nothing to do with it, and must pass: otherwise freezing breaks it.
 """
 
+import os
 from collections import defaultdict
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+from bench.record import record
 from tests.leaves.walk import rows
 
 ROWS = {row.leaf: row for row in rows()}
@@ -68,6 +70,9 @@ class Killing:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if set(ROWS) - self.killed or set(self.leaves_of) - self.seen or self.broken:
             session.exitstatus = 1
+        if os.environ.get("RECORD"):
+            figures = {"leaves": len(ROWS), "tests": len(self.seen), "killed": len(self.killed)}
+            record(name="leaves", figures=figures | {"broken_by_freezing": len(self.broken)})
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from attempts.execution.models import DispatchIntent
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt
 from attempts.reviews.models import Review
@@ -337,19 +336,23 @@ def test_what_finds_no_place_waits_for_one_and_goes_out_when_another_ends(cast: 
     check_record(world, second)
 
 
-def test_what_finds_no_place_where_the_contract_does_not_queue_is_put_off(cast: Cast) -> None:
+def test_a_step_that_finds_no_slot_queues_also_where_the_contract_refuses_when_busy(cast: Cast) -> None:
+    """Nobody would hear the refusal: one attempt waits, instead of another attempt and decision every few seconds."""
     world = World(cast, brief(), opened=False)
     caps = {"per_key": 1, "per_context": None, "per_workflow": 1, "per_tenant": None}
     open_up(world, concurrency_and_locks={"limits": caps, "when_busy": "deny"})
-    first, second = world.start(), world.start(at=ago(60))
-    assert (world.fresh(second).state, world.current(second).state) == ("running", "pending")
-    assert world.tick("step_retries_due", at=ago(30)) == 1
-    assert world.current(second).state == "pending"
-    world.fail(first, retryable=False)
-    assert world.tick("step_retries_due") == 1
-    assert (world.current(second).state, world.sent(second)) == ("in_progress", ["ai_review.requested"])
+    first, second = world.start(), world.start()
+    assert (world.fresh(second).state, world.sent(second)) == ("waiting_approval", [])
+    for _ in range(3):
+        world.tick("step_retries_due")
     with every_tenant():
-        assert DispatchIntent.objects.filter(attempt_id=world.current(second).governed_attempt).count() == 1
+        assert queue_dispatch() == 0
+        assert Attempt.objects.count() == 2
+    world.fail(first, retryable=False)
+    with every_tenant():
+        assert queue_dispatch() == 1
+    world.dispatch(world.current(second).governed_attempt)
+    assert (world.fresh(second).state, world.sent(second)) == ("running", ["ai_review.requested"])
     check_record(world, second)
 
 

@@ -100,6 +100,10 @@ class Adapter(Protocol):
 
     def call(self, call: AdapterCall) -> Outcome: ...
 
+    def receiver(self, route: str) -> str:
+        """Who is called for a route, such as a host and port. One that hangs delays calls to this receiver only."""
+        ...
+
 
 ADAPTERS: dict[str, Adapter] = {}
 
@@ -111,6 +115,12 @@ def register_adapters(*adapters: Adapter) -> None:
 def adapter_for(name: str) -> Adapter:
     """The adapter of this name; KeyError if there is none. The attempt is then not executed."""
     return ADAPTERS[name]
+
+
+def receiver_name(*, connector: str, route: str) -> str:
+    """Empty if there is nobody to call: such an attempt fails at once."""
+    adapter = ADAPTERS.get(connector)
+    return adapter.receiver(route)[:200] if adapter else ""
 
 
 def effect_in_force(*, adapter: str, effect: str) -> str:

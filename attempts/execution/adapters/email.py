@@ -13,6 +13,9 @@ class EmailAdapter:
     effect = "once"
     retryable: tuple[str, ...] = ()
 
+    def receiver(self, route: str) -> str:
+        return "mail server"
+
     def call(self, call: AdapterCall) -> Outcome:
         recipient = email_target(call.route)
         if not recipient:

@@ -20,6 +20,9 @@ class EventAdapter:
     effect = "idempotent"
     retryable: tuple[str, ...] = ("server not reachable", *RETRYABLE_ANSWERS)
 
+    def receiver(self, route: str) -> str:
+        return "streams"
+
     def call(self, call: AdapterCall) -> Outcome:
         client = stream_client()
         # First a command without effect: if the server is not reachable, nothing was sent and a retry is safe. The same

@@ -8,6 +8,9 @@ class ExternalAdapter:
     effect = "none"
     retryable: tuple[str, ...] = ("what the executor reports as retryable",)
 
+    def receiver(self, route: str) -> str:
+        return ""
+
     def call(self, call: AdapterCall) -> Outcome:
         """Not reached, because workers do not lease such attempts. Nothing is sent."""
         return failure("executed_by_the_caller")

@@ -22,6 +22,13 @@ class HttpAdapter:
     effect = "idempotent"
     retryable: tuple[str, ...] = ("429", "5xx", "no connection")
 
+    def receiver(self, route: str) -> str:
+        try:
+            parsed = httpx.URL(http_target(route))
+        except httpx.InvalidURL:
+            return ""
+        return parsed.netloc.decode("ascii", "replace").rpartition("@")[2].lower()
+
     def call(self, call: AdapterCall) -> Outcome:
         url, private = http_target(call.route), http_private_hosts()
         if not url:

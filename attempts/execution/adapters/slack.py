@@ -19,6 +19,9 @@ class SlackAdapter:
     effect = "once"
     retryable: tuple[str, ...] = ()
 
+    def receiver(self, route: str) -> str:
+        return "slack"
+
     def call(self, call: AdapterCall) -> Outcome:
         channel = slack_channel(call.route)
         base_url, token = slack_connection()

@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -37,8 +37,21 @@ log = structlog.get_logger("holdpoint.dispatch")
 CALL_SECONDS = LEASE_SECONDS / 2
 
 
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What became of one attempt. `outcome` None: nothing was sent, because it is not due, or may not be sent now."""
+
+    state: str | None = None
+    outcome: Outcome | None = None
+
+
 def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | None:
     """Executes the attempt if it is due and ours to execute. Returns its state, or None if there was nothing to do."""
+    return attempt_execute(attempt_id=attempt_id, now=now).state
+
+
+def attempt_execute(*, attempt_id: UUID, now: Callable[[], datetime]) -> Executed:
+    """The same, with the outcome of the call."""
     crash_point("before_lease")
     with every_tenant():
         # Monotonic, and from before the lease: a clock that jumps must not make the call outlast the lease.
@@ -51,13 +64,13 @@ def attempt_dispatch(*, attempt_id: UUID, now: Callable[[], datetime]) -> str | 
             # writes in its own transaction.
             if attempt_origin(attempt_id=attempt_id) is not None:
                 step_ready(attempt_id, now())
-            return None
+            return Executed()
         # Outside any transaction: a slow receiver must not keep row locks, the send lock and a snapshot open.
         crash_point("after_intent")
         granted = leases.granted[0]
         outcome = _call(granted, seconds=CALL_SECONDS - (time.monotonic() - began))
         crash_point("after_answer")
-        return _record(granted, outcome, at=now())
+        return Executed(_record(granted, outcome, at=now()), outcome)
 
 
 def _worker_name() -> str:

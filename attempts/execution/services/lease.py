@@ -19,6 +19,7 @@ from attempts.execution.services.recheck import Go, Recheck, Rechecks, effect_ch
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.hold import hold_again
+from attempts.lifecycle.services.slots import slot_or_queue, slots_release
 from attempts.lifecycle.services.transition import entry_build, transition_apply
 from attempts.quarantine.services.open import attempt_refuse, quarantine_open
 from attempts.quarantine.states import QuarantineCategory
@@ -41,6 +42,9 @@ def _refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: date
     """Takes the lease back and does what the re-check says. `attempt` is locked and leased by this transaction. `tell`
     as in `transition_apply`. Go.HOLD leaves no record, because nothing has changed."""
     _undo(attempt)
+    if checked.go in {Go.HOLD, Go.REVIEW} and hasattr(attempt, "slot"):
+        # It waits, for people or for a contract to open: without its slot, which the next lease takes again.
+        slots_release(attempt_id=attempt.id)
     decision = _decided(attempt, checked, actor=actor, at=at)
     match checked.go:
         case Go.DONE if checked.receipt is not None:
@@ -61,6 +65,18 @@ def _refusal_apply(attempt: Attempt, checked: Recheck, *, actor: Actor, at: date
             )
         case _:
             pass
+
+
+def _waits_for_slot(attempt: Attempt, *, actor: Actor, at: datetime) -> bool:
+    """Takes the slot of a retry, or of an attempt that waited for something else; if there is none, it is queued."""
+    queued = slot_or_queue(attempt, actor=actor, at=at)
+    if queued is None:
+        return False
+    _undo(attempt)
+    attempt.next_eligible_at = None
+    attempt.save(update_fields=["queued_until", "next_eligible_at"])
+    insert_together([queued])
+    return True
 
 
 def _decided(attempt: Attempt, checked: Recheck, *, actor: Actor, at: datetime) -> EnforcementDecision | None:
@@ -201,6 +217,9 @@ def attempt_lease(
         entries: list[LedgerEntry] = []
         for attempt in attempts:
             checked = rechecks.of(attempt)
+            if checked.go is Go.SEND and not hasattr(attempt, "slot") and _waits_for_slot(attempt, actor=actor, at=at):
+                leases.refused.append((attempt.id, Recheck(Go.QUEUED, "concurrency_limit")))
+                continue
             if checked.go is not Go.SEND:
                 _refusal_apply(attempt, checked, actor=actor, at=at, tell=tell)
                 leases.refused.append((attempt.id, checked))
@@ -238,7 +257,7 @@ def _take(owner: str, selection: Selection, limit: int, seconds: float | None) -
         ids = [row[0] for row in cursor.fetchall()]
     if not ids:
         return []
-    rows = Attempt.objects.filter(id__in=ids).select_related("organization", "decision", "caller")
+    rows = Attempt.objects.filter(id__in=ids).select_related("organization", "decision", "caller", "slot")
     # The re-checks read request and environment of the decision. The results are a large column.
     return list(rows.defer("decision__results").order_by("id"))
 

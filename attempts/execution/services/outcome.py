@@ -22,13 +22,14 @@ from attempts.execution.selectors import lease_deadline
 from attempts.execution.states import ReceiptOutcome
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import documents_of
+from attempts.lifecycle.services.slots import slots_release
 from attempts.lifecycle.services.transition import entry_build, transition_apply
-from attempts.lifecycle.states import DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
+from attempts.lifecycle.states import DISPATCH, STEP_DISPATCH, AttemptState, RuntimeMode, is_ours_to_execute
 from attempts.quarantine.services.open import category_for, quarantine_open
 from attempts.quarantine.states import QuarantineCategory
 from attempts.reviews.selectors.reviews import database_now
 from governance.contracts.states import AdapterName
-from governance.outside.wake_up import wake_up
+from governance.outside.wake_up import wake_up, wake_up_once
 from governance.sql.insert import insert_together
 from governance.tenancy.selectors import tenant_get
 from governance.violations.services import violations_recorded
@@ -41,7 +42,8 @@ CONTRADICTED = "contradictory_evidence"  # the trigger, as the ledger has it
 def retry_schedule(
     attempt: Attempt, *, due_at: datetime, actor: Actor, at: datetime, payload: Mapping[str, Any], reason_code: str
 ) -> None:
-    """Schedules the next try of a stored and locked attempt. It keeps its slots, because it is still under way."""
+    """Schedules the next try of a stored and locked attempt. It gives its slot back: the next lease takes one again."""
+    slots_release(attempt_id=attempt.id)
     attempt.next_eligible_at = due_at
     attempt.lease_expires_at, attempt.lease_owner = None, ""
     attempt.save(update_fields=["next_eligible_at", "lease_expires_at", "lease_owner"])
@@ -52,12 +54,18 @@ def retry_schedule(
 
 def dispatch_wake_up(attempt: Attempt) -> None:
     """Wakes a worker up after the commit, if the attempt is ours to execute. Call it after making it eligible."""
-    if is_ours_to_execute(attempt):
-        wake_up(DISPATCH, attempt.id)
+    if not is_ours_to_execute(attempt):
+        return
+    if attempt.origin_step is not None:
+        wake_up(STEP_DISPATCH, attempt.id)
+    else:
+        # Without an id: the worker takes the attempt whose turn it is.
+        wake_up_once(DISPATCH)
 
 
 def retries_due() -> int:
-    """Wakes workers up for the oldest due attempts: due retries, and those whose first wake-up was lost."""
+    """Wakes workers up for due attempts: due retries, those whose first wake-up was lost, and those whose receiver may
+    be asked again. Returns how many steps it named, and one for all others."""
     # By the database's clock, as the lease itself. A wake-up too many does no harm: the lease decides.
     due = Attempt.objects.filter(
         state=AttemptState.APPROVED,
@@ -65,12 +73,16 @@ def retries_due() -> int:
         queued_until=None,
         runtime_mode=RuntimeMode.ACTIVE,
     ).exclude(connector=AdapterName.EXTERNAL)
-    ids = list(due.order_by("next_eligible_at").values_list("id", flat=True)[:BATCH])
+    steps = due.filter(origin_step__isnull=False).order_by("next_eligible_at")
+    ids = list(steps.values_list("id", flat=True)[:BATCH])
+    others = due.filter(origin_step=None).order_by().exists()
     # In a transaction, because `wake_up` sends on commit: all messages are sent after the query, not between.
     with transaction.atomic():
         for attempt_id in ids:
-            wake_up(DISPATCH, attempt_id)
-    return len(ids)
+            wake_up(STEP_DISPATCH, attempt_id)
+        if others:
+            wake_up_once(DISPATCH)
+    return len(ids) + others
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Works off the queue for slots: gives free slots to waiting attempts, fairly between organizations, and denies those
 that waited too long."""
 
-from collections import defaultdict, deque
+import heapq
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -12,14 +13,19 @@ from django.db import connection
 from attempts.execution.rules import FairRound, Share
 from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.selectors.attempts import documents_of
 from attempts.lifecycle.services.due import each_due
-from attempts.lifecycle.services.transition import Cap, caps_for, entry_build, key_counted, slots_take, transition_apply
+from attempts.lifecycle.services.freed import slots_wanted
+from attempts.lifecycle.services.slots import slot_take
+from attempts.lifecycle.services.transition import entry_build
 from attempts.lifecycle.states import SlotScope
+from attempts.quarantine.services.open import attempt_refuse
 from governance.sql.insert import insert_together
 from reasoncodes.base.actors import CLOCK
 
-LOOK_AHEAD = 20  # per organization and workflow: a full cap of one context must not block the attempts behind it
+# Attempts of one organization and workflow that are read at once. More are read when these are used up, without the
+# contexts that were found full: a thousand that wait for one context must not block the attempts behind them.
+LOOK_AHEAD = 20
+MOST_PAGES = 50  # per organization and workflow in one run
 MOST_PER_TICK = 200  # bounds one run of the scheduled task; the next one goes on
 TIMED_OUT = """
 SELECT id FROM attempts_attempt WHERE queued_until <= statement_timestamp() ORDER BY queued_until LIMIT %s
@@ -48,7 +54,15 @@ CROSS JOIN LATERAL (
 ) head
 ORDER BY head.id
 """
-UNDER_WAY = "SELECT subject, count(*) FROM attempts_slot WHERE scope = 'tenant' AND subject = ANY(%s) GROUP BY subject"
+NEXT = """
+SELECT id, patient_context_ref FROM attempts_attempt
+WHERE organization_id = %s AND workflow_slug = %s AND queued_until > statement_timestamp()
+    AND id > %s AND patient_context_ref <> ALL(%s)
+ORDER BY id LIMIT %s
+"""
+UNDER_WAY = """
+SELECT organization_id, count(*) FROM attempts_slot WHERE organization_id = ANY(%s) GROUP BY organization_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +86,16 @@ class Full:
     def note(self, scope: SlotScope, one: QueuedAttempt) -> None:
         self.found.add(self._name(scope, one))
 
+    def contexts(self, organization_id: UUID, slug: str) -> list[str]:
+        """Those of the organization and workflow whose cap was full."""
+        wanted = (SlotScope.CONTEXT, organization_id, slug)
+        return [name for *of, name in self.found if tuple(of) == wanted]
+
     @staticmethod
     def _name(scope: SlotScope, one: QueuedAttempt) -> tuple[Any, ...]:
-        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: one.workflow_slug, SlotScope.TENANT: ""}
-        return scope, one.organization_id, part.get(scope, str(one.attempt_id))
+        # With the workflow: another contract may have a higher cap for the same context or organization.
+        part = {SlotScope.CONTEXT: one.context, SlotScope.WORKFLOW: "", SlotScope.TENANT: ""}
+        return scope, one.organization_id, one.workflow_slug, part.get(scope, str(one.attempt_id))
 
 
 def queue_dispatch() -> int:
@@ -93,18 +113,60 @@ def _waiting() -> list[QueuedAttempt]:
         return [QueuedAttempt(*row) for row in cursor.fetchall()]
 
 
+class Line:
+    """The waiting attempts of one organization, the oldest first; more are read when those of a workflow are used
+    up."""
+
+    def __init__(self, heads: Sequence[QueuedAttempt], full: Full) -> None:
+        self._full = full
+        self._waiting = [(one.attempt_id.int, one) for one in heads]
+        heapq.heapify(self._waiting)
+        self._left = Counter(one.workflow_slug for one in heads)
+        self._pages: Counter[str] = Counter()
+        # Fewer than were asked for: there are no more.
+        self._ended = {slug for slug, count in self._left.items() if count < LOOK_AHEAD}
+        self.capacity = heads[0].capacity
+
+    def take(self) -> QueuedAttempt | None:
+        """The oldest one whose caps were not full so far."""
+        while self._waiting:
+            _, one = heapq.heappop(self._waiting)
+            self._left[one.workflow_slug] -= 1
+            if not self._left[one.workflow_slug]:
+                self._read_on(one)
+            if not self._full.covers(one):
+                return one
+        return None
+
+    def _read_on(self, last: QueuedAttempt) -> None:
+        slug = last.workflow_slug
+        if slug in self._ended or self._pages[slug] >= MOST_PAGES:
+            return
+        self._pages[slug] += 1
+        without = self._full.contexts(last.organization_id, slug)
+        with connection.cursor() as cursor:
+            cursor.execute(NEXT, [last.organization_id, slug, last.attempt_id, without, LOOK_AHEAD])
+            rows = cursor.fetchall()
+        for attempt_id, context in rows:
+            one = replace(last, attempt_id=attempt_id, context=context)
+            heapq.heappush(self._waiting, (attempt_id.int, one))
+        self._left[slug] += len(rows)
+        if len(rows) < LOOK_AHEAD:
+            self._ended.add(slug)
+
+
 def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
-    lines: dict[UUID, deque[QueuedAttempt]] = defaultdict(deque)
+    heads: dict[UUID, list[QueuedAttempt]] = defaultdict(list)
     for one in waiting:
-        lines[one.organization_id].append(one)
-    turns, full, placed = FairRound(_shares(lines)), Full(), 0
+        heads[one.organization_id].append(one)
+    full, placed = Full(), 0
+    lines = {organization_id: Line(found, full) for organization_id, found in heads.items()}
+    turns = FairRound(_shares(lines))
     while placed < MOST_PER_TICK and (organization_id := turns.turn()) is not None:
-        line = lines[organization_id]
-        while line and full.covers(line[0]):
-            line.popleft()
-        if not line:
+        candidate = lines[organization_id].take()
+        if candidate is None:
             continue
-        if _tried(line.popleft(), full):
+        if _tried(candidate, full):
             placed += 1
             turns.served(organization_id)
         else:
@@ -112,12 +174,11 @@ def _dispatch(waiting: Sequence[QueuedAttempt]) -> int:
     return placed
 
 
-def _shares(lines: dict[UUID, deque[QueuedAttempt]]) -> dict[UUID, Share]:
-    subjects = {Cap(SlotScope.TENANT, str(key), 0).digest: key for key in lines}
+def _shares(lines: dict[UUID, Line]) -> dict[UUID, Share]:
     with connection.cursor() as cursor:
-        cursor.execute(UNDER_WAY, [list(subjects)])
-        under_way = {subjects[subject]: count for subject, count in cursor.fetchall()}
-    return {key: Share(line[0].capacity, under_way.get(key, 0)) for key, line in lines.items()}
+        cursor.execute(UNDER_WAY, [list(lines)])
+        under_way = dict(cursor.fetchall())
+    return {key: Share(line.capacity, under_way.get(key, 0)) for key, line in lines.items()}
 
 
 def _tried(one: QueuedAttempt, full: Full) -> bool:
@@ -130,9 +191,10 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     if attempt is None:
         return False
     # The attempt's row is locked before the slots are taken, so two workers cannot take slots for the same attempt.
-    busy = slots_take(organization_id=one.organization_id, attempt_id=attempt.id, caps=_caps(attempt))
+    busy = slot_take(attempt)
     if busy is not None:
-        full.note(busy, one)
+        full.note(busy.cap.scope, one)
+        slots_wanted()
         return False
     # The database's clock: a lease compares `next_eligible_at` with it, and a worker's clock may be ahead.
     with connection.cursor() as cursor:
@@ -145,25 +207,12 @@ def _take_slots(one: QueuedAttempt, full: Full) -> bool:
     return True
 
 
-def _caps(attempt: Attempt) -> list[Cap]:
-    documents, slug = documents_of(attempt), attempt.workflow_slug
-    policy = documents["idempotency_key_policy"]
-    return caps_for(
-        document=documents["concurrency_and_locks"],
-        organization_id=attempt.organization_id,
-        organization_cap=attempt.organization.max_concurrency,
-        slug=slug,
-        key=key_counted(policy, key=attempt.idempotency_key, slug=slug, caller_id=attempt.caller_id),
-        context=attempt.patient_context_ref,
-    )
-
-
 def _time_out(attempt_id: UUID) -> bool:
-    """Denies an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
+    """Ends an attempt whose wait is over. The recorded time is the end of the wait, not when the task noticed it."""
     attempt = _locked(attempt_id, still="queued_until <= statement_timestamp()")
     if attempt is None or attempt.queued_until is None:
         return False
-    transition_apply(attempt, "deny", actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
+    attempt_refuse(attempt, actor=CLOCK, at=attempt.queued_until, reason_code="concurrency_limit")
     return True
 
 

@@ -73,12 +73,14 @@ class Go(StrEnum):
     DENY = "deny"
     UNRESOLVED = "unresolved"
     DONE = "done"
+    QUEUED = "queued"
 
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
     """The answer. HOLD: not now, try again later. REVIEW: more approval is needed than was given. DENY: end it.
-    UNRESOLVED: nobody knows what an earlier try did. DONE: the side effect has already happened, as `receipt` shows."""
+    UNRESOLVED: nobody knows what an earlier try did. DONE: the side effect has already happened, as `receipt` shows.
+    QUEUED: it may be sent, and waits for a slot now."""
 
     go: Go
     reason_code: str = ""

@@ -13,7 +13,16 @@ from attempts.intake.errors import KeyInProgress, KeyInvalid, KeyMissing
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import Fingerprint, body_problems
 from attempts.intake.services.unreadable import attempt_refuse_unreadable
-from attempts.lifecycle.services.transition import Cap, Claim, KeyGuard, caps_for, key_counted, key_scope
+from attempts.lifecycle.services.slots import (
+    Cap,
+    Claim,
+    KeyGuard,
+    Subjects,
+    caps_for,
+    holds_cap,
+    key_counted,
+    key_scope,
+)
 from attempts.lifecycle.sql import RECORD_COLUMNS, key_locked_sql, record_latest_sql
 from attempts.lifecycle.states import ENGINE, RuntimeMode
 from governance.boundary.rules import inspect_handle
@@ -30,7 +39,7 @@ from governance.enforcement.selectors import (
 )
 from governance.enforcement.sql import Closed, contract_open_sql
 from governance.integrity.states import RECORD_DIFFERS
-from governance.people.selectors.people import Credential
+from governance.people.selectors.people import Credential, credential_refusal
 from governance.sealing.states import LEDGER_INCONSISTENT
 from governance.sql.statements import fetch, stored_row
 from governance.throttles.services import Limit, limits_for
@@ -90,8 +99,8 @@ def _key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
         raise KeyInvalid(errors=[FieldError(KEY_HEADER, words, rule="format")])
     # The key is stored in clear, so a key that looks like personal data or a secret is refused.
     if found := inspect_handle(key, pointer=KEY_HEADER):
-        remedy = "Use a UUID, or your own number of the request."
-        raise KeyInvalid(errors=[FieldError(one.pointer, f"{one.message} {remedy}", rule=one.rule) for one in found])
+        errors = [FieldError(one.pointer, one.message, rule=one.rule, remedy=one.remedy) for one in found]
+        raise KeyInvalid(errors=errors)
     return key
 
 
@@ -211,33 +220,41 @@ class CheckedIntake:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """The throttles that apply to this request."""
-        account, slug = self.intake.credential.key.service_account, self.intake.facts.contract.slug
+        """The throttles that apply to this request. A service's requests are also those of its responsible person."""
+        account = self.intake.credential.key.service_account
         subjects = {
-            "tenant": str(account.organization_id),
-            "user": str(account.responsible_id or ""),
-            "service": str(account.id),
-            "workflow": slug,
-            "context": self.intake.body.get("patient_context_ref", ""),
-            "region": ",".join(self.intake.credential.organization.regions),
+            "tenant": ["all"],
+            "user": [str(account.responsible_id or "")],
+            "service": [str(account.id)],
+            "workflow": [self.intake.facts.contract.slug],
+            "context": [self.intake.body.get("patient_context_ref", "")],
+            "region": self.intake.credential.organization.regions,
         }
-        scope = f"{account.organization_id}/{slug}"
+        scope = str(account.organization_id)
         return limits_for(self.documents["throttles_and_misuse"], scope=scope, subjects=subjects)
 
-    @property
-    def caps(self) -> list[Cap]:
-        """The caps that this request needs a slot of; a shadow attempt needs none."""
+    def caps(self, verdict: str, subjects: Subjects) -> list[Cap]:
+        """The caps that this request needs a place in: none if it is denied, and none for a shadow."""
         if self.intake.body.get("runtime_mode") == RuntimeMode.SHADOW:
             return []
         organization = self.intake.credential.organization
-        slug, caller_id = self.intake.facts.contract.slug, self.intake.credential.actor.id
+        if verdict == "needs_approval":
+            return [holds_cap(organization.max_open_holds)]
+        if verdict != "allow":
+            return []
         return caps_for(
             document=self.documents["concurrency_and_locks"],
-            organization_id=organization.id,
             organization_cap=organization.max_concurrency,
+            subjects=subjects,
+        )
+
+    @property
+    def subjects(self) -> Subjects:
+        slug, caller_id = self.intake.facts.contract.slug, self.intake.credential.actor.id
+        return Subjects.of(
             slug=slug,
-            key=key_counted(self.key_policy, key=self.key, slug=slug, caller_id=caller_id),
             context=self.intake.body.get("patient_context_ref", ""),
+            key=key_counted(self.key_policy, key=self.key, slug=slug, caller_id=caller_id),
         )
 
     @property
@@ -252,14 +269,17 @@ class CheckedIntake:
             return None
         return key_lock(organization_id=self.intake.credential.organization.id, scope=self.scope, key=self.key)
 
-    def claim(self, attempt_id: UUID, *, use: KeyUse, with_slots: bool, with_key: bool) -> Claim:
-        """`with_key` false: this transaction already has the key's lock and has read its record."""
-        lock = self.lock if with_key else None
+    def claim(self, attempt_id: UUID, *, use: KeyUse, verdict: str, with_key: bool) -> Claim:
+        """What a request with this verdict needs. `with_key` false: this transaction already has the key's lock and has
+        read its record."""
+        lock, subjects = self.lock if with_key else None, self.subjects
+        caps = self.caps(verdict, subjects)
         return Claim(
             organization_id=self.intake.credential.organization.id,
             attempt_id=attempt_id,
-            caps=self.caps if with_slots else [],
+            caps=caps,
             guard=KeyGuard(lock, self.scope, self.key, use.next_generation) if lock else None,
+            subjects=subjects if caps and verdict == "allow" else None,
         )
 
     def use_as_read(self) -> KeyUse | None:
@@ -301,7 +321,7 @@ def intake_knock(
         parameters=asked,
     )
     if not arrival:
-        raise CredentialMissing
+        raise credential_refusal(secret=secret, at=at) if secret else CredentialMissing()
     return arrival
 
 

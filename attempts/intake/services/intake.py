@@ -17,29 +17,31 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model
 
+from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.intake.errors import KeyConflict, KeyExpired, KeyInProgress
-from attempts.intake.models import EffectAsk, IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord, RepeatedRefusal
 from attempts.intake.services.door import CheckedIntake, Intake, KeyUse, intake_check
 from attempts.intake.services.effect import Asked, effect_ask_build, effect_look_up, effect_of
+from attempts.intake.services.repeats import Repeated, refusal_first, refusal_repeated, repeated_entry
 from attempts.intake.services.rows import (
     IntakeAnswer,
+    answer_again,
     answer_build,
     attempt_build,
     key_record_build,
     moves_build,
     request_build,
 )
-from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
+from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.services.hold import review_build
-from attempts.lifecycle.services.transition import Claim, Reserved, queue_enter, slots_reserve, slots_take
+from attempts.lifecycle.services.slots import Busy, Claim, Reserved, queue_enter, slots_reserve, wait_seconds
 from attempts.lifecycle.sql import RESERVATION_CONDITION
-from attempts.lifecycle.states import DISPATCH, is_ours_to_execute
+from attempts.lifecycle.states import SlotScope, is_ours_to_execute
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed, decision_compute, decision_row
 from governance.ledger.models import LedgerEntry
 from governance.ledger.services import ledger_append, ledger_entry_build
-from governance.outside.wake_up import wake_up
 from governance.sql.insert import Pending, insert_together
 from governance.throttles.services import ThrottleAnswer, throttle_take, throttle_take_once
 from governance.violations.services import misuse_strike
@@ -61,12 +63,13 @@ class Decided:
     answer: IntakeAnswer
     computed: Computed
     effect_ask: EffectAsk | None = None
+    first: RepeatedRefusal | None = None
+    """Where repetitions of this refusal are counted."""
 
     @property
     def groups(self) -> list[Sequence[Model]]:
-        review, record = [self.review] if self.review else [], [self.record] if self.record else []
-        ask = [self.effect_ask] if self.effect_ask else []
-        return [[self.decision], [self.attempt], self.transitions, self.entries, review, record, ask]
+        beside = [[row] if row else [] for row in (self.review, self.record, self.effect_ask, self.first)]
+        return [[self.decision], [self.attempt], self.transitions, self.entries, *beside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,9 @@ class Admission:
     answer: IntakeAnswer | None = None
     refusal: DomainError | None = None
     decided: Decided | None = None
+    repeated: Repeated | None = None
+    """Set if this request was refused before for the same reason; `refused_as` is the reason."""
+    refused_as: str = ""
 
 
 class Sink(Protocol):
@@ -91,10 +97,13 @@ class Sink(Protocol):
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
         """False: nothing was written, because another request took the key or a slot."""
 
+    def note(self, entry: LedgerEntry) -> None:
+        """Writes an entry about an attempt that is stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteNow:
-    """Decides as if key and slots were free, then writes on the condition that they are."""
+    """Writes what was decided on the condition that key and slot are free."""
 
     guards_key: bool = True
 
@@ -102,7 +111,7 @@ class WriteNow:
         return Reserved()
 
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
-        parameters = claim.parameters(keeps=decided.attempt.ended_at is None)
+        parameters = claim.parameters()
         try:
             # A savepoint inside a caller's transaction: without it an error of a unique constraint would abort the
             # caller's work too. Otherwise none: the one statement is its own transaction and saves BEGIN and COMMIT.
@@ -115,6 +124,9 @@ class WriteNow:
         if not locked:
             raise KeyInProgress
         return bool(went)
+
+    def note(self, entry: LedgerEntry) -> None:
+        insert_together([entry], alone=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +141,11 @@ class LeaveToCaller:
         return slots_reserve(claim, keeps=self.keeps)
 
     def write(self, decided: Decided, claim: Claim, reserved: Reserved) -> bool:
-        # The slots were reserved before the decision was known. A denied attempt gives them back. A held one needs them
-        # as rows although the caller meant to end it at once: the locks alone end with this transaction.
-        if claim.caps and reserved.busy is None:
-            if self.keeps and decided.attempt.ended_at is not None:
-                self.pending.remove(Slot, "attempt_id", claim.attempt_id)
-            elif not self.keeps and decided.decision.verdict == "needs_approval":
-                slots_take(organization_id=claim.organization_id, attempt_id=claim.attempt_id, caps=claim.caps)
         self.pending.add_groups(decided.groups)
         return True
+
+    def note(self, entry: LedgerEntry) -> None:
+        self.pending.add(entry)
 
 
 def attempt_create(*, intake: Intake) -> IntakeAnswer:
@@ -191,15 +199,34 @@ def admit_pending(
 
 
 def _admit(asked: CheckedIntake, use: KeyUse, throttle: ThrottleAnswer, sink: Sink) -> Admission | None:
-    """Reserves, decides, writes. None: another request used the key or took a slot, and nothing was written."""
-    claim = asked.claim(uuid7(), use=use, with_slots=throttle.status == "ok", with_key=sink.guards_key)
+    """Decides, reserves, writes. None: another request used the key or took a slot, and nothing was written."""
+    # Decided as if there were free slots, because what a request needs depends on the verdict: only what may be
+    # executed needs a slot. If there is none, it is decided again, with that fact.
+    attempt_id = uuid7()
+    effect = effect_of(asked)
+    found = effect_look_up(asked, effect) if effect else None
+    decided = decide(asked, use, attempt_id, throttle, None, found)
+    claim = asked.claim(attempt_id, use=use, verdict=decided.decision.verdict, with_key=sink.guards_key)
     reserved = sink.reserve(claim)
     if reserved.known:
         return None
-    effect = effect_of(asked)
-    found = effect_look_up(asked, effect) if effect else None
-    decided = decide(asked, use, claim.attempt_id, throttle, reserved.busy, found)
+    if reserved.busy is not None:
+        decided = decide(asked, use, attempt_id, throttle, reserved.busy, found)
+    denied = decided.decision.verdict == "deny"
+    repeated = refusal_repeated(asked, decided.computed) if denied else None
+    if repeated is not None:
+        return _again(asked, use, decided, repeated, throttle, sink)
     return Admission(use, decided.answer, None, decided) if sink.write(decided, claim, reserved) else None
+
+
+def _again(
+    asked: CheckedIntake, use: KeyUse, decided: Decided, repeated: Repeated, throttle: ThrottleAnswer, sink: Sink
+) -> Admission:
+    """The refusal of a request that was refused before: nothing is stored but its number."""
+    if repeated.is_told:
+        sink.note(repeated_entry(asked, repeated, reason_code=decided.decision.reason_code))
+    answer = answer_again(asked.intake, repeated, throttle, decided.computed)
+    return Admission(use, answer, repeated=repeated, refused_as=decided.decision.reason_code)
 
 
 def decide(
@@ -207,7 +234,7 @@ def decide(
     use: KeyUse,
     attempt_id: UUID,
     throttle: ThrottleAnswer,
-    busy: str | None,
+    busy: Busy | None,
     found: Asked | None = None,
 ) -> Decided:
     """Computes the decision, all rows and the exact answer. Writes nothing."""
@@ -220,7 +247,7 @@ def decide(
         at=at,
         deployment_region=intake.deployment_region,
         throttle=throttle.facts,
-        concurrency=_concurrency(asked.documents, busy),
+        concurrency=_concurrency(asked, busy),
         effect=found.fact if found else None,
     )
     decision = decision_row(computed=computed, at=at)
@@ -231,27 +258,35 @@ def decide(
     answer = answer_build(asked, attempt, decision, review, throttle, computed)
     record = key_record_build(asked, attempt, answer, use)
     ask = effect_ask_build(attempt, found)
-    return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed, ask)
+    first = refusal_first(asked, attempt, computed) if decision.verdict == "deny" else None
+    return Decided(decision, attempt, review, transitions, entries + queued, record, answer, computed, ask, first)
 
 
 def _queue(
-    asked: CheckedIntake, attempt: Attempt, decision: EnforcementDecision, busy: str | None
+    asked: CheckedIntake, attempt: Attempt, decision: EnforcementDecision, busy: Busy | None
 ) -> list[LedgerEntry]:
     """An attempt that is allowed while a cap is full waits for a slot, and cannot be leased before it has one."""
     if busy is None or decision.verdict != "allow":
         return []
-    seconds = asked.documents["concurrency_and_locks"]["queue_timeout_seconds"]
+    rules, is_step = asked.documents["concurrency_and_locks"], asked.intake.origin_step is not None
+    seconds = wait_seconds(rules, is_step=is_step)
     return [queue_enter(attempt, timeout_seconds=seconds, actor=asked.intake.credential.actor, at=asked.intake.at)]
 
 
-def _concurrency(documents: dict[str, Any], busy: str | None) -> dict[str, Any]:
-    rules = documents["concurrency_and_locks"]
-    return {
-        "status": "busy" if busy else "ok",
-        "busy": busy,
-        "when_busy": rules["when_busy"],
-        "retry_after": rules["retry_after_seconds"] if busy else 0,
-    }
+def _concurrency(asked: CheckedIntake, busy: Busy | None) -> dict[str, Any]:
+    rules = asked.documents["concurrency_and_locks"]
+    facts = {"status": "ok", "busy": None, "when_busy": rules["when_busy"], "retry_after": 0}
+    if busy is None:
+        return facts
+    if busy.cap.scope is SlotScope.HOLDS:
+        # What would wait for people cannot wait for a place to do so: that queue would have no end.
+        facts["when_busy"] = "deny"
+    elif asked.intake.origin_step is not None:
+        # Nobody hears a refusal: the engine would ask again and again. The step waits in the queue instead.
+        facts["when_busy"] = "queue"
+    facts |= {"status": "busy", "busy": busy.cap.scope.value, "retry_after": rules["retry_after_seconds"]}
+    # Only with a refusal: a decision that allows is stored by what it has in common with others, and the use differs.
+    return facts | ({"cap": busy.facts} if facts["when_busy"] == "deny" else {})
 
 
 def _limits_once(asked: CheckedIntake) -> ThrottleAnswer | None:
@@ -268,7 +303,7 @@ def _afterwards(asked: CheckedIntake, admission: Admission) -> None:
         return
     intake, attempt = asked.intake, admission.decided.attempt
     if is_ours_to_execute(attempt):
-        wake_up(DISPATCH, attempt.id)
+        dispatch_wake_up(attempt)
     if attempt.reason_code == "metadata_boundary":
         rule = asked.documents["throttles_and_misuse"]["misuse"]
         # On commit: a strike can suspend the account, and must not count for a request that was rolled back.

@@ -1,6 +1,7 @@
 """Builds the rows of a decided request and its exact answer, in memory. Nothing is read or written here."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from attempts.intake.errors import AttemptDenied, RateLimited, ThrottleUnavailab
 from attempts.intake.models import IdempotencyRecord
 from attempts.intake.rules import action_digest
 from attempts.intake.services.door import CheckedIntake, Intake, KeyUse
+from attempts.intake.services.repeats import Repeated
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.services.transition import entry_build, transition_build
 from attempts.lifecycle.states import RuntimeMode
@@ -39,6 +41,7 @@ KEEPS_KEY_FREE = frozenset(
         "enforcement_exception",
     }
 )
+SHORTEST_WAIT = 5
 VERB_OF = {"allow": "approve", "needs_approval": "hold", "deny": "deny"}
 RISK_RANK = {tier.value: rank for rank, tier in enumerate(RiskTier)}
 THROTTLED = frozenset({"rate_limited", "concurrency_limit", "misuse_suspended"})
@@ -186,20 +189,27 @@ def answer_build(
 ) -> IntakeAnswer:
     intake = asked.intake
     if decision.verdict == "deny":
-        refusal = _refusal(attempt, decision, computed)
-        document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
-        return IntakeAnswer(
-            refusal.status,
-            json.dumps(document),
-            refusal.headers | throttle.headers,
-            is_problem=True,
-            attempt_id=attempt.id,
-        )
+        refusal = _refusal(decision.reason_code, {"attempt_id": attempt.id, "decision_id": decision.id}, computed)
+        return _refused(intake, refusal, throttle, attempt.id)
     headers = throttle.headers | {"Location": f"/api/v1/attempts/{attempt.id}", "Attempt-State": attempt.state}
     body = _attempt_json(attempt, review)
     if review is not None:
         headers["Retry-After"] = str(asked.documents["retry_and_replay"]["retry_after_seconds"])
     return IntakeAnswer(202 if review else 201, json.dumps(body), headers, attempt_id=attempt.id)
+
+
+def answer_again(intake: Intake, repeated: Repeated, throttle: ThrottleAnswer, computed: Computed) -> IntakeAnswer:
+    """The refusal of a request that was refused before: the ids of the first one, and a longer wait."""
+    about = {"attempt_id": repeated.attempt_id, "decision_id": repeated.decision_id, "refused_times": repeated.count}
+    wait = repeated.retry_after(computed.decision.retry_after or SHORTEST_WAIT)
+    refusal = _refusal(computed.decision.reason_code or "", about, computed, wait=wait)
+    return _refused(intake, refusal, throttle, repeated.attempt_id)
+
+
+def _refused(intake: Intake, refusal: DomainError, throttle: ThrottleAnswer, attempt_id: UUID) -> IntakeAnswer:
+    document = problem_document(refusal, base_url=intake.base_url, request_id=intake.trace.request_id)
+    headers = throttle.headers | refusal.headers
+    return IntakeAnswer(refusal.status, json.dumps(document), headers, is_problem=True, attempt_id=attempt_id)
 
 
 def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
@@ -227,18 +237,51 @@ def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
     }
 
 
-def _refusal(attempt: Attempt, decision: EnforcementDecision, computed: Computed) -> DomainError:
-    code = decision.reason_code
-    facts = {"attempt_id": str(attempt.id), "decision_id": str(decision.id)}
-    wait = {"Retry-After": str(computed.decision.retry_after or 5)}
+# What to do about a full cap or throttle, by its name.
+REMEDIES = {
+    "max_open_holds": "Reviewers must decide open holds first, or an operator raises max_open_holds.",
+    "max_concurrency": "It is free again when attempts end; an operator can raise max_concurrency.",
+}
+REMEDY_OF_CAP = "It is free again when attempts end; platform-reliability can change it in concurrency_and_locks."
+REMEDY_OF_THROTTLE = "Send fewer requests; security-operations can change it in throttles_and_misuse."
+
+
+def _full(computed: Computed, wait: int) -> tuple[list[FieldError], dict[str, str]]:
+    """Which cap or throttle refused, with its size and use: as an error of the problem, and as RateLimit headers for a
+    cap. Those of a throttle are the throttle's own."""
+    throttle, concurrency = computed.facts["throttle"].get("cap"), computed.facts["concurrency"].get("cap")
+    if throttle is not None:
+        place = f"/limits/throttles/{throttle['name']}"
+        said = f"{throttle['limit']} requests in {throttle['window_seconds']} seconds are used up"
+        return [FieldError(place, said, rule=throttle["name"], remedy=REMEDY_OF_THROTTLE)], {}
+    if concurrency is None:
+        return [], {}
+    name, limit, used = concurrency["name"], concurrency["limit"], concurrency["used"]
+    what = "wait for people" if name == "max_open_holds" else "are under way"
+    error = FieldError(
+        f"/limits/caps/{name}", f"{used} of {limit} {what}", rule=name, remedy=REMEDIES.get(name, REMEDY_OF_CAP)
+    )
+    # `qu`: the unit of the quota, here not requests in a window but requests at once.
+    policy = f'"{name}";q={limit};qu="concurrent-requests"'
+    return [error], {"RateLimit-Policy": policy, "RateLimit": f'"{name}";r={max(limit - used, 0)};t={wait}'}
+
+
+def _refusal(code: str, about: Mapping[str, object], computed: Computed, *, wait: int = 0) -> DomainError:
+    """`about`: which attempt and decision the refusal is on record as."""
+    facts = {name: str(value) if isinstance(value, UUID) else value for name, value in about.items()}
+    seconds = wait or computed.decision.retry_after or SHORTEST_WAIT
+    headers = {"Retry-After": str(seconds)}
     if code == "metadata_boundary":
-        withheld = computed.request.get("withheld", [])
-        errors = [
-            FieldError(row["pointer"], "holds something outside the boundary", rule=row["rule"]) for row in withheld
-        ]
-        return MetadataBoundary(errors=errors, extensions=facts)
+        return MetadataBoundary(errors=_refused_fields(computed, code), extensions=facts)
     if code == "throttle_unavailable":
-        return ThrottleUnavailable(headers=wait, extensions=facts)
+        return ThrottleUnavailable(headers=headers, extensions=facts)
     if code in THROTTLED:
-        return RateLimited(reason_code=code, headers=wait, extensions=facts)
-    return AttemptDenied(reason_code=code, extensions=facts)
+        errors, more = _full(computed, seconds)
+        return RateLimited(reason_code=code, errors=errors, headers=headers | more, extensions=facts)
+    return AttemptDenied(reason_code=code, errors=_refused_fields(computed, code), extensions=facts)
+
+
+def _refused_fields(computed: Computed, code: str) -> list[FieldError]:
+    """What the deciding evaluators refused, in the words of `/decision` and `/explain`."""
+    results = computed.decision.results
+    return [error for result in results if result.reason_code == code for error in result.refused_fields]

@@ -48,6 +48,18 @@ def key_end_letter(*, key: str, account: str, organization: str, ends: datetime,
     )
 
 
+def holds_letter(*, organization: str, count: int, cap: int, oldest: datetime | None, link: str) -> tuple[str, str]:
+    """Subject and body of the warning that open holds have nearly reached their cap."""
+    since = f", the oldest since {moment_in_words(oldest)}" if oldest else ""
+    where = f"\n{link}\n" if link else ""
+    return (
+        f"{count} of {cap} open holds in {organization}",
+        f"{count} requests of {organization} wait for people{since}. At {cap} (max_open_holds) further requests that"
+        " need a person are refused.\nWhat runs is not affected.\n\nDecide some of them, or let two operators raise"
+        f" max_open_holds.\n{where}",
+    )
+
+
 def proposal_letter(
     *, contract: str, organization: str, cases: int, categories: Mapping[str, int], window_seconds: int, link: str
 ) -> tuple[str, str]:

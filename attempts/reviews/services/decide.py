@@ -15,7 +15,8 @@ from attempts.execution.services.outcome import dispatch_wake_up
 from attempts.lifecycle.hooks import review_ended
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.services.hold import release_again
-from attempts.lifecycle.services.transition import queue_if_no_slot, transition_apply
+from attempts.lifecycle.services.slots import slot_or_queue
+from attempts.lifecycle.services.transition import transition_apply
 from attempts.lifecycle.states import AttemptState
 from attempts.notify.services.announce import cards_touch
 from attempts.quarantine.services.open import attempt_refuse
@@ -374,7 +375,7 @@ def _release(cast: CastVote, review: Review, attempt: Attempt) -> None:
         return
     moved = {"review": str(review.id), "action_digest": review.action_digest}
     # Before the transition, which makes the attempt eligible unless it is queued.
-    queued = queue_if_no_slot(attempt, actor=actor, at=at)
+    queued = slot_or_queue(attempt, actor=actor, at=at)
     transition_apply(attempt, "approve", actor=actor, at=at, payload=moved, then=[queued] if queued is not None else [])
     dispatch_wake_up(attempt)
 

@@ -12,6 +12,7 @@ from attempts.execution.services.lease import lease_new
 from attempts.intake.errors import KeyConflict, KeyInvalid, KeyMissing
 from attempts.intake.services.door import Intake, intake_check, intake_pass
 from attempts.intake.services.intake import Admission, admit_pending
+from attempts.intake.services.repeats import Repeated
 from attempts.lifecycle.models import Attempt
 from attempts.lifecycle.selectors.attempts import attempt_review
 from attempts.lifecycle.states import ENGINE, RuntimeMode
@@ -29,6 +30,8 @@ from reasoncodes.base.tenancy import tenant_scope
 from reasoncodes.base.trace import TraceContext
 
 OWNER = "workflow"
+# Seconds. The first wait of a step that is refused again; each further one is twice as long.
+STEP_ASKS_AGAIN = 5
 DESCRIPTION = "Holdpoint's own workflow engine: opens the attempts of workflow steps. It has no key."
 REFUSALS = (AttemptCreationDisabled, InvalidInput, KeyConflict, KeyInvalid, KeyMissing)
 
@@ -131,6 +134,8 @@ def _opened(admission: Admission) -> Opened:
     use, decided = admission.use, admission.decided
     if use.outcome == "replayed" and use.record is not None:
         return _existing(use.record.attempt_id)
+    if admission.repeated is not None:
+        return _put_off(admission.repeated, admission.refused_as)
     if decided is None:
         return _refused(admission.refusal or InvalidInput())
     return Opened(
@@ -140,6 +145,12 @@ def _opened(admission: Admission) -> Opened:
         review=decided.review,
         retry_after=decided.computed.decision.retry_after,
     )
+
+
+def _put_off(repeated: Repeated, reason_code: str) -> Opened:
+    """The step was refused for the same reason before: it waits longer each time, and no further attempt is stored."""
+    attempt = Attempt.objects.get(id=repeated.attempt_id)
+    return Opened(attempt, "deny", reason_code, None, retry_after=repeated.retry_after(STEP_ASKS_AGAIN))
 
 
 def _existing(attempt_id: UUID) -> Opened:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from governance.boundary.rules.editions import EDITIONS
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
     ACTS,
@@ -95,11 +96,22 @@ _CALLER: Final = _closed(
 _SHUTDOWN: Final = _closed(
     {"id": TEXT, "scope": TEXT, "target": _TEXT_OR_NULL, "drill": {"type": "boolean"}}, required=["id", "scope"]
 )
+_COUNT: Final = {"type": "integer", "minimum": 0}
+# Which cap or throttle refused, its size and its use. Older environments do not have it.
+_CAP: Final = _closed(
+    {"name": TEXT, "limit": _COUNT, "used": _COUNT, "window_seconds": _COUNT}, required=["name", "limit", "used"]
+)
 _THROTTLE: Final = _closed(
-    {"status": _TEXT_OR_NULL, "exceeded": _TEXT_OR_NULL, "retry_after": _SECONDS}, required=["status"]
+    {"status": _TEXT_OR_NULL, "exceeded": _TEXT_OR_NULL, "retry_after": _SECONDS, "cap": _CAP}, required=["status"]
 )
 _CONCURRENCY: Final = _closed(
-    {"status": _TEXT_OR_NULL, "busy": _TEXT_OR_NULL, "when_busy": _TEXT_OR_NULL, "retry_after": _SECONDS},
+    {
+        "status": _TEXT_OR_NULL,
+        "busy": _TEXT_OR_NULL,
+        "when_busy": _TEXT_OR_NULL,
+        "retry_after": _SECONDS,
+        "cap": _CAP,
+    },
     required=["status"],
 )
 FACTS_SCHEMA: Final = _closed(
@@ -114,6 +126,8 @@ FACTS_SCHEMA: Final = _closed(
         "policy_sha256": _SHA256,
         "region_sha256": _SHA256,
         "deployment_region": _TEXT_OR_NULL,
+        # The detectors' edition. Absent in environments from before editions existed: the first.
+        "boundary_edition": {"enum": list(EDITIONS)},
         # Absent without a standby, and in environments from before standbys were declared.
         "standby_regions": _texts(50),
         "organization": _ORGANIZATION,

@@ -8,9 +8,10 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from governance.enforcement.sql import key_live
+from governance.enforcement.sql import key_live, key_not_ended
 from governance.identity.models import ProviderPerson
 from governance.identity.states import Origin
+from governance.people.errors import CallerSuspended
 from governance.people.models import (
     ApiKey,
     FoundingEnd,
@@ -31,7 +32,7 @@ from governance.tenancy.models import (
 )
 from governance.violations.errors import CrossTenant
 from reasoncodes.base.actors import Actor, ActorKind
-from reasoncodes.base.errors import FieldError, InvalidInput, NotFound
+from reasoncodes.base.errors import CredentialMissing, DomainError, FieldError, InvalidInput, NotFound
 from reasoncodes.base.ids import UUID_TEXT
 from reasoncodes.base.tenancy import every_tenant, in_scope
 
@@ -85,6 +86,22 @@ def credential_for_secret(*, secret: str, at: datetime) -> Credential | None:
     with every_tenant():
         key = live_keys(at).filter(sha256=key_hash(secret)).first()
     return _credential(key) if key else None
+
+
+def credential_refusal(*, secret: str, at: datetime) -> DomainError:
+    """Why there is no credential for this secret. Only who has the secret of a suspended account is told that it is
+    suspended; everything else gets one answer."""
+    with every_tenant():
+        suspended = ApiKey.objects.filter(
+            key_not_ended(at),
+            sha256=key_hash(secret),
+            service_account__status=ServiceAccount.Status.SUSPENDED,
+            service_account__suspended_reason_code="misuse_suspended",
+            service_account__organization__status=Organization.Status.ACTIVE,
+        ).exists()
+    if suspended:
+        return CallerSuspended(extensions={"suspended_until": "an operator reinstates the account"})
+    return CredentialMissing()
 
 
 def credential_for_signature(*, prefix: str, data: bytes, signature: str, at: datetime) -> Credential | None:

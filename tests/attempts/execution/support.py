@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import connection
 
 from attempts.lifecycle.models import Attempt
+from attempts.lifecycle.services.slots import slots_release
 from governance.contracts.models import Contract
 from governance.contracts.rules.documents import default_documents
 from governance.ledger.models import LedgerEntry
@@ -92,6 +93,17 @@ def capacity(organization: Organization, **fields: int) -> None:
         Organization.objects.filter(id=organization.id).update(**fields)
 
 
+def other_attempts(cast: Cast, ids: list[UUID]) -> list[UUID]:
+    """The same attempts as if the other organization had asked."""
+    other: Organization = cast.other
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER legal_moves")
+        cursor.execute("UPDATE attempts_attempt SET organization_id = %s WHERE id = ANY(%s)", [other.id, ids])
+        cursor.execute("ALTER TABLE attempts_attempt ENABLE ALWAYS TRIGGER legal_moves")
+    return ids
+
+
 def retry_of(first: UUID, *, like: UUID) -> UUID:
     """A retry of `first` as its quarantine case makes it; everything else as in `like`, which it replaces."""
     with every_tenant():
@@ -99,5 +111,6 @@ def retry_of(first: UUID, *, like: UUID) -> UUID:
         row.id, row.retry_of_id = uuid7(), first
         row._state.adding = True
         row.save(force_insert=True)
+        slots_release(attempt_id=like)
     change(like, "next_eligible_at = NULL")
     return row.id

@@ -327,4 +327,4 @@ def test_how_many_late_reports_suspend_an_executor_says_the_contract(
     lease_runs_out(ready)
     for _ in range(strikes):
         assert post(executor, ready, "complete", lease_token=token).status_code == 409
-    assert post(executor, ready, "complete", lease_token=token).status_code == 401
+    assert post(executor, ready, "complete", lease_token=token).status_code == 403

@@ -15,7 +15,7 @@ from attempts.execution.services.dispatch import attempt_dispatch
 from attempts.execution.services.lease_expire import leases_expire
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.services.transition import slots_release
+from attempts.lifecycle.services.slots import slots_release
 from attempts.quarantine.models import QuarantineCase
 from attempts.reviews.models import Review
 from governance.enforcement.models import EnforcementDecision
@@ -233,7 +233,7 @@ def test_fifty_at_once_never_exceed_a_cap(cast: Cast) -> None:
     assert set(answers) == {201, 429}
     assert 1 <= answers[201] <= 5
     with every_tenant():
-        assert Slot.objects.filter(scope="workflow").count() == answers[201]
+        assert Slot.objects.count() == answers[201]
         assert Attempt.objects.filter(state="approved-for-execution").count() == answers[201]
 
 
@@ -250,7 +250,7 @@ def test_two_hand_outs_never_exceed_a_cap_and_place_nobody_twice(cast: Cast, cal
     with every_tenant():
         placed = set(Attempt.objects.filter(queued_until=None).values_list("id", flat=True))
         assert len(placed) == 3
-        holders = Slot.objects.filter(scope="workflow").values_list("attempt_id", flat=True)
+        holders = Slot.objects.values_list("attempt_id", flat=True)
         assert set(holders) == placed
         assert len(holders) == 3
     connection.close()

@@ -7,22 +7,27 @@ from uuid import UUID
 import pytest
 from celery import current_app
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from attempts.execution import tasks as execution
 from attempts.execution.services import outcome as retry
 from attempts.execution.services import queue
-from attempts.execution.services.lease import attempt_lease, for_worker
+from attempts.execution.services.lease import Go, Leases, attempt_lease, for_worker
 from attempts.execution.services.lease_expire import leases_expire
-from attempts.execution.services.outcome import retries_due
+from attempts.execution.services.outcome import FailureReport, FencedReport, attempt_fail, retries_due
 from attempts.execution.services.queue import queue_dispatch
 from attempts.lifecycle.models import Attempt, AttemptTransition, Slot
-from attempts.lifecycle.services.transition import queue_if_no_slot, slots_release, transition_apply
+from attempts.lifecycle.services.slots import slot_or_queue, slots_release
+from attempts.lifecycle.services.transition import transition_apply
+from attempts.lifecycle.states import DISPATCH
 from attempts.quarantine.models import QuarantineCase
+from attempts.quarantine.states import QuarantineCategory
+from governance.contracts.services.contracts import contract_suspend
 from governance.ledger.models import LedgerEntry
 from governance.sql.insert import insert_together
-from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
+from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import (
     actions_of,
@@ -33,6 +38,7 @@ from tests.attempts.execution.support import (
     change,
     contract,
     lease_runs_out,
+    other_attempts,
     retry_becomes_due,
 )
 from tests.attempts.execution.target import CountingTarget
@@ -137,9 +143,9 @@ def test_more_poisoned_rows_than_a_page_still_let_the_rest_pass(
     test_a_poisoned_row_does_not_stop_the_others(cast, caller)
 
 
-def rings(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    heard: list[UUID] = []
-    monkeypatch.setattr(retry, "wake_up", lambda task, row_id: heard.append(row_id))
+def rings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    heard: list[str] = []
+    monkeypatch.setattr(retry, "wake_up_once", heard.append)
     return heard
 
 
@@ -148,13 +154,15 @@ def test_the_bell_rings_for_what_is_due_and_ours(cast: Cast, caller: Any, monkey
     due, later, leased = asked(caller, 1), asked(caller, 2), asked(caller, 3)
     asked(caller, 4, runtime_mode="client_driven")
     asked(caller, 5, runtime_mode="shadow")
-    retry_becomes_due(due)
+    change(due, "next_eligible_at = clock_timestamp() + interval '1 minute'")
     change(later, "next_eligible_at = clock_timestamp() + interval '1 minute'")
     take(leased)
     heard = rings(monkeypatch)
     with every_tenant():
+        assert retries_due() == 0
+        retry_becomes_due(due)
         assert retries_due() == 1
-    assert heard == [due]
+    assert heard == [DISPATCH], "once for all: the worker takes the one whose turn it is"
 
 
 def test_a_queued_attempt_gets_the_place_that_became_free(cast: Cast, caller: Any) -> None:
@@ -167,7 +175,7 @@ def test_a_queued_attempt_gets_the_place_that_became_free(cast: Cast, caller: An
     assert row.queued_until is None
     assert row.next_eligible_at is not None
     with every_tenant():
-        assert Slot.objects.filter(attempt_id=found).count() == 2
+        assert Slot.objects.filter(attempt_id=found).count() == 1
         entry = LedgerEntry.objects.filter(subject_id=found).latest("id")
         assert (entry.action, entry.actor_kind) == ("attempt.placed", "clock")
 
@@ -201,6 +209,36 @@ def test_a_full_workflow_does_not_keep_another_one_waiting(cast: Cast, caller: A
     assert [attempt(one).queued_until is None for one in waiting] == [True, False, False]
 
 
+def test_a_thousand_that_wait_for_one_context_do_not_keep_another_one_waiting(cast: Cast, caller: Any) -> None:
+    limits = {"per_key": 1, "per_context": 1, "per_workflow": None, "per_tenant": None}
+    contract(cast, changes={"concurrency_and_locks": {"limits": limits, "when_busy": "queue"}})
+    asked(caller, 1)  # has the context
+    behind = asked(caller, 2, patient_context_ref="ctx-0001")
+    assert attempt(behind).queued_until is not None
+    copies(behind, 1000)
+    other = asked(caller, 3)
+    queued(other, 3000)
+    assert hand_out() == 1
+    assert attempt(other).queued_until is None
+    with CaptureQueriesContext(connection) as statements:
+        assert hand_out() == 0
+    assert len(statements) < 20, "one try finds the context full, and its attempts are not read again"
+
+
+def copies(attempt_id: UUID, number: int) -> None:
+    """As many more that wait for the same."""
+    with every_tenant():
+        row = Attempt.objects.get(id=attempt_id)
+        Attempt.objects.bulk_create(
+            [
+                Attempt(
+                    **{field.attname: getattr(row, field.attname) for field in Attempt._meta.fields} | {"id": uuid7()}
+                )
+                for _ in range(number)
+            ]
+        )
+
+
 def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MOST_PER_TICK", 8)
     contract(cast)
@@ -213,17 +251,6 @@ def test_places_are_handed_out_by_capacity_units(cast: Cast, caller: Any, monkey
     assert hand_out() == 8
     assert sum(attempt(one).queued_until is None for one in large) == 6
     assert sum(attempt(one).queued_until is None for one in small) == 2
-
-
-def other_attempts(cast: Cast, ids: list[UUID]) -> list[UUID]:
-    """The same attempts as if the other organization had asked."""
-    other: Organization = cast.other
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("ALTER TABLE attempts_attempt DISABLE TRIGGER legal_moves")
-        cursor.execute("UPDATE attempts_attempt SET organization_id = %s WHERE id = ANY(%s)", [other.id, ids])
-        cursor.execute("ALTER TABLE attempts_attempt ENABLE ALWAYS TRIGGER legal_moves")
-    return ids
 
 
 def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: CountingTarget) -> None:
@@ -239,23 +266,85 @@ def test_a_queued_attempt_is_not_leased(cast: Cast, caller: Any, target: Countin
         assert Attempt.objects.get(id=found).lease_token == 0
 
 
-def test_an_attempt_that_is_released_without_a_place_queues_for_one(cast: Cast, caller: Any) -> None:
-    changes = {"concurrency_and_locks": {"when_busy": "queue", "queue_timeout_seconds": 60}}
-    contract(cast, rules=HOLD, changes=changes)
+@pytest.mark.parametrize(("when_busy", "seconds"), [("queue", 60), ("deny", 3600)])
+def test_what_people_release_while_a_cap_is_full_waits_and_is_not_refused(
+    cast: Cast, caller: Any, when_busy: str, seconds: int
+) -> None:
+    limits = {"per_key": 1, "per_context": None, "per_workflow": None, "per_tenant": None}
+    rules = {"limits": limits, "when_busy": when_busy, "queue_timeout_seconds": 60}
+    contract(cast, rules=HOLD, changes={"concurrency_and_locks": rules})
+    capacity(cast.organization, max_concurrency=0)
     found = UUID(ask(caller).json()["id"])
     with every_tenant(), transaction.atomic():
         row, at = Attempt.objects.get(id=found), timezone.now()
-        assert queue_if_no_slot(row, actor=SYSTEM, at=at) is None
-        slots_release(attempt_id=found)
-        entry = queue_if_no_slot(row, actor=SYSTEM, at=at)
+        entry = slot_or_queue(row, actor=SYSTEM, at=at)
         assert entry is not None
         transition_apply(row, "approve", actor=SYSTEM, at=at)
         insert_together([entry])
     row = attempt(found)
-    assert (row.next_eligible_at, row.queued_until) == (None, at + timedelta(seconds=60))
+    assert (row.next_eligible_at, row.queued_until) == (None, at + timedelta(seconds=seconds))
     assert actions_of(found)[-2:] == ["attempt.queued", "attempt.approved"]
+    assert hand_out() == 0
+    capacity(cast.organization, max_concurrency=1)
     assert hand_out() == 1
     assert attempt(found).next_eligible_at is not None
+
+
+def leased(attempt_id: UUID) -> Leases:
+    with every_tenant():
+        return attempt_lease(
+            actor=SYSTEM, at=timezone.now(), owner="worker:1", selection=for_worker(attempt_id=attempt_id)
+        )
+
+
+def failed_once(attempt_id: UUID) -> None:
+    """A first try that failed and may be repeated."""
+    granted = leased(attempt_id).granted[0]
+    report = FencedReport(attempt_id, granted.attempt.lease_token, "worker:1")
+    failure = FailureReport(QuarantineCategory.ADAPTER_FAILURE, retryable=True)
+    with every_tenant():
+        attempt_fail(actor=SYSTEM, at=timezone.now(), report=report, failure=failure)
+
+
+def test_a_retry_that_waits_has_no_slot_and_takes_one_again_when_it_runs(cast: Cast, caller: Any) -> None:
+    contract(cast, effect="idempotent")
+    found = asked(caller)
+    failed_once(found)
+    with every_tenant():
+        assert not Slot.objects.exists()
+    retry_becomes_due(found)
+    assert len(leased(found).granted) == 1
+    with every_tenant():
+        assert Slot.objects.get().attempt_id == found
+
+
+def test_a_due_retry_that_finds_no_slot_queues_and_ends_in_quarantine_when_it_never_gets_one(
+    cast: Cast, caller: Any
+) -> None:
+    contract(cast, effect="idempotent")
+    found = asked(caller)
+    failed_once(found)
+    capacity(cast.organization, max_concurrency=0)
+    retry_becomes_due(found)
+    leases = leased(found)
+    assert (leases.granted, [checked.go for _, checked in leases.refused]) == ([], [Go.QUEUED])
+    row = attempt(found)
+    assert (row.tries, row.lease_token, row.next_eligible_at, row.queued_until is None) == (1, 1, None, False)
+    assert actions_of(found)[-1] == "attempt.queued"
+    change(found, "queued_until = clock_timestamp() - interval '1 second'")
+    assert hand_out() == 0
+    assert attempt(found).state == "failed-quarantined"
+
+
+def test_an_attempt_whose_contract_is_closed_waits_without_a_slot(cast: Cast, caller: Any) -> None:
+    made = contract(cast)
+    found = asked(caller)
+    with every_tenant():
+        actor = cast.actor(cast.operator, [cast.organization])
+        contract_suspend(actor=actor, at=timezone.now(), contract_id=made.id, reason_code="planned_maintenance")
+    assert leased(found).granted == []
+    with every_tenant():
+        assert not Slot.objects.exists()
 
 
 def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
@@ -276,4 +365,4 @@ def test_the_doors_of_the_clock_and_the_worker_act_in_every_organization(
         "failed-quarantined",
     ]
     names = {task.rsplit(".", 1)[1] for task in current_app.tasks if task.startswith("attempts.tasks.execution.")}
-    assert names == {"attempt_dispatch", "leases_expire", "queue_hand_out", "retries_due"}
+    assert names == {"attempt_dispatch", "step_dispatch", "leases_expire", "queue_hand_out", "retries_due"}

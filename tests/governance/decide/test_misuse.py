@@ -1,5 +1,6 @@
 """Strikes: refusals that only a mistaken or hostile caller causes suspend its account until it is reinstated."""
 
+import time
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def account() -> ServiceAccount:
 
 
 def strikes() -> int:
-    return int(valkey().get(STRIKES + str(account().id)) or 0)
+    return sum(int(valkey().get(key) or 0) for key in valkey().scan_iter(f"{STRIKES}{account().id}:*"))
 
 
 def reinstate(cast: Cast) -> None:
@@ -46,7 +47,10 @@ def test_five_refusals_at_the_boundary_suspend_the_account_and_an_operator_reins
         assert account().status == "active"
         assert problem(intake(caller, key=f"key-0000000{number}", **PHI)) == (422, "metadata-boundary")
         assert strikes() == number
-    assert problem(intake(caller, key="key-00000006")) == (401, "credential-missing")
+    told = intake(caller, key="key-00000006")
+    assert problem(told) == (403, "misuse-suspended")
+    assert told.json()["reason_code"] == "misuse_suspended"
+    assert told.json()["suspended_until"] == "an operator reinstates the account"
     assert (account().status, account().suspended_reason_code) == ("suspended", "misuse_suspended")
     with every_tenant():
         entry = LedgerEntry.objects.get(action="service_account.suspended")
@@ -74,7 +78,7 @@ def test_bodies_that_cannot_be_read_count_as_strikes_and_the_contract_says_how_m
     for _ in range(2):
         answer = caller.post(INTAKE, {"colour": "red"}, format="json", HTTP_IDEMPOTENCY_KEY="key-00000001")
         assert problem(answer) == (400, "invalid-input")
-    assert problem(intake(caller)) == (401, "credential-missing")
+    assert problem(intake(caller)) == (403, "misuse-suspended")
 
 
 def test_crossing_into_another_organization_counts_and_a_plain_404_does_not(transactional_db: None, cast: Cast) -> None:
@@ -85,7 +89,7 @@ def test_crossing_into_another_organization_counts_and_a_plain_404_does_not(tran
     for number in range(1, 6):
         assert problem(client.get(f"/api/v1/contracts/{contract.id}")) == (404, "not-found")
         assert strikes() == number
-    assert problem(client.get("/api/v1/contracts")) == (401, "credential-missing")
+    assert problem(client.get("/api/v1/contracts")) == (403, "misuse-suspended")
 
 
 def test_people_are_not_suspended_by_a_counter(transactional_db: None, cast: Cast) -> None:
@@ -104,3 +108,18 @@ def test_refusals_that_happen_to_honest_callers_are_no_strikes(transactional_db:
     open_contract(cast, documents=documents)
     assert [intake(caller, key=f"key-0000000{number}").status_code for number in range(4)] == [201, 429, 429, 429]
     assert strikes() == 0
+
+
+def test_strikes_are_counted_in_each_contracts_own_window(transactional_db: None, cast: Cast, caller: Any) -> None:
+    """A contract with a short window and many strikes does not shorten the window of another."""
+    for slug, window, most in (("short", 1, 100), ("long", 600, 2)):
+        documents = default_documents()
+        documents["throttles_and_misuse"]["misuse"] |= {"window_seconds": window, "strikes": most}
+        open_contract(cast, slug=slug, policy_slug=slug, documents=documents)
+    urls = [f"/api/v1/execution/{slug}/1/attempts" for slug in ("short", "long")]
+    assert problem(intake(caller, url=urls[0], **PHI)) == (422, "metadata-boundary")
+    assert problem(intake(caller, url=urls[1], key="key-00000002", **PHI)) == (422, "metadata-boundary")
+    assert account().status == "active"
+    time.sleep(1.1)
+    assert problem(intake(caller, url=urls[1], key="key-00000003", **PHI)) == (422, "metadata-boundary")
+    assert account().status == "suspended"

@@ -2,7 +2,9 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from tests.governance.decide.support import intake, problem
 from tests.governance.support import in_parallel
 from tests.governed import AT, open_contract
 
+WIDE, NARROW = (f"/api/v1/execution/{slug}/1/attempts" for slug in ("wide", "narrow"))
 KINDS = ["tenant", "user", "service", "workflow", "context", "region"]
 
 
@@ -63,7 +66,15 @@ def test_each_kind_of_limit_refuses_with_429_and_says_when_to_come_back(cast: Ca
     assert refused["RateLimit"] == f'"{per}";r=0;t={wait}'
     with every_tenant():
         decision = EnforcementDecision.objects.get(reason_code="rate_limited")
-        assert decision.environment["throttle"] == {"status": "limited", "exceeded": per, "retry_after": wait}
+        assert decision.environment["throttle"] == {
+            "status": "limited",
+            "exceeded": per,
+            "retry_after": wait,
+            "cap": {"name": per, "limit": 2, "used": 2, "window_seconds": 60},
+        }
+        said = {"rule": per, "message": "2 requests in 60 seconds are used up", "pointer": f"/limits/throttles/{per}"}
+        assert said.items() <= refused.json()["errors"][0].items()
+        assert "security-operations" in refused.json()["errors"][0]["remedy"]
         assert Attempt.objects.get(decision=decision).state == "preflight-denied"
         assert not IdempotencyRecord.objects.filter(key="key-00000003").exists()
 
@@ -74,6 +85,33 @@ def test_limits_are_counted_apart_for_different_subjects(cast: Cast) -> None:
     assert intake(first).status_code == 201
     assert intake(first, key="key-00000002").status_code == 429
     assert intake(second, key="key-00000003").status_code == 201
+
+
+@pytest.mark.parametrize("per", [per for per in KINDS if per != "workflow"])
+def test_a_limit_counts_the_subjects_requests_under_every_contract(cast: Cast, per: str) -> None:
+    """The narrow contract lets nothing in once the wide one has used up what the narrow one allows its subject."""
+    caller = api_of(cast, cast.operator)
+    open_contract(cast, slug="wide", policy_slug="wide", documents=documents_with(per, 9))
+    open_contract(cast, slug="narrow", policy_slug="narrow", documents=documents_with(per, 4))
+    other = api_of(cast, cast.operator) if per in {"tenant", "user", "region"} else caller
+    for number in range(1, 5):
+        passed = intake(caller, url=WIDE, key=f"key-0000000{number}", patient_context_ref="ctx-0001")
+        assert passed.status_code == 201, passed.content
+    refused = intake(other, url=NARROW, key="key-00000009", patient_context_ref="ctx-0001")
+    assert (refused.status_code, refused.json()["errors"][0]["rule"]) == (429, per)
+
+
+def test_a_limit_that_many_contracts_share_never_lets_in_one_too_many() -> None:
+    wide, narrow = some_limit(60, 3600), some_limit(20, 3600)
+    narrow = replace(narrow, subject=wide.subject)
+
+    def ten(limit: Limit) -> list[str]:
+        return [throttle_take(limits=[limit]).status for _ in range(10)]
+
+    works = [lambda limit=limit: ten(limit) for limit in [wide, narrow] * 10]
+    passed = Counter(status for batch in in_parallel(*works) for status in batch)
+    assert passed["ok"] == 60
+    assert throttle_take(limits=[narrow]).status == "limited"
 
 
 def some_limit(limit: int, window_seconds: int, per: str = "tenant") -> Limit:
@@ -113,7 +151,7 @@ def test_valkey_holds_hashes_and_no_reference_of_a_caller(cast: Cast, caller: An
     keys = list(valkey().scan_iter(f"{PREFIX}*"))
     assert keys
     assert not [key for key in keys if "zebra" in key or str(cast.organization.id) in key]
-    assert all(re.fullmatch(r"[a-z]+:\d+:\d+:[0-9a-f]{32}", key.removeprefix(PREFIX)) for key in keys)
+    assert all(re.fullmatch(r"[a-z]+:[0-9a-f]{32}", key.removeprefix(PREFIX)) for key in keys)
     assert all(valkey().pttl(key) != -1 for key in keys)  # -1: never ends; -2: ended since the scan
 
 

@@ -26,7 +26,7 @@ def strikes_of(client: Any) -> int:
     with every_tenant():
         row = GovernanceViolation.objects.filter(actor_kind="service").order_by("-id").first()
     assert row is not None
-    return int(valkey().get(STRIKES + row.actor_ref) or 0)
+    return sum(int(valkey().get(key) or 0) for key in valkey().scan_iter(f"{STRIKES}{row.actor_ref}:*"))
 
 
 def record_of(cast: Cast, caller: Any, kind: str) -> tuple[str, Any]:

@@ -258,7 +258,7 @@ class StepGate:
         if not leases.refused:  # the attempt has ended without the engine: nobody knows whether it had its effect
             return self._answer(ask, "deny", "outcome_unknown")
         _, checked = leases.refused[0]
-        if checked.go is Go.REVIEW:
+        if checked.go in {Go.REVIEW, Go.QUEUED}:
             return self._answer(ask, "hold", checked.reason_code)
         verdict = "later" if checked.go is Go.HOLD and checked.reason_code in PASSING else "deny"
         return self._answer(ask, verdict, checked.reason_code or "outcome_unknown")

@@ -17,10 +17,13 @@ def evaluate(case: Case) -> EvaluatorResult:
     if status == "busy" and concurrency.get("when_busy") == "queue":
         return allow(NAME, status=status, busy=concurrency.get("busy"), queued=True)
     # Busy, not readable, or a status that this version does not know: all of them deny.
+    # Older environments do not say which cap it was; their results must come out without it.
+    cap = {"cap": concurrency["cap"]} if "cap" in concurrency else {}
     return deny(
         NAME,
         "concurrency_limit",
         status=status if status in ("busy", "unavailable") else "unknown",
         busy=concurrency.get("busy"),
         retry_after=None if retry_after is None else int(retry_after),
+        **cap,
     )

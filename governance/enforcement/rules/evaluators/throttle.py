@@ -15,6 +15,8 @@ def evaluate(case: Case) -> EvaluatorResult:
     status, retry_after = throttle["status"], throttle.get("retry_after")
     if status in ("ok", TAKEN):
         return allow(NAME, status=status)
+    # Older environments do not say which limit it was; their results must come out without it.
+    cap = {"cap": throttle["cap"]} if "cap" in throttle else {}
     # An unknown status is a denial too, and is not repeated in the inputs.
     return deny(
         NAME,
@@ -22,4 +24,5 @@ def evaluate(case: Case) -> EvaluatorResult:
         status=status if status in _REASONS else "unknown",
         exceeded=throttle.get("exceeded"),
         retry_after=None if retry_after is None else int(retry_after),
+        **cap,
     )
