@@ -10,11 +10,12 @@ from attempts.execution.adapters.base import receiver_name
 from attempts.execution.rules import LEASE_SECONDS
 from attempts.execution.sql import OLDEST_DUE
 from attempts.lifecycle.models import Attempt, Slot
-from attempts.lifecycle.selectors.attempts import attempt_review
+from attempts.lifecycle.selectors.attempts import attempt_decision, attempt_review
 from attempts.lifecycle.states import FINAL_STATES, AttemptState, is_ours_to_execute
 from attempts.receivers.selectors import Receiver, circuit_open
 from attempts.reviews.selectors.standing import approval_stands, progress_of, standing_of
 from attempts.reviews.states import ReviewStatus
+from governance.enforcement.rules import results_from_document
 from governance.enforcement.selectors import intake_facts
 from governance.enforcement.sql import Closed
 from governance.outages.selectors import deadline_in_force
@@ -43,7 +44,9 @@ def dispatch_lag() -> float:
 
 
 def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
-    """All obstacles now; empty for an attempt that has ended or could be leased."""
+    """All obstacles now; for one that was denied, what denied it; empty for one that has ended or could be leased."""
+    if attempt.state == AttemptState.PREFLIGHT_DENIED:
+        return _denials(attempt)
     if attempt.state in FINAL_STATES:
         return []
     # Everything at once, not only the first: a person who removes one obstacle should not find the next one after it.
@@ -52,6 +55,23 @@ def attempt_obstacles(*, attempt: Attempt, at: datetime) -> list[Obstacle]:
         found += _signers(attempt, at)
         found += [*_queue(attempt), *_timing(attempt, at)]
     return found
+
+
+def _denials(attempt: Attempt) -> list[Obstacle]:
+    """In the words of the answer that the caller got. Nothing if a person denied it or its time ended."""
+    denied = [row for row in results_from_document(attempt_decision(attempt=attempt).results) if row.verdict == "deny"]
+    return [
+        Obstacle(
+            "denied",
+            row.explanation,
+            {
+                "evaluator": row.evaluator,
+                "reason_code": row.reason_code,
+                "errors": [error.as_json() for error in row.refused_fields],
+            },
+        )
+        for row in denied
+    ]
 
 
 def _review(attempt: Attempt, at: datetime) -> list[Obstacle]:

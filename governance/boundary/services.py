@@ -11,19 +11,30 @@ from uuid import UUID
 
 from governance.boundary.errors import MetadataBoundary
 from governance.boundary.models import Note
-from governance.boundary.rules import BoundaryFinding, inspect_handle, inspect_note, inspect_reference
+from governance.boundary.rules import (
+    BoundaryFinding,
+    inspect_field_name,
+    inspect_handle,
+    inspect_note,
+    inspect_title,
+)
 from reasoncodes.base.errors import FieldError
 
 
 def text_check(*, text: str, pointer: str) -> None:
-    """Refuses text that looks like a person's name or data, a secret or a patient's record. The refusal names the rule,
-    never the text."""
+    """Refuses a title or a reason that looks like a person's name or data, a secret or a patient's record. The refusal
+    names the rule, never the text."""
+    _refuse(list(inspect_title(text, pointer=pointer)))
+
+
+def note_check(*, text: str, pointer: str) -> None:
+    """The same for a note about one case, in which clinical phrases are found too."""
     _refuse(list(inspect_note(text, pointer=pointer)))
 
 
 def reference_check(*, reference: str, pointer: str) -> None:
     """Refuses what does not look like a reference. Stricter than `text_check`: an identifier is one or two words."""
-    _refuse(list(inspect_reference(reference, pointer=pointer)) if reference else [])
+    _refuse(list(inspect_field_name(reference, pointer=pointer)) if reference else [])
 
 
 def handle_check(*, handle: str, pointer: str) -> None:
@@ -55,7 +66,7 @@ def _findings(text: str, pointer: str) -> Iterator[BoundaryFinding]:
     if len(text) > PIECE and PROSE.search(text):
         yield BoundaryFinding(pointer, "free_text")
     for start in range(0, max(1, len(text) - OVERLAP), PIECE - OVERLAP):
-        yield from inspect_note(text[start : start + PIECE], pointer=pointer)
+        yield from inspect_title(text[start : start + PIECE], pointer=pointer)
 
 
 def _strings(content: Any) -> Iterator[str]:
@@ -73,14 +84,14 @@ def _strings(content: Any) -> Iterator[str]:
 def _refuse(findings: list[BoundaryFinding]) -> None:
     if findings:
         unique = sorted(set(findings))
-        raise MetadataBoundary(errors=[FieldError(f.pointer, f.message, rule=f.rule) for f in unique])
+        raise MetadataBoundary(errors=[FieldError(f.pointer, f.message, rule=f.rule, remedy=f.remedy) for f in unique])
 
 
 def note_create(*, organization_id: UUID | None, text: str, pointer: str = "/note") -> Note | None:
     """Checks and stores a note. None for an empty text."""
     if not text.strip():
         return None
-    text_check(text=text, pointer=pointer)
+    note_check(text=text, pointer=pointer)
     # The ledger keeps the hash after the text was erased. Without a salt, short texts could be guessed from it.
     salt = token_bytes(16)
     return Note.objects.create(

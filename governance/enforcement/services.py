@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.boundary.rules import CURRENT
 from governance.contracts.models import Contract, ContractDocument
 from governance.enforcement.configured import standby_regions
 from governance.enforcement.models import EnforcementDecision, Snapshot, SnapshotBroken, moment_text, snapshot_load
@@ -214,6 +215,7 @@ def _compute(
         "policy_sha256": intake.policy_sha256 or None,
         "region_sha256": region_sha256,
         "deployment_region": deployment_region,
+        "boundary_edition": CURRENT,
         "organization": {
             "id": str(organization.id),
             "status": organization.status,

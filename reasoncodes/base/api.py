@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import FieldError, InvalidInput, UnknownParameter
 from reasoncodes.base.ids import UUID_TEXT
+from reasoncodes.base.json_body import JSON_DEPTH_LIMIT
 
 COMMON_PARAMETERS = frozenset({"cursor", "page_size", "org_id"})  # governance.people.api handles org_id
 TEXTS = (serializers.CharField, serializers.UUIDField, serializers.DateTimeField, serializers.ChoiceField)
@@ -81,6 +82,8 @@ class ApiView(APIView):
     required_scopes: dict[str, str] = {}
     people_permissions: dict[str, str] = {}
     services_allowed = True
+    json_depth: ClassVar[int] = JSON_DEPTH_LIMIT
+    """How deep a body may be nested."""
     one_page: ClassVar[bool] = False
     """A list that is answered whole, so that it takes neither `cursor` nor `page_size`."""
     plain_list: ClassVar[bool] = False

@@ -12,6 +12,8 @@ from reasoncodes.base.errors import BodyTooDeep, BodyTooLarge, InvalidInput, Len
 BODY_LIMIT_BYTES = 64 * 1024
 # Deeper JSON makes every recursive check slow, and in the end a RecursionError.
 JSON_DEPTH_LIMIT = 8
+# A contract carries the JSON Schema of its metadata. Each level of metadata is two of schema, and it stands four deep.
+DOCUMENT_DEPTH_LIMIT = 32
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
 # Only a body with such an escape can contain NUL or half a surrogate pair, so only it is checked a second time.
@@ -28,11 +30,11 @@ def check_length(headers: Mapping[str, Any]) -> None:
         raise BodyTooLarge
 
 
-def parse_json(raw: bytes) -> Any:
+def parse_json(raw: bytes, *, depth_limit: int = JSON_DEPTH_LIMIT) -> Any:
     """The value, or a refusal that repeats nothing of it."""
     if len(raw) > BODY_LIMIT_BYTES:
         raise BodyTooLarge
-    check_depth(raw)
+    check_depth(raw, depth_limit)
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
         if ESCAPE.search(raw):
@@ -42,15 +44,15 @@ def parse_json(raw: bytes) -> Any:
     return value
 
 
-def check_depth(raw: bytes) -> None:
+def check_depth(raw: bytes, limit: int = JSON_DEPTH_LIMIT) -> None:
     """Counts brackets outside strings in one pass, so that a deep value is never built."""
     # Most bodies have few brackets and need no look at their strings.
-    if raw.count(b"[") + raw.count(b"{") <= JSON_DEPTH_LIMIT:
+    if raw.count(b"[") + raw.count(b"{") <= limit:
         return
     depth = 0
     for bracket in BRACKET.findall(STRING.sub(b"", raw)):
         depth += 1 if bracket in b"[{" else -1
-        if depth > JSON_DEPTH_LIMIT:
+        if depth > limit:
             raise BodyTooDeep
 
 

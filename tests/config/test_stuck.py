@@ -33,13 +33,23 @@ def test_nothing_there_is_nothing_stuck_and_every_kind_is_named() -> None:
     assert list(NAMES) == ["runs", "attempts", "holds", "outbox", "webhooks", "evidence"]
 
 
-def test_what_waits_for_its_moment_a_person_or_an_executor_is_not_stuck(cast: Cast) -> None:
-    Clinic(cast).hold()
-    execution.contract(cast, slug="other", adapter="external")
-    execution.asked(cast.api("attempts:create"), 2, slug="other", connector="external", runtime_mode="client_driven")
+def test_a_step_that_waits_for_its_module_is_not_stuck(cast: Cast) -> None:
     World(cast, brief(timeout_seconds=3000)).start(at=ago(600))
     with every_tenant():
         OutboxEvent.objects.update(status="sent", sent_at=timezone.now())
+    assert found() == {}
+
+
+def test_a_hold_that_waits_for_a_person_is_not_stuck(cast: Cast) -> None:
+    Clinic(cast).hold()
+    assert found() == {}
+
+
+def test_an_attempt_that_waits_for_its_executor_is_not_stuck(cast: Cast) -> None:
+    execution.contract(cast, adapter="external")
+    caller = cast.api("attempts:create")
+    attempt_id = execution.asked(caller, connector="external", runtime_mode="client_driven")
+    execution.change(attempt_id, "next_eligible_at = clock_timestamp() - interval '5 minutes'")
     assert found() == {}
 
 

@@ -109,5 +109,5 @@ def _within_boundary(**report: Any) -> None:
     """Refuses a report with forbidden values. Nothing is stored and the lease stays, so it can be sent again."""
     findings = report_findings(**report)
     if findings:
-        message = "holds something outside the boundary"
-        raise MetadataBoundary(errors=[FieldError(one.pointer, message, rule=one.rule) for one in findings])
+        errors = [FieldError(one.pointer, one.message, rule=one.rule, remedy=one.remedy) for one in findings]
+        raise MetadataBoundary(errors=errors)

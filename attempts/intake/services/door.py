@@ -99,8 +99,8 @@ def _key_check(*, policy: Mapping[str, Any], key: str | None) -> str:
         raise KeyInvalid(errors=[FieldError(KEY_HEADER, words, rule="format")])
     # The key is stored in clear, so a key that looks like personal data or a secret is refused.
     if found := inspect_handle(key, pointer=KEY_HEADER):
-        remedy = "Use a UUID, or your own number of the request."
-        raise KeyInvalid(errors=[FieldError(one.pointer, f"{one.message} {remedy}", rule=one.rule) for one in found])
+        errors = [FieldError(one.pointer, one.message, rule=one.rule, remedy=one.remedy) for one in found]
+        raise KeyInvalid(errors=errors)
     return key
 
 

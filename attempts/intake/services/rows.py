@@ -272,14 +272,16 @@ def _refusal(code: str, about: Mapping[str, object], computed: Computed, *, wait
     seconds = wait or computed.decision.retry_after or SHORTEST_WAIT
     headers = {"Retry-After": str(seconds)}
     if code == "metadata_boundary":
-        withheld = computed.request.get("withheld", [])
-        errors = [
-            FieldError(row["pointer"], "holds something outside the boundary", rule=row["rule"]) for row in withheld
-        ]
-        return MetadataBoundary(errors=errors, extensions=facts)
+        return MetadataBoundary(errors=_refused_fields(computed, code), extensions=facts)
     if code == "throttle_unavailable":
         return ThrottleUnavailable(headers=headers, extensions=facts)
     if code in THROTTLED:
         errors, more = _full(computed, seconds)
         return RateLimited(reason_code=code, errors=errors, headers=headers | more, extensions=facts)
-    return AttemptDenied(reason_code=code, extensions=facts)
+    return AttemptDenied(reason_code=code, errors=_refused_fields(computed, code), extensions=facts)
+
+
+def _refused_fields(computed: Computed, code: str) -> list[FieldError]:
+    """What the deciding evaluators refused, in the words of `/decision` and `/explain`."""
+    results = computed.decision.results
+    return [error for result in results if result.reason_code == code for error in result.refused_fields]

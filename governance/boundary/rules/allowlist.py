@@ -4,6 +4,7 @@ everything."""
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from governance.boundary.rules.editions import FIRST
 from governance.boundary.rules.keys import key_facts
 
 MAX_STRING_LENGTH: Final = 512
@@ -84,7 +85,8 @@ class _Walk:
         if "patternProperties" in schema:
             yield f"schema{at}: patternProperties lists no names; name the properties"
         for name, value in schema.get("properties", {}).items():
-            if self.keys_checked and key_facts(name).forbidden:
+            # By the first edition for ever: the document of an open contract must not become unusable.
+            if self.keys_checked and key_facts(name, FIRST).forbidden:
                 yield f"schema{at}/properties/{name}: a forbidden key can never be accepted"
             yield from self.problems(value, f"{at}/properties/{name}", seen)
 

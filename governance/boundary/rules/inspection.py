@@ -4,8 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, is_ordinary, tripped
+from governance.boundary.rules.detectors import (
+    CONFIGURATION_RULES,
+    DETECTOR_NAMES,
+    InspectedText,
+    TextForm,
+    is_ordinary,
+    tripped,
+)
 from governance.boundary.rules.detectors.person import name_in_handle
+from governance.boundary.rules.editions import CURRENT
 from governance.boundary.rules.facts import fact_findings
 from governance.boundary.rules.findings import BoundaryFinding, ordered
 from governance.boundary.rules.keys import KeyFacts, ends_with, key_facts
@@ -25,6 +33,7 @@ _SAFE_INTEGER: Final = 2**53 - 1
 _SMALLEST_CHECKED: Final = 10**8
 _LARGEST_CHECKED: Final = 10**20
 _ALL: Final = frozenset(DETECTOR_NAMES)
+_NAMES_OF_FIELDS: Final = _ALL - {"clinical_phrase"}
 _NO_HINTS: Final[frozenset[str]] = frozenset()
 _PLAIN_HINTS: Final = frozenset(["role", "quantity"])
 _CONTAINERS: Final = (dict, list, tuple)
@@ -34,8 +43,11 @@ _OPAQUE_HANDLE: Final = re.compile(
 )
 
 
-def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> tuple[BoundaryFinding, ...]:
-    """Everything that is wrong with a metadata object, sorted. Empty: it may be recorded."""
+def inspect_metadata(
+    metadata: Mapping[str, Any], *, policy: BoundaryPolicy, edition: int = CURRENT
+) -> tuple[BoundaryFinding, ...]:
+    """Everything that is wrong with a metadata object, sorted. Empty: it may be recorded. `edition`: that of the
+    decision."""
     if not isinstance(metadata, Mapping):
         return (BoundaryFinding(ROOT, "schema_type"),)
     root = metadata if type(metadata) is dict else dict(metadata)
@@ -43,7 +55,7 @@ def inspect_metadata(metadata: Mapping[str, Any], *, policy: BoundaryPolicy) -> 
     limit = broken_limit(root, max_bytes=policy.max_bytes, max_depth=policy.max_depth)
     if limit is not None:
         return (BoundaryFinding(ROOT, limit),)
-    found = _Walk(policy).run(root)
+    found = _Walk(policy, edition).run(root)
     if policy.facts:
         found.extend(fact_findings(policy.facts, root))
     # The validator takes JSON only; it would raise on a value that is not.
@@ -65,9 +77,14 @@ def _without_facts(root: dict[str, Any], policy: BoundaryPolicy) -> dict[str, An
     return {name: value for name, value in root.items() if name not in declared}
 
 
-def inspect_reference(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
+def inspect_reference(value: str, *, pointer: str, edition: int = CURRENT) -> tuple[BoundaryFinding, ...]:
     """Inspects an opaque identifier: at most two words, and nothing personal or secret in it."""
-    return _inspect_text(value, pointer=pointer, form=TextForm.REFERENCE, longest=MAX_REFERENCE)
+    return _inspect_text(value, pointer, TextForm.REFERENCE, MAX_REFERENCE, edition=edition)
+
+
+def inspect_field_name(value: str, *, pointer: str, edition: int = CURRENT) -> tuple[BoundaryFinding, ...]:
+    """Inspects the name of a written field, which may say what stands in it: `chest_pain`."""
+    return _inspect_text(value, pointer, TextForm.REFERENCE, MAX_REFERENCE, rules=_NAMES_OF_FIELDS, edition=edition)
 
 
 def inspect_handle(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
@@ -83,24 +100,33 @@ def inspect_handle(value: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
 
 def inspect_note(text: str, *, pointer: str = "/note") -> tuple[BoundaryFinding, ...]:
     """Inspects a person's short note: sentences are allowed, up to 280 characters; all other rules apply."""
-    return _inspect_text(text, pointer=pointer, form=TextForm.NOTE, longest=MAX_NOTE)
+    return _inspect_text(text, pointer, TextForm.NOTE, MAX_NOTE)
 
 
-def _inspect_text(text: str, *, pointer: str, form: TextForm, longest: int) -> tuple[BoundaryFinding, ...]:
+def inspect_title(text: str, *, pointer: str) -> tuple[BoundaryFinding, ...]:
+    """Inspects what is written about the installation itself: titles, reasons, rules. A workflow may be called "Chest
+    pain triage"."""
+    return _inspect_text(text, pointer, TextForm.NOTE, MAX_NOTE, rules=CONFIGURATION_RULES)
+
+
+def _inspect_text(
+    text: str, pointer: str, form: TextForm, longest: int, *, rules: frozenset[str] = _ALL, edition: int = CURRENT
+) -> tuple[BoundaryFinding, ...]:
     if not isinstance(text, str):
         return (BoundaryFinding(pointer, "schema_type"),)
     if len(text) > longest:
         return (BoundaryFinding(pointer, "too_large"),)
-    rules = list(tripped(InspectedText(normalise(text), _NO_HINTS, form), _ALL))
+    broken = list(tripped(InspectedText(normalise(text), _NO_HINTS, form), rules, edition))
     if has_broken_characters(text):
-        rules.append("control_character")
-    return ordered(BoundaryFinding(pointer, rule) for rule in rules)
+        broken.append("control_character")
+    return ordered(BoundaryFinding(pointer, rule) for rule in broken)
 
 
 class _Walk:
     """Collects (path, rule). Paths become pointers later, because most requests have no findings."""
 
-    def __init__(self, policy: BoundaryPolicy) -> None:
+    def __init__(self, policy: BoundaryPolicy, edition: int) -> None:
+        self.edition = edition
         self.active = policy.active
         self.built_in_keys = "forbidden_key" in policy.active
         self.endings = policy.forbidden_endings
@@ -124,7 +150,7 @@ class _Walk:
             if type(key) is not str:
                 self.found.append(((*path, key), "not_json"))
                 continue
-            facts = key_facts(key)
+            facts = key_facts(key, self.edition)
             if facts.forbidden or facts.rules or facts.broken or self.endings:
                 self._key(facts, (*path, key))
             self._value(value, path, key, facts.hints | inherited if inherited else facts.hints)
@@ -149,14 +175,14 @@ class _Walk:
             self.found.append(((*path, step), "not_json"))
 
     def _text(self, raw: str, path: Path, step: str | int, hints: frozenset[str]) -> None:
-        if is_ordinary(raw, hints):
+        if is_ordinary(raw, hints, self.edition):
             return
         if len(raw) > MAX_STRING:
             self.found.append(((*path, step), "too_large"))
             return
         if has_broken_characters(raw):
             self.found.append(((*path, step), "control_character"))
-        for rule in tripped(InspectedText(normalise(raw), hints), self.active):
+        for rule in tripped(InspectedText(normalise(raw), hints), self.active, self.edition):
             self.found.append(((*path, step), rule))
 
     def _number(self, value: float, path: Path, step: str | int, hints: frozenset[str]) -> None:
@@ -169,7 +195,7 @@ class _Walk:
             self.found.append(((*path, step), "number_range"))
         if size < _LARGEST_CHECKED and (size >= _SMALLEST_CHECKED or not hints <= _PLAIN_HINTS):
             text = str(int(size)) if size == int(size) else repr(size)
-            for rule in tripped(InspectedText(text, hints), self.active & _NUMERIC):
+            for rule in tripped(InspectedText(text, hints), self.active & _NUMERIC, self.edition):
                 self.found.append(((*path, step), rule))
 
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, tripped
+from governance.boundary.rules.editions import CURRENT, FIRST
+from governance.boundary.rules.lookalikes import without_disguise
 from governance.boundary.rules.text import fold, has_broken_characters, normalise
 from governance.boundary.rules.vocabulary import (
     ABOUT_ENDINGS,
@@ -40,9 +42,9 @@ class KeyFacts(NamedTuple):
     broken: bool
 
 
-def key_facts(key: str) -> KeyFacts:
+def key_facts(key: str, edition: int = CURRENT) -> KeyFacts:
     # Only keys that look like identifiers are cached: any other text of a request must not stay in memory after it.
-    return _remembered(key) if len(key) <= 64 and _PLAIN.fullmatch(key) else _facts(key)
+    return _remembered(key, edition) if len(key) <= 64 and _PLAIN.fullmatch(key) else _facts(key, edition)
 
 
 def ends_with(words: tuple[str, ...], ending: tuple[str, ...]) -> bool:
@@ -61,10 +63,12 @@ def _split(key: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(_CAMEL.sub("_", fold(key)).lower()))
 
 
-def _facts(key: str) -> KeyFacts:
-    words = _split(key[:_INSPECTED])
-    subject = InspectedText(normalise(key[:_INSPECTED]), form=TextForm.KEY)
-    rules = tuple(tripped(subject, _ALL)) if len(key) <= _INSPECTED else ("free_text",)
+def _facts(key: str, edition: int) -> KeyFacts:
+    start = key[:_INSPECTED]
+    subject = InspectedText(normalise(start), form=TextForm.KEY)
+    # A key with look-alike letters is the key that it looks like.
+    words = _split(start if edition == FIRST or start.isascii() else without_disguise(subject.text))
+    rules = tuple(tripped(subject, _ALL, edition)) if len(key) <= _INSPECTED else ("free_text",)
     broken = has_broken_characters(key)
     return KeyFacts(words, _forbidden(words), _hints(words), _showable(key, words), rules, broken)
 

@@ -1,5 +1,5 @@
 """Normalizes text for the detectors, so that look-alike digits, full-width characters and invisible characters do not
-hide anything. Similar letters of other scripts are not handled."""
+hide anything. Letters of other scripts that look Latin: `lookalikes`."""
 
 import re
 import unicodedata

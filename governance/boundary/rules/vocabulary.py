@@ -118,3 +118,68 @@ GIVEN_NAMES = _words(
     أحمد احمد علي عبدالله خالد فاطمة مريم عائشة نورة سارة يوسف إبراهيم ابراهيم عمر حسن حسين
     """
 )
+
+# The most common family names of the same regions, without those that are also words, places or products.
+SURNAMES = _words(
+    """
+    smith johnson williams jones garcia davis rodriguez martinez hernandez lopez gonzalez anderson taylor
+    moore jackson perez thompson harris sanchez clark ramirez lewis robinson allen wright torres nguyen
+    flores adams nelson campbell mitchell carter roberts gomez phillips evans turner diaz edwards collins
+    reyes stewart morris morales murphy gutierrez ortiz cooper peterson bailey reed howard ramos watson
+    richardson chavez mendoza ruiz hughes alvarez castillo sanders patel myers jimenez powell jenkins
+    perry sullivan doe novak kowalski nowak wisniewski wojcik muller mueller schmidt schneider fischer
+    weber meyer becker schulz hoffmann schafer schaefer koch bauer richter schroder schroeder neumann
+    schwarz zimmermann braun kruger krueger hofmann hartmann werner krause lehmann dubois durand leroy
+    moreau lefebvre fournier girard bonnet dupont lambert fontaine rousseau rossi russo ferrari esposito
+    bianchi romano ricci marino greco fernandez svensson johansson karlsson nilsson eriksson larsson
+    olsson jensen nielsen hansen pedersen andersen christensen janssen peeters devries okafor okonkwo
+    adeyemi adebayo okoye nwosu eze balogun ogunleye oyelaran mensah owusu boateng asante appiah osei
+    agyeman amoah acheampong otieno odhiambo ochieng wanjiru kamau mwangi kariuki njoroge kimani mutua
+    nkurunziza mugisha habimana niyonzima uwimana alharbi alghamdi alotaibi alqahtani alshammari
+    almansoori almaktoum alnahyan alhashimi alsabah almutairi alenezi mansoori hashimi ghamdi otaibi
+    qahtani shammari sharma singh kumar gupta verma reddy iyer mukherjee banerjee yusuf ibrahim hassan
+    mohammed ahmed ali hussein abdullah
+    """
+)
+
+# Words that follow a label in names of fields, events and checks: `PatientName-Mismatch`, `patient_name:required`.
+TECHNICAL_WORDS = _words(
+    """
+    field fields check checks checked required optional missing mismatch matched matches match matcher
+    matching changed change changes updated update updates created deleted format formats hash hashed
+    sha256 digest ref refs reference type types typed string text value values key keys id ids code codes
+    column columns input output label labels template templates rule rules policy mask masked masking
+    redact redacted redaction removed removal absent present empty null none nil true false unknown
+    invalid valid validator validated validation verified verification verify lookup search index sort
+    order parser parse extractor extract classifier model service server space spaces length limit max min
+    count counts error errors test tests sample case event events schema version status state list page
+    form step screen prompt token tokens normalizer normalised normalized normalize linkage link dedupe
+    duplicate conflict collision admin root system default encrypted anonymized pseudonym pseudonymized v1 v2 v3 v4
+    """
+)
+
+# Endings that show that a written-out address is one.
+TOP_DOMAINS = _words(
+    """
+    com org net edu gov int mil info biz io co app dev health care clinic hospital med online cloud
+    example test me tv eu us uk de fr it es pl se no dk fi nl be at ch ie pt gr cz hu ro ae sa kw ng ke rw
+    gh qa bh om eg ma za in pk cn jp kr au nz br mx ca
+    """
+)
+
+# The first words of labels, of written-out addresses and of message segments. `detectors.labels` has the whole labels.
+LABEL_WORDS = _words(
+    """
+    at dot bearer authorization mrn medical hospital chart record dob yob born birth birthdate birthday
+    birthyear date fecha geb geburtsdatum age ssn social socialsecurity national nationalid passport iqama
+    nin bvn nhs emirates civil tax aadhaar pesel nino steuer codice phone tel telephone mobile cell fax
+    msisdn whatsapp policy policynumber insurance medicare medicaid health nachname vorname familienname
+    apellido apellidos prenom cognome lastname firstname surname patientname fullname pt mr mrs ms dr prof
+    herr frau sheikh token password passwd pwd passphrase secret api access client auth card pan visa
+    mastercard amex begin end key memberid membernumber policyno policynumber passportno passportnumber
+    emiratesid civilid taxid dateofbirth medicalrecord medicalrecordnumber hospitalno chartno recordnumber
+    patientno patientnumber patientage ageyears phoneno phonenumber mobileno mobilenumber apikey accesskey
+    clientsecret secretkey accesstoken authtoken bearertoken subscriberid insuranceid insuranceno healthcard
+    medicareid yearofbirth telno faxno cardno cardnumber nationalidnumber steuerid codicefiscale
+    """
+)

@@ -26,6 +26,7 @@ from governance.contracts.states import AdapterName, ContractState, Effect, Risk
 from governance.people.rules.roles import ApiScope
 from governance.people.selectors.people import organization_of
 from reasoncodes.base.api import ApiView, StrictSerializer
+from reasoncodes.base.json_body import DOCUMENT_DEPTH_LIMIT
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 READ = ApiScope.GOVERNANCE_READ
@@ -126,6 +127,7 @@ CLOSE_EXAMPLE = OpenApiExample(
 
 
 class ContractListApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT
     required_scopes = {"GET": READ, "POST": WRITE}
 
     @extend_schema(operation_id="contracts_list", parameters=[ContractFilter], responses=ContractOut(many=True))
@@ -146,6 +148,7 @@ class ContractListApi(ApiView):
 
 
 class ContractApi(ApiView):
+    json_depth = DOCUMENT_DEPTH_LIMIT
     required_scopes = {"GET": READ, "PATCH": WRITE, "DELETE": WRITE}
 
     @extend_schema(operation_id="contracts_read", responses=ContractDetailOut)

@@ -4,6 +4,7 @@ raises."""
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
+from governance.boundary.rules import FIRST
 from governance.enforcement.rules.case import Case, load_snapshots
 from governance.enforcement.rules.environment import Environment
 from governance.enforcement.rules.evaluators import EVALUATE, metadata_boundary
@@ -97,7 +98,9 @@ def _boundary(run: _Run, request: Mapping[str, Any], environment: Environment) -
 def _inspected(case: Case) -> tuple[Case, EvaluatorResult]:
     contract = case.contract
     policy = contract.boundary if contract else None
-    findings = inspect_request(case.request, metadata=case.metadata, policy=policy)
+    # Facts from before editions existed name none.
+    edition = case.facts.get("boundary_edition", FIRST)
+    findings = inspect_request(case.request, metadata=case.metadata, policy=policy, edition=edition)
     inspection = Inspection(findings) if findings else NOTHING_FOUND
     seen = Case(case.request, case.metadata, case.facts, case.snapshots, inspection)
     return seen, metadata_boundary.evaluate(seen)

@@ -7,13 +7,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from governance.boundary.rules import (
+    CURRENT,
     DEFAULT_DOCUMENT,
+    FIRST,
     BoundaryFinding,
     BoundaryPolicy,
+    inspect_field_name,
     inspect_metadata,
     inspect_reference,
 )
 from governance.boundary.rules.detectors import is_ordinary
+from governance.boundary.rules.readings import is_plain_hash
 from governance.enforcement.rules.names import FIELDS_POINTER, REPEATED_REFERENCES, UNIQUE_REFERENCES
 
 MAX_FIELD_FINDINGS: Final = 20
@@ -51,7 +55,7 @@ NOT_INSPECTED: Final = Inspection(failed=True)
 
 
 def inspect_request(
-    request: Mapping[str, Any], *, metadata: Mapping[str, Any], policy: BoundaryPolicy | None
+    request: Mapping[str, Any], *, metadata: Mapping[str, Any], policy: BoundaryPolicy | None, edition: int = CURRENT
 ) -> tuple[BoundaryFinding, ...]:
     """Everything that the boundary refuses, sorted. Without a contract there is no allow-list, so no metadata is
     accepted."""
@@ -59,37 +63,44 @@ def inspect_request(
     withheld = request.get("withheld")
     if withheld:
         return tuple(sorted({BoundaryFinding(place["pointer"], place["rule"]) for place in withheld}))
-    found = inspect_metadata(metadata, policy=policy or _without_contract())
+    found = inspect_metadata(metadata, policy=policy or _without_contract(), edition=edition)
     for part, name, pointer in _REPEATED:
         value = request[part].get(name)
         if value is not None:
-            found += _remembered(value, pointer)
+            found += _remembered(value, pointer, edition)
     for part, name, pointer in _UNIQUE:
         value = request[part].get(name)
-        if value is not None and not _plainly_harmless(value):
-            found += inspect_reference(value, pointer=pointer)
-    found += _field_findings(request["action"].get("fields", ()))
+        if value is not None and not _plainly_harmless(value, edition):
+            found += inspect_reference(value, pointer=pointer, edition=edition)
+    found += _field_findings(request["action"].get("fields", ()), edition)
     return tuple(sorted(set(found))) if found else ()
 
 
-def _field_findings(names: Sequence[str]) -> tuple[BoundaryFinding, ...]:
+def _field_findings(names: Sequence[str], edition: int) -> tuple[BoundaryFinding, ...]:
     found: list[BoundaryFinding] = []
     for index, name in enumerate(names):
-        if refused := _remembered(name, FIELDS_POINTER):
+        if refused := _remembered_name(name, edition):
             found.extend(BoundaryFinding(f"{FIELDS_POINTER}/{index}", finding.rule) for finding in refused)
     return tuple(found[:MAX_FIELD_FINDINGS])
 
 
-def _plainly_harmless(value: str) -> bool:
+def _plainly_harmless(value: str, edition: int = CURRENT) -> bool:
     """Whether the full inspection would certainly find nothing. Saves it for most references; a test compares both."""
-    return is_ordinary(value, _NO_HINTS) or _TRACE_ID.fullmatch(value) is not None
+    if is_ordinary(value, _NO_HINTS, edition):
+        return True
+    return _TRACE_ID.fullmatch(value) is not None and (edition == FIRST or is_plain_hash(value))
 
 
 # Only for references that repeat (connector, operation, field names): values that are different in every request would
 # only push each other out.
 @lru_cache(maxsize=4096)
-def _remembered(value: str, pointer: str) -> tuple[BoundaryFinding, ...]:
-    return inspect_reference(value, pointer=pointer)
+def _remembered(value: str, pointer: str, edition: int) -> tuple[BoundaryFinding, ...]:
+    return inspect_reference(value, pointer=pointer, edition=edition)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_name(value: str, edition: int) -> tuple[BoundaryFinding, ...]:
+    return inspect_field_name(value, pointer=FIELDS_POINTER, edition=edition)
 
 
 @lru_cache(maxsize=1)

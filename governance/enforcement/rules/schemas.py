@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from governance.boundary.rules.editions import EDITIONS
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
 from governance.enforcement.rules.names import (
     ACTS,
@@ -125,6 +126,8 @@ FACTS_SCHEMA: Final = _closed(
         "policy_sha256": _SHA256,
         "region_sha256": _SHA256,
         "deployment_region": _TEXT_OR_NULL,
+        # The detectors' edition. Absent in environments from before editions existed: the first.
+        "boundary_edition": {"enum": list(EDITIONS)},
         # Absent without a standby, and in environments from before standbys were declared.
         "standby_regions": _texts(50),
         "organization": _ORGANIZATION,

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from governance.enforcement.rules.fields import field_errors
 from governance.enforcement.rules.wording import explain
+from reasoncodes.base.errors import FieldError
 
 
 class Verdict(StrEnum):
@@ -27,6 +29,11 @@ class EvaluatorResult:
     def explanation(self) -> str:
         """The result in words, for people."""
         return explain(reason_code=self.reason_code, inputs=self.inputs)
+
+    @property
+    def refused_fields(self) -> list[FieldError]:
+        """The fields that it denied, with rule and remedy: for the caller."""
+        return list(field_errors(self.inputs)) if self.verdict is Verdict.DENY else []
 
 
 @dataclass(frozen=True, slots=True)

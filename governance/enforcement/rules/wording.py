@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from governance.enforcement.rules.fields import field_errors
+
 _PASSED: Final = "Passed."
 _OTHER: Final = "A rule of the policy decided this, with reason code {code}."
 _REASONS: Final[Mapping[str, str]] = {
@@ -31,13 +33,9 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 # Input name → sentence. Inputs that are not listed are only for programs.
 _DETAILS: Final[Mapping[str, str]] = {
-    "missing": "Missing: {}.",
-    "malformed": "Malformed: {}.",
-    "mismatched": "Different from the contract: {}.",
     "state": "State of the contract: {}.",
     "covering": "Shutdowns: {}.",
     "drills": "Only a drill: {}.",
-    "findings": "Found: {}.",
     "problems": "Found: {}.",
     "regions": "Regions of record: {}.",
     "outside_contract": "Not listed by the contract: {}.",
@@ -65,7 +63,8 @@ _DETAILS: Final[Mapping[str, str]] = {
 def explain(*, reason_code: str | None, inputs: Mapping[str, Any]) -> str:
     """One or more plain sentences; empty inputs are left out."""
     first = _PASSED if reason_code is None else _REASONS.get(reason_code, _OTHER.format(code=reason_code))
-    said = [
+    said = [one.message for one in field_errors(inputs)] if reason_code else []
+    said += [
         wording.format(_in_words(inputs[name])) for name, wording in _DETAILS.items() if _worth_saying(inputs, name)
     ]
     return " ".join([first, *said])

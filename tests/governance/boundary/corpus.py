@@ -163,6 +163,17 @@ REFUSED: dict[str, list[tuple[str, object]]] = {
         ("link", "x -----BEGIN " + "OPENSSH PRIVATE KEY----- y"),
         ("link", "—---BEGIN".replace("—---", "-----") + " EC PRIVATE KEY-----"),
     ],
+    "embedded_document": [
+        ("link", '{"id": 7}'),
+        ("link", 'x {"id": 7} y'),
+        ("link", "<a>b</a>"),
+        ("link", "OBX|1|TX|"),
+    ],
+    "clinical_phrase": [
+        ("link", "severe chest pain"),
+        ("link", "type 2 diabetes"),
+        ("link", "dolor de pecho"),
+    ],
 }
 
 ACCEPTED: list[tuple[str, object]] = [

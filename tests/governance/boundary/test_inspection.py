@@ -189,8 +189,11 @@ def test_findings_are_bounded_sorted_and_unique():
 
 def test_every_rule_has_a_message_that_ends_like_a_sentence():
     for rule, message in MESSAGES.items():
-        assert BoundaryFinding("/x", rule).message == message
+        found = BoundaryFinding("/metadata/x", rule)
         assert message.endswith(".")
+        assert found.remedy.endswith(".")
+        assert found.message.startswith("`x` ")
+        assert found.message.endswith(found.remedy[1:])
 
 
 def test_switching_a_detector_off_leaves_the_essential_ones_on():

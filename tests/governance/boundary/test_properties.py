@@ -1,6 +1,7 @@
 """Properties: never raises, finds what is planted anywhere, repeats nothing, and takes linear time."""
 
 import time
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 
 from governance.boundary.rules import BoundaryPolicy, inspect_metadata, inspect_note, inspect_reference
 from governance.boundary.rules.checksums import luhn
-from governance.boundary.rules.detectors import DETECTORS, InspectedText, tripped
-from governance.boundary.rules.findings import MESSAGES
+from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, tripped
+from governance.boundary.rules.findings import RULES
 from governance.boundary.rules.keys import key_facts
 from governance.boundary.rules.text import normalise
 from tests.governance.boundary.corpus import ACCEPTED, REFUSED
@@ -37,7 +38,8 @@ FILLER = st.dictionaries(st.sampled_from(["alpha", "beta", "gamma", "delta"]), H
 def test_no_json_value_makes_it_raise(metadata):
     for policy in (OPEN, CLOSED):
         for finding in inspect_metadata(metadata, policy=policy):
-            assert finding.message == MESSAGES[finding.rule]
+            assert finding.message.startswith(f"`{finding.field}` ")
+            assert finding.rule in RULES
             assert finding.pointer.startswith("/metadata")
 
 
@@ -57,7 +59,8 @@ def test_no_text_makes_it_raise(text):
 @examples(200)
 def test_what_is_planted_anywhere_is_found_and_repeated_nowhere(planted, filler, way, as_key):
     rule, text = planted
-    value = {text: 1} if as_key else text
+    # A key is a name: `chest_pain` may be one.
+    value = {text: 1} if as_key and rule != "clinical_phrase" else text
     for step in way:
         value = [value, 7] if step == "list" else {"inner": value, **filler}
     found = inspect_metadata({"outer": value, **filler}, policy=OPEN)
@@ -85,11 +88,11 @@ def test_full_width_characters_hide_nothing(planted):
     assert rule in {finding.rule for finding in inspect_metadata({"link": wide}, policy=OPEN)}
 
 
-@given(st.uuids(), st.binary(min_size=32, max_size=32))
+@given(st.uuids(), st.binary(max_size=32).map(sha256))
 @examples(300)
 def test_no_uuid_of_a_real_version_and_no_sha256_is_ever_suspicious(uuid, digest):
     versioned = uuid.__class__(int=uuid.int, version=4)
-    for text in (str(versioned), f"case/{versioned}", digest.hex(), f"sha256:{digest.hex()}"):
+    for text in (str(versioned), f"case/{versioned}", digest.hexdigest(), f"sha256:{digest.hexdigest()}"):
         assert inspect_reference(text, pointer="/r") == ()
 
 
@@ -114,12 +117,16 @@ ADVERSARIAL = [
     "a.", "A b ", "John ", "John, ", "Dr. ", "a^", "a-", "a'", "A", "9", "data:", "data:a", "-----BEGIN ", "bearer ",
     "password", "password=", "://a:", "://", "xoxb-", "ssn ", "ssn:", "dob ", "born ", "born:", "mrn ", "policy no ",
     "call ", "call 1", "aA1+", "a/", "\u200b", "ﷺ", "胸", "1/", "784-", "00 1 ", "0a", "12345678-1234-", "age ", "7 y",
+    "patientName", "patient_name_", "Patient-A", "mrn-1", "mrn1 ", "dob1", "ssn1-", "tel1 ", "card1-1", "secret1",
+    "bearer-a", "authorization: token ", " at a dot ", " at a.a", "(at)a.", "-at-", "-dot-", "_at_a_dot_", "a@ ",
+    '{"a', '{"a":', '["a"', "<a", '<a b="c" ', "</a", "PID|a", "ISA*a*", "%41", "%25", "&amp;", "&#65;", "\\u0041",
+    "SmFuZSBEb2U", "JTI1", "4a616e65", "4a ", "chest pain ", "type 2 ", "ра", "JohnSmith", "a\u0301", "password.a",
 ]  # fmt: skip
 
 
 def cpu_seconds(text):
     subject, start = InspectedText(text), time.process_time()
-    tripped(subject, frozenset(DETECTORS))
+    tripped(subject, frozenset(DETECTOR_NAMES))
     return time.process_time() - start
 
 

@@ -28,3 +28,11 @@ def free_text(subject: InspectedText) -> bool:
     if words > (_WORDS_IN_A_REFERENCE if subject.form is _REFERENCE else _WORDS_IN_A_LABEL):
         return True
     return words >= 3 and (text.endswith(_CLOSING) or _SENTENCE.search(text) is not None)
+
+
+_WORD_OF_PROSE = re.compile(r"[^\W\d_]{2}|[^\x00-\x7f]")
+
+
+def free_text_in_words(subject: InspectedText) -> bool:
+    """The same, for texts with words: `0 0 12 * * ?` is a schedule."""
+    return _WORD_OF_PROSE.search(subject.text) is not None and free_text(subject)

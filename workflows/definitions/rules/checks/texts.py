@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from governance.boundary.rules.detectors import DETECTOR_NAMES, InspectedText, TextForm, tripped
+from governance.boundary.rules.detectors import CONFIGURATION_RULES, InspectedText, TextForm, tripped
 from governance.boundary.rules.findings import MESSAGES
 from governance.boundary.rules.keys import key_facts
 from governance.boundary.rules.text import has_broken_characters, normalise
 from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.reading import Reading
 
-_ALL = frozenset(DETECTOR_NAMES)
 _PROSE = frozenset({"name", "description", "note", "expr"})  # words of an author; all other texts are references
 
 
@@ -32,7 +31,7 @@ def key_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
 
 
 def _tripped(text: str, form: TextForm) -> list[str]:
-    rules = list(tripped(InspectedText(normalise(text), frozenset(), form), _ALL))
+    rules = list(tripped(InspectedText(normalise(text), frozenset(), form), CONFIGURATION_RULES))
     return [*rules, "control_character"] if has_broken_characters(text) else rules
 
 
