@@ -23,6 +23,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, capacity, change, contract, other_attempts
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
+from tests.stack.support import wait_for
 
 
 @pytest.fixture
@@ -132,6 +133,8 @@ def test_a_receiver_that_hangs_has_a_small_share_and_another_is_called_meanwhile
     for one in threads:
         one.start()
     assert target.arrived.wait(10)
+    # The others find no room and end; one of them would otherwise take what is asked below.
+    wait_for(lambda: sum(one.is_alive() for one in threads) == 1, seconds=10, what="the places without work")
     quick = asked(caller, 100, slug="other-case")
     assert work(places) == 1
     assert states(quick) == ["completed"]
