@@ -429,7 +429,7 @@ def test_what_ended_never_moves_again() -> None:
 def test_the_identity_of_an_attempt_is_stored(story: Story) -> None:
     """S1, durable attempt store"""
     asked = story.asked()
-    assert story.decision(asked).request["envelope"] if not story.decision(asked).frame_sha256 else True
+    assert story.read(asked)["identity"]["idempotency_key"] == story.attempt(asked).idempotency_key
     assert story.attempt(asked).workflow_slug == "allow"
 
 
@@ -629,7 +629,13 @@ def test_a_throttled_caller_is_told_when_to_try_again(story: Story) -> None:
 
 def test_misuse_suspends_the_caller(story: Story) -> None:
     """S1, rate-limit handoff and misuse throttles"""
-    assert problems(throttles_and_misuse={"misuse": {"strikes": 0, "window_seconds": 600, "action": "nothing"}})
+    misuse = default_documents()["throttles_and_misuse"]["misuse"] | {"strikes": 1}
+    story.contract("strict", changes={"throttles_and_misuse": {"misuse": misuse}})
+    client = story.cast.api("attempts:create")
+    assert story.ask("strict", client=client).status_code == 201
+    story.ask("strict", client=client, payload={"action": 7})
+    answer = story.ask("strict", client=client)
+    assert (answer.status_code, answer.json()["reason_code"]) == (403, "misuse_suspended")
 
 
 def test_a_shutdown_refuses_attempts_before_they_are_accepted(story: Story) -> None:

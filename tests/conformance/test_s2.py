@@ -16,6 +16,7 @@ from attempts.execution.services.lease_expire import leases_expire
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.quarantine.models import QuarantineCase
 from config.celery import SCHEDULE
+from governance.contracts.models import Contract
 from governance.contracts.rules.documents import default_documents
 from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.rules import EVALUATORS, SLOWEST_SECONDS, decision_document, evaluate
@@ -268,8 +269,16 @@ def test_no_transition_exists_without_its_entry(story: Story) -> None:
 
 @pytest.mark.parametrize("adapter", ["slack", "email", "http", "external"])
 def test_no_side_effect_is_retried_automatically_by(adapter: str) -> None:
-    """S2 4 — `once` is the effect of whatever declares nothing; messages, mails and calls are that."""
-    assert plan(effect="once").due_at is None, adapter
+    """S2 4 — `once` is the effect of whatever declares nothing, and `once` is never retried."""
+    effect = default_effect(adapter)
+    assert effect == "once"
+    assert plan(effect=effect).due_at is None
+
+
+def default_effect(adapter: str) -> str:
+    """What a contract gets that says nothing about its effect."""
+    field = Contract(adapter=adapter)._meta.get_field("effect")
+    return str(field.get_default())
 
 
 def test_a_retry_needs_a_proven_safe_effect() -> None:
