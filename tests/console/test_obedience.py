@@ -86,6 +86,7 @@ def test_what_stops_or_ends_something_asks_for_a_reason() -> None:
         ("identityprovider", "close-scim"),
         ("user", "withdraw-invitation"),
         ("delegation", "end"),
+        ("shutdownproposal", "engage"),  # the proposal has one
     }
     for model, page in registered().items():
         if not isinstance(page, ConsoleAdmin):

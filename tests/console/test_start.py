@@ -65,7 +65,7 @@ def test_an_empty_installation_leads_to_an_attempt_that_waits_for_a_reviewer(roo
     assert "Get started" in root.get("/admin/").content.decode()
     assert standing(root) == ([], "organization")
     made = {"slug": "first", "name": "First", "regions": ["US"], "status": "active", "capacity_units": 1}
-    made |= {"max_concurrency": 10, "max_runs_per_min": 60, "max_writes_per_run": 50}
+    made |= {"max_concurrency": 10, "max_open_holds": 100, "max_runs_per_min": 60, "max_writes_per_run": 50}
     assert root.post("/admin/governance/organization/add/", made).status_code == 302
     assert standing(root) == (["organization"], "people")
     shown = root.post(f"{START}people/", {"username": "olga", "roles": ["owner", "reviewer"]})

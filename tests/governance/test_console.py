@@ -208,6 +208,7 @@ def organization_form(organization: Organization, **changes: Any) -> dict[str, A
         "capacity_units",
         "max_concurrency",
         "max_runs_per_min",
+        "max_open_holds",
         "max_writes_per_run",
     ]
     return {name: getattr(organization, name) for name in fields} | changes

@@ -69,7 +69,7 @@ def walk(world: World, way: Path, case_id: UUID, *, decision: str, retry: bool) 
     for at, outcome in way:
         kind = steps[at]["kind"]
         if kind in FAILING:
-            world.complete(instance, **(FAILING[kind] if outcome == "on_fail" else {}))
+            world.complete(instance, at=ago(55), **(FAILING[kind] if outcome == "on_fail" else {}))
         elif kind == "run_ai_review" and outcome == "on_failure":
             world.fail(instance, retryable=False)
         elif kind == "run_ai_review":

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
+from django.db import connection
 from django.db.models import Count
 
 from attempts.lifecycle.models import Attempt, Slot
@@ -61,17 +61,36 @@ def open_holds(*, organization: Organization) -> OpenHolds:
     return OpenHolds(organization, rows[: organization.max_open_holds].count() if oldest else 0, oldest)
 
 
+# By the index `attempt_by_state`, at most as many rows of each organization as its cap has: a GROUP BY would read every
+# hold of the installation.
+WORRYING = """
+SELECT o.id, held.count, oldest.created_at
+FROM governance_organization o
+CROSS JOIN LATERAL (
+    SELECT created_at FROM attempts_attempt WHERE organization_id = o.id AND state = %(held)s ORDER BY id LIMIT 1
+) oldest
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count FROM (
+        SELECT 1 FROM attempts_attempt WHERE organization_id = o.id AND state = %(held)s
+        LIMIT greatest(o.max_open_holds, 1)
+    ) counted
+) held
+WHERE o.id = ANY(%(organizations)s) AND held.count * 100 >= o.max_open_holds * %(worry)s
+ORDER BY o.slug
+"""
+
+
 def holds_that_worry() -> list[OpenHolds]:
     """Of the organizations in scope, those whose holds have nearly reached their cap."""
-    waiting = Organization.objects.filter(id__in=_holding())
-    return [found for one in waiting.order_by("slug") if (found := open_holds(organization=one)).worries]
-
-
-def _holding() -> list[UUID]:
-    # Jumps from organization to organization by the index `attempt_by_state`: a DISTINCT would read every hold.
-    rows = Organization.objects.order_by("id").values_list("id", flat=True)
-    held = Attempt.objects.filter(state=AttemptState.REVIEW_REQUIRED)
-    return [id_ for id_ in rows if held.filter(organization_id=id_).exists()]
+    ours = {one.id: one for one in Organization.objects.all()}
+    parameters: dict[str, Any] = {
+        "held": AttemptState.REVIEW_REQUIRED.value,
+        "organizations": list(ours),
+        "worry": WARN_AT,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(WORRYING, parameters)
+        return [OpenHolds(ours[id_], count, oldest) for id_, count, oldest in cursor.fetchall()]
 
 
 def limits_used(*, organization: Organization) -> list[LimitUse]:

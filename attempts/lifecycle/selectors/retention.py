@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from attempts.execution.models import DispatchIntent, Receipt
-from attempts.intake.models import EffectAsk, IdempotencyRecord
+from attempts.intake.models import EffectAsk, IdempotencyRecord, RepeatedRefusal
 from attempts.lifecycle.models import Attempt, AttemptTransition
 from attempts.lifecycle.states import FINAL_STATES, AttemptState
 from attempts.notify.models import ChatIdentity, ChatWorkspace, Notification, NotificationRoute
@@ -146,6 +146,7 @@ def attempt_export_tables() -> Iterable[ExportTable]:
         ExportTable(DispatchIntent, through, about=OfAttempt("attempt")),
         ExportTable(Receipt, through, about=OfAttempt("attempt")),
         ExportTable(IdempotencyRecord, about=OfAttempt("attempt")),
+        ExportTable(RepeatedRefusal, about=OfAttempt("attempt")),
         ExportTable(EffectAsk, about=OfAttempt("attempt")),
         ExportTable(QuarantineCase, about=OfAttempt("attempt")),
         ExportTable(Review, about=lambda o, r: Q(id__in=_reviews_about(o, r).values("id"))),
@@ -169,6 +170,8 @@ def attempt_export_tables() -> Iterable[ExportTable]:
 LEFT_OUT = {
     "attempts.slot": "slots of attempts that are under way: hashes, no history",
     "attempts.casenotice": "who was told of which quarantine case; the cases themselves are exported",
+    "attempts.holdsnotice": "who was told how many holds are open; the attempts themselves are exported",
+    "attempts.receivercircuit": "whether calls to a receiver are paused now; the ledger, which is exported, says when",
     "attempts.keyendnotice": "which ends of API keys were told; the keys themselves are exported",
     "attempts.proposalnotice": "which proposed shutdowns were told; the proposals themselves are exported",
     "attempts.chatlinkcode": "hashes of codes that are valid for ten minutes",

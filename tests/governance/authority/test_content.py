@@ -162,7 +162,15 @@ def test_the_console_proposes_and_says_so(two: Cast) -> None:
 # -- caps -------------------------------------------------------------------------------------------------------------
 def organization_form(cast: Cast, **changes: Any) -> dict[str, Any]:
     now = cast.organization
-    fields = ("name", "status", "capacity_units", "max_concurrency", "max_runs_per_min", "max_writes_per_run")
+    fields = (
+        "name",
+        "status",
+        "capacity_units",
+        "max_concurrency",
+        "max_open_holds",
+        "max_runs_per_min",
+        "max_writes_per_run",
+    )
     return {name: getattr(now, name) for name in fields} | {"regions": now.regions} | changes
 
 

@@ -192,7 +192,10 @@ def test_overdue_deletions_can_be_asked_for_and_are_said_aloud(cast: Cast, time_
     time_machine.move_to(due)
     assert len(cast.session(cast.operator).get(f"{DELETIONS}?overdue=true").json()["results"]) == 1
     assert 'holdpoint_requests_overdue{kind="deletion"} 1.0' in session.get("/metrics").content.decode()
-    assert session.get("/health/ready").json()["notes"] == ["1 deletion requests are past their due date"]
+    notes = session.get("/health/ready").json()["notes"]
+    assert [note for note in notes if "no worker of the lane" not in note] == [  # none runs in this test
+        "1 deletion requests are past their due date"
+    ]
 
 
 def test_an_export_is_built_downloaded_and_gone(cast: Cast, tmp_path: Path) -> None:
