@@ -218,7 +218,8 @@ def test_retry_succeeds_on_second_attempt(clinic: Clinic) -> None:
     assert failed.json()["outcome"] == "advanced"
     second = clinic.asked(instance, "ai_review.requested", number=2)  # by beat and worker
     assert second["correlation_id"] != first["correlation_id"]
-    assert clinic.report(first, *ANSWERS["ai_review.requested"]).json()["outcome"] == "stale"
+    again = clinic.report(first, "ai_review.failed", {"reason_code": "image_quality", "retryable": True})
+    assert again.json()["outcome"] == "stale"  # a success would contradict the failure, and go to a person
     assert clinic.report(second, *ANSWERS["ai_review.requested"]).json()["outcome"] == "advanced"
     clinic.until(instance, "waiting_approval")
     tries = [(attempt, status) for step_id, attempt, status in clinic.steps(instance) if step_id == "ai_review"]
