@@ -87,7 +87,7 @@ def make_application_role() -> None:
     A test that gave and took one would make the databases of all other workers look changed."""
     owner = sql.Identifier(connection.settings_dict["USER"])
     with psycopg.connect(**superuser(), autocommit=True) as server:
-        if not server.execute("SELECT FROM pg_roles WHERE rolname = %s", [APPLICATION_ROLE]).fetchone():
+        if not server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [APPLICATION_ROLE]).fetchone():
             server.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(APPLICATION_ROLE)))
             server.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION_ROLE), owner))
             server.execute(sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}").format(owner))

@@ -333,7 +333,7 @@ def test_publishing_while_cases_begin_gives_every_case_one_whole_definition(cast
         assert found.definition_sha256 == found.definition.snapshot_sha256
         assert found.contract_id == found.definition.contract_id
         assert found.contract is not None
-        assert (found.contract.state, found.state) == (ContractState.OPEN, "running")
+        assert (found.contract.state, found.state, found.halt_reason) == (ContractState.OPEN, "running", "")
         world.complete(instance)
         assert world.fresh(instance).state == "completed"
         check_record(world, instance)

@@ -1,5 +1,6 @@
 """The worker's choice: in fair turns, within each receiver's share, and past receivers that are down."""
 
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -249,5 +250,6 @@ def test_the_choice_reads_by_its_index_and_not_every_due_attempt(
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN " + HEADS, {"taken": [], "each": 2})
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert plan.count("attempt_lines") >= 3, plan
+    # Of three rows: the planner may take either index for the last part.
+    assert len(re.findall(r"using attempt_(?:lines|ready) on attempts_attempt", plan)) >= 3, plan
     assert "Seq Scan on attempts_attempt" not in plan
