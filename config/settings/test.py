@@ -28,4 +28,4 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = True
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 CELERY_TASK_ALWAYS_EAGER = False
-CELERY_DB_REUSE_MAX = None  # workers in threads of the tests leave no connection open
+CELERY_DB_REUSE_MAX = 0  # workers in threads of the tests leave no connection open
