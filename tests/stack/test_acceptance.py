@@ -239,7 +239,7 @@ def verified(folder: Path, data: bytes, key: str) -> "subprocess.CompletedProces
 
 def evidence(world: World, path: str, key: str) -> bytes:
     asked = world.call("POST", f"{path}/evidence", key)
-    assert asked.status_code == 202, asked.text
+    assert asked.status_code in {200, 202}, asked.text  # 200: it was made by itself when the run ended
     deadline = time.monotonic() + 60
     while (found := world.call("GET", f"{path}/evidence", key).json())["state"] != "ready":
         assert time.monotonic() < deadline, found
