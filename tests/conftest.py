@@ -10,6 +10,7 @@ from django.test import TransactionTestCase
 from time_machine import travel
 from xdist.scheduler import LoadScopeScheduling
 
+from governance.outside.valkey import valkey
 from reasoncodes.base.tenancy import leave_scope
 from tests.cast import Cast
 from tests.emptying import empty_database, remember_pristine
@@ -48,9 +49,16 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+DATABASE_FIXTURES = {"db", "transactional_db"}
+
+
 @pytest.fixture(autouse=True)
-def no_scope_left_over() -> Iterator[None]:
+def nothing_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No scope, and nothing in Valkey: marks of tasks that an earlier test ran would be minutes old, and readiness
+    would rightly call their schedule overdue."""
     leave_scope()
+    if not DATABASE_FIXTURES.isdisjoint(request.fixturenames) and not request.node.get_closest_marker("stack"):
+        valkey().flushdb()
     yield
     leave_scope()
 
