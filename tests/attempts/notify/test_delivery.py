@@ -91,9 +91,9 @@ def test_the_tick_finds_unannounced_reviews_and_due_rows_by_their_partial_indexe
         tasks.cards_refresh_task()
     wanted = {
         "attempts_review": ("review_unannounced", ["review_due", "review_reminder_due", "review_queue"]),
-        '"next_try_at" <=': (
-            "notification_due",
-            ["notification_leased", "notification_list", "notification_undelivered"],
+        "attempts_notification one": (
+            "notification_line",
+            ["notification_due", "notification_leased", "notification_list", "notification_undelivered"],
         ),
         '"refresh_at" <=': ("notification_refresh", ["notification_list"]),
     }
