@@ -147,7 +147,7 @@ def test_a_thousand_open_holds_change_nothing_for_others(cast: Cast) -> None:
     found = limits(caller)
     assert found["max_open_holds", ""][:2] == (10_000, 1000)
     page = cast.console(cast.operator).get("/admin/").content.decode()
-    assert "1,000" in page or "1000" in page
+    assert "1,000</a> wait for a person, the oldest since" in page
 
 
 def test_at_eighty_parts_of_a_hundred_open_holds_worry(cast: Cast) -> None:
