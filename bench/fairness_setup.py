@@ -10,6 +10,7 @@ import django
 def main(count: int) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
     django.setup()
+    from governance.tenancy.models import Organization
     from reasoncodes.base.tenancy import every_tenant
     from tests.attempts.execution.support import contract
     from tests.cast import Cast
@@ -19,9 +20,8 @@ def main(count: int) -> None:
     with every_tenant():
         for number in range(count):
             tenant = Cast()
-            tenant.organization = OrganizationFactory(  # type: ignore[misc]
-                slug=f"tenant-{number}", name=f"Tenant {number}", max_concurrency=5_000
-            )
+            tenant.organization = OrganizationFactory(slug=f"tenant-{number}")  # type: ignore[misc]
+            Organization.objects.filter(id=tenant.organization.id).update(max_concurrency=5_000)
             contract(tenant, slug="calls", effect="idempotent")
             keys.append(tenant.key("attempts:create"))
     print(json.dumps(keys))

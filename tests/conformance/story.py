@@ -148,12 +148,13 @@ class Story:
     def ticks(self, *, later: timedelta = timedelta(0)) -> None:
         """What the clock does by itself with attempts, reviews and cases."""
         at = timezone.now() + later
-        retries_due()
-        queue_dispatch()
-        leases_expire()
-        reviews_expire(at=at)
-        reviews_remind(at=at)
-        quarantine_escalate_due(at=at)
+        with every_tenant():
+            retries_due()
+            queue_dispatch()
+            leases_expire()
+            reviews_expire(at=at)
+            reviews_remind(at=at)
+            quarantine_escalate_due(at=at)
 
     # What is on record
 

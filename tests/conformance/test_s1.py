@@ -542,12 +542,12 @@ def test_retry_windows_are_approved() -> None:
 
 def test_only_eligible_attempts_can_be_replayed(story: Story) -> None:
     """S1, retry and replay policy"""
-    replay = {"eligible_states": ["completed"], "requires_role": None}
+    replay = {"eligible_states": ["preflight-denied"], "requires_role": None}
     story.contract("again", changes={"retry_and_replay": {"replay": replay}})
     asked = story.asked("again")
     refused = story.replay(asked)
     assert (refused.status_code, story.kind(refused)) == (409, "not-eligible")
-    story.complete(asked)
+    assert story.act(asked, "cancel", client=story.caller).status_code == 200
     answer = story.replay(asked)
     assert (answer.status_code, story.attempt(answer.json()["id"]).retry_of_id) == (201, asked)
 
