@@ -143,7 +143,12 @@ def test_a_thousand_open_holds_change_nothing_for_others(cast: Cast) -> None:
     with_none = costs()
     thousand_holds(caller)
     with_many = costs()
-    assert with_many == with_none
+    assert {name: found[0] for name, found in with_many.items()} == {
+        name: found[0] for name, found in with_none.items()
+    }
+    # A few rows more or less are the planner's choice of an index; the holds would be a thousand.
+    grown = [many - with_none[work][1][name] for work, found in with_many.items() for name, many in found[1].items()]
+    assert max(grown) < 10, (with_none, with_many)
     assert with_none["intake"][0] > 0
     for number in range(400, 410):
         assert ask(caller, number, connector="external").status_code == 201

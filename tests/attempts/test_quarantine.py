@@ -279,10 +279,10 @@ def test_the_workbench_says_what_was_sent_how_to_ask_and_only_what_is_possible(c
     assert shown["ask_receiver"] == ["Nothing was sent: there is no dispatch intent, so the action did not happen."]
     assert verbs() == ["link-incident"]
     act(alice, case, "link-incident", incident_ref="INC-17")
-    assert verbs() == ["authorize-retry", "accept", "link-incident"]
+    assert verbs() == ["authorize-retry", "accept", "hand-over", "link-incident"]
     assert any("undo-case/1 is not open" in one for one in alice.get(url).json()["not_yet"])
     open_contract(cast, slug="undo-case")
-    assert verbs() == ["authorize-retry", "compensate", "accept", "link-incident"]
+    assert verbs() == ["authorize-retry", "compensate", "accept", "hand-over", "link-incident"]
     assert act(alice, case, "compensate", finding="happened").status_code == 201
     assert verbs() == []
 

@@ -295,7 +295,7 @@ def test_a_failure_is_not_replayed_silently(story: Story) -> None:
     case = story.failed()
     story.ticks()
     answer = story.replay(case.attempt_id)
-    assert (answer.status_code, story.kind(answer)) == (403, "replay-role-needed")
+    assert (answer.status_code, story.kind(answer)) == (409, "not-eligible")
     assert story.follow_ups(case, "retry_of") == []
 
 
