@@ -246,6 +246,7 @@ class NextStepOut(serializers.Serializer[Any]):
     case_id = serializers.UUIDField()
     status = serializers.CharField()
     current_step = NextCurrentOut(allow_null=True)
+    current_steps = NextCurrentOut(many=True, required=False, help_text="Format 2: all that are open.")
     next_action = NextActionOut(allow_null=True)
     definition_summary = SummaryOut()
 
