@@ -158,12 +158,11 @@ def _of_our_people(kind: StepKind, params: Json) -> bool:
 
 def _said(type_: str, *, step: StepDefinition | None = None, kind: StepKind | None = None, context: Any = None) -> Json:
     """All five members are always present, so that a client need not check which are there."""
+    hint = kind.payload(step.params, context) if step and kind and kind.request and not kind.prepare else None
     return {
         "type": type_,
         "module": kind.module if kind else None,
         "endpoint": kind.endpoint if kind else None,
-        "payload_hint": kind.payload(step.params, context)
-        if step and kind and kind.request and not kind.prepare
-        else None,
+        "payload_hint": hint,
         "completion_event": kind.completion.name if kind and kind.completion else None,
     }

@@ -228,6 +228,7 @@ class NextActionOut(serializers.Serializer[Any]):
             "await_review",
             "await_release",
             "await_retry",
+            "await_time",
             "await_start",
             "intervene",
         ],
@@ -239,6 +240,12 @@ class NextActionOut(serializers.Serializer[Any]):
     completion_event = serializers.CharField(allow_null=True)
 
 
+class NextOpenOut(NextCurrentOut):
+    scope = serializers.CharField(help_text="The way to it through blocks; empty at the root.")
+    correlation_id = serializers.UUIDField()
+    action = serializers.CharField(help_text="As in `next_action`.")
+
+
 class NextStepOut(serializers.Serializer[Any]):
     """S4 5.8."""
 
@@ -246,7 +253,7 @@ class NextStepOut(serializers.Serializer[Any]):
     case_id = serializers.UUIDField()
     status = serializers.CharField()
     current_step = NextCurrentOut(allow_null=True)
-    current_steps = NextCurrentOut(many=True, required=False, help_text="Format 2: all that are open.")
+    current_steps = NextOpenOut(many=True, required=False, help_text="Format 2: all that are open.")
     next_action = NextActionOut(allow_null=True)
     definition_summary = SummaryOut()
 
