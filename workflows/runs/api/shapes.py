@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 
 from attempts.lifecycle.models import Attempt
-from reasoncodes.base.api import StrictSerializer
+from reasoncodes.base.api import ReasonedIn, StrictSerializer
 from workflows.definitions.states import Mode
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowInstance, WorkflowIntervention, WorkflowStep
@@ -205,6 +205,12 @@ class IntervenedOut(InterventionOut):
 
     class Meta(InterventionOut.Meta):
         fields = [*InterventionOut.Meta.fields, "instance"]
+
+
+class RetryIn(ReasonedIn):
+    step = serializers.UUIDField(
+        required=False, help_text="Correlation id. Needed if several steps wait for their retry (format 2)."
+    )
 
 
 class SummaryOut(serializers.Serializer[Any]):

@@ -20,7 +20,17 @@ from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.errors import AttemptCreationDisabled
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace, trace_or_new
-from workflows.engine.effects import SUCCEEDED, AskGate, Effect, Emit, EndReview, OpenReview, SendRequest, Settle
+from workflows.engine.effects import (
+    SUCCEEDED,
+    AskGate,
+    Effect,
+    Emit,
+    EndReview,
+    OpenReview,
+    Perform,
+    SendRequest,
+    Settle,
+)
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState, Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
@@ -29,6 +39,7 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
+from workflows.runs.services.performers import perform
 
 
 def outbox_rows(
@@ -120,6 +131,8 @@ def effects_apply(
     for effect in run.effects:
         if isinstance(effect, OpenReview):
             _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+        elif isinstance(effect, Perform):
+            perform(effect.kind, instance, by_id[effect.step], effect.payload, at)
         elif isinstance(effect, EndReview):
             human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
         elif isinstance(effect, Settle) and not _is_success(effect):
