@@ -37,11 +37,13 @@ BOOLEAN: Json = {"type": "boolean"}
 # Emitted by Holdpoint itself, or what starts a workflow: no kind and no webhook may use these names for its own.
 RESERVED_EVENTS = (
     "case.created",
+    "run.requested",
     "workflow.started",
     "workflow.halted",
     "workflow.completed",
     "workflow.cancelled",
     "workflow.intervened",
+    "workflow.overdue",
 )
 # What webhook endpoints are told of the record; a step's own event must not look like it.
 RESERVED_PREFIXES = (

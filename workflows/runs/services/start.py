@@ -18,13 +18,15 @@ from reasoncodes.base.ids import uuid7
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.states import Mode
 from workflows.engine.inputs import Started
+from workflows.engine.tokens import tokens_first, tokens_json
 from workflows.events.models import WorkflowEvent
 from workflows.events.rules import correlation_of
 from workflows.events.services.keep import event_keep
 from workflows.events.states import EventOutcome
 from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.locked import definition_read
 from workflows.runs.selectors.start import start_facts
-from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.advance import LoggedInput, instance_advance
 from workflows.runs.states import InstanceStatus
 
 # LIMIT: counts no further than the cap, so that the cost does not grow with the runs.
@@ -115,7 +117,7 @@ def instance_start(
     if facts.definition is None:
         return event_keep(envelope=envelope, at=at, redrives=redrives)
     if facts.running is not None:
-        return _known_case(WorkflowInstance.objects.get(id=facts.running), logged, at)
+        return start_ignored(WorkflowInstance.objects.get(id=facts.running), logged, at)
     instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
     instance.locked_arrival = facts.arrival
     return instance_begin(
@@ -126,7 +128,7 @@ def instance_start(
 def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> LoggedInput:
     return LoggedInput(
         input=Started(at),
-        event_type=TRIGGER,
+        event_type=envelope["event_type"],
         source="module",
         envelope=envelope,
         event_id=None if redrives else UUID(envelope["event_id"]),
@@ -156,6 +158,7 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
     """A run that is not stored yet. It follows the definition's frozen copy: later changes do not affect it."""
     payload, instance_id = envelope["payload"], uuid7()
     organization, contract = definition.organization, definition.contract
+    format_ = definition_read(definition).format
     instance = new_row(
         WorkflowInstance,
         id=instance_id,
@@ -168,7 +171,10 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         early={},
-        tokens={},
+        input=payload.get("input", {}) if format_ > 1 else None,
+        definition_slug=payload.get("definition_slug", ""),
+        business_key=payload.get("business_key", ""),
+        tokens=tokens_json(tokens_first(format_)),
         secret=secrets.token_hex(16),
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
@@ -200,8 +206,9 @@ def _queue(instance: WorkflowInstance, logged: LoggedInput, *, actor: Actor, at:
     return event
 
 
-def _known_case(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
-    """A second start of the same case under another event id: recorded as ignored. `supersede` starts a case again."""
+def start_ignored(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
+    """A second start of the same case, or under the same business key, under another event id: recorded as ignored.
+    `supersede` starts a case again."""
     # Without a number: it is no input of the engine, and replay must not see it.
     event = _row(instance, logged, at)
     event.number = None
