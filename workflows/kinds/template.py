@@ -98,7 +98,7 @@ def _part(depth: int) -> Json:
 
 
 # The params schema of a template of format 2.
-OPEN_TEMPLATE: Json = _part(4) | {"type": "object"}
+OPEN_TEMPLATE: Json = _part(4) | {"type": "object", "propertyNames": CODE}
 
 
 def fill_template(template: Any, context: Mapping[str, Any], scope: EvaluationScope) -> Any:
