@@ -1,7 +1,8 @@
 """The blocks of a document of format 2: which steps belong to which branch or body. Pure.
 
 A *body* is what one token goes through: the workflow itself (the root), a branch of a parallel, the body of a for_each
-or of a loop. It begins at one step and ends where a transition leads to JOIN. Every step belongs to exactly one body.
+or of a loop. It begins at one step and ends where a transition leads to JOIN. Every step belongs to exactly one body,
+except steps that halt the run.
 """
 
 from collections.abc import Iterator
@@ -100,6 +101,9 @@ class Blocks:
     def _take(self, body: Body, step: str, way: tuple[str, ...], source: str) -> bool:
         """Whether the step is a new one of this body."""
         there = self.of.setdefault(step, body)
+        kind = self.reading.kind(step)
+        if there != body and kind is not None and kind.is_terminal and way[0] == "transitions":
+            return False  # it halts the whole run, wherever it is reached from, so bodies may share it
         if there != body:
             self.crossings.append(Crossing(way, source, step, body, there))
             return False
