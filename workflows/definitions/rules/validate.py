@@ -43,7 +43,7 @@ def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[Defi
     if unreadable:
         return unreadable
     reading = Reading(document, kinds=kinds, codes={}, tiers=frozenset())
-    boundary = names.text_boundary if reading.format == 2 else texts.text_boundary
+    boundary = names.texts_inspected if reading.format == 2 else texts.text_boundary
     return _unique(one for rule in (boundary, texts.key_boundary) for one in rule(reading))
 
 

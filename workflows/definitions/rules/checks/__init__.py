@@ -53,17 +53,17 @@ WHOLE: tuple[Rule, ...] = (
 # The same for format 2.
 LOCAL_2: tuple[TypedRule, ...] = (
     shape.document_shape,
-    names.step_ids_valid,
+    names.step_words_free,
     shape.integers_written_plainly,
     shape.expression_once,
-    names.text_boundary,
+    names.texts_inspected,
     texts.key_boundary,
     schemas.input_bounded,
 )
 WHOLE_2: tuple[TypedRule, ...] = (
     routes.start_step_exists,
-    blocks.targets_exist,
-    blocks.no_unreachable_steps,
+    blocks.block_targets_exist,
+    blocks.steps_entered,
     routes.no_cycles,
     blocks.block_structure,
     blocks.blocks_bounded,
@@ -81,7 +81,7 @@ WHOLE_2: tuple[TypedRule, ...] = (
     kinds.params_valid,
     kinds.outcomes_complete,
     kinds.final_targets_terminal,
-    schemas.effect_forbids_retries,
+    schemas.retries_allowed,
     schemas.params_bounded,
     schemas.tasks_fit,
     schemas.reviewers_exist,

@@ -8,7 +8,7 @@ from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean
 from workflows.kinds.shapes import MAX_ITEMS
 
 
-def targets_exist(reading: BlockReading) -> Iterator[DefinitionFinding]:
+def block_targets_exist(reading: BlockReading) -> Iterator[DefinitionFinding]:
     for step_id in reading.steps:
         for outcome, target in reading.targets(step_id).items():
             if target not in {TERMINAL, JOIN} and target not in reading.raw_steps:
@@ -26,7 +26,7 @@ def targets_exist(reading: BlockReading) -> Iterator[DefinitionFinding]:
             yield DefinitionFinding("targets_exist", pointer, message, suggestion)
 
 
-def no_unreachable_steps(reading: BlockReading) -> Iterator[DefinitionFinding]:
+def steps_entered(reading: BlockReading) -> Iterator[DefinitionFinding]:
     if reading.start not in reading.steps:
         return  # nothing could be reached; start_step_exists has said why
     for step_id in reading.steps:

@@ -15,7 +15,7 @@ _PROSE = frozenset({"output", "values", "over", "while", "until", "match", "titl
 _SCHEMA_WORDS = frozenset({"title", "description", "$comment", "pattern"})
 
 
-def step_ids_valid(reading: Reading) -> Iterator[DefinitionFinding]:
+def step_words_free(reading: Reading) -> Iterator[DefinitionFinding]:
     yield from shape.step_ids_valid(reading)
     for step_id in reading.raw_steps:
         if step_id in RESERVED_STEPS:
@@ -23,7 +23,7 @@ def step_ids_valid(reading: Reading) -> Iterator[DefinitionFinding]:
             yield DefinitionFinding("step_ids_valid", reading.pointer("steps", step_id), message, f"{step_id}_step")
 
 
-def text_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
+def texts_inspected(reading: Reading) -> Iterator[DefinitionFinding]:
     named = {text for kind in reading.kinds.values() for text in (*kind.texts, *kind.expressions, *kind.templates)}
     prose = _PROSE | named | texts.PROSE
     for path, text in texts.texts_of(reading.document):

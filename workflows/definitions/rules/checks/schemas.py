@@ -73,7 +73,7 @@ def reviewers_exist(reading: TypedReading) -> Iterator[DefinitionFinding]:
                 yield DefinitionFinding("reviewers_exist", pointer, message)
 
 
-def effect_forbids_retries(reading: TypedReading) -> Iterator[DefinitionFinding]:
+def retries_allowed(reading: TypedReading) -> Iterator[DefinitionFinding]:
     """A call's effect is that of the operation. It is looked up when the definition is published, and judged there."""
     called = {step_id for step_id, _, kind in reading.of_kind() if kind.name == "call_service"}
     unpinned = {
