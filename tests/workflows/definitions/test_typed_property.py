@@ -52,8 +52,8 @@ LATER = "@@"
 class Maker:
     """A document with a few blocks; some of its expressions are wrong."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
+    def __init__(self, random: Random, *, sampling: bool = True) -> None:
+        self.random, self.sampling = random, sampling
         self.steps: Json = {}
         self.paths = ["input.a", "input.b", "input.c", "input.d", "case_id", "input.gone"]
         self.fields = [random.choice(FIELDS) for _ in range(4)]
@@ -160,8 +160,8 @@ class Maker:
             "{one} > 0 && {two} < 5",
             "!{one}",
             "coalesce({one}, 'red') == 'red'",
-            "sample({one})",
         ]
+        shapes += ["sample({one})"] if self.sampling else []
         return self.random.choice(shapes).format(one=one, two=two)
 
     def operand(self, depth: int) -> str:
