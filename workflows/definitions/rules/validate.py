@@ -1,6 +1,6 @@
 """All findings about a definition at once. Never raises, whatever it is given."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Any
 
 from governance.boundary.rules.limits import broken_limit
@@ -22,12 +22,14 @@ def validate(
     document: Any,
     *,
     kinds: Mapping[str, StepKind],
-    halt_codes: Set[str],
+    halt_codes: Collection[str],
     tiers: Set[str],
-    step_failure_codes: Set[str] | None = None,
+    step_failure_codes: Collection[str] | None = None,
 ) -> list[DefinitionFinding]:
     """Empty: it may be published. Codes and tiers are those of the organization; None is not judged."""
-    codes = {"halt": halt_codes} | ({} if step_failure_codes is None else {"step_failure": step_failure_codes})
+    codes: dict[str, Collection[str]] = {"halt": halt_codes}
+    if step_failure_codes is not None:
+        codes["step_failure"] = step_failure_codes
     unreadable = _unreadable(document)
     if unreadable:
         return unreadable
