@@ -25,7 +25,7 @@ MOST_SECONDS = 120.0
 WHOLE = 2
 FOUND_SECONDS = 180.0
 ENGAGED = "SELECT count(*) FROM governance_shutdown WHERE state = 'engaged' AND target = 'record_differs'"
-# The clock goes through the record in rounds that take long. This attempt's last leaf is one of the next, or of the first.
+# The clock's rounds through the record take long. This attempt's last leaf is one of the next, or else of the first.
 NEXT = """
 SELECT a.id FROM attempts_attempt a JOIN governance_ledgerentry e ON e.subject_id = a.id
 JOIN governance_ledgerleaf l ON l.entry_id = e.id CROSS JOIN governance_recordprogress p
