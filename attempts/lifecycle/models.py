@@ -167,7 +167,8 @@ class AttemptTransition(AppendOnlyModel):
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["attempt", "id"], name="transition_by_attempt")]
+        # Without the id: an attempt has few transitions, and each intake writes two entries of this index.
+        indexes = [models.Index(fields=["attempt"], name="transition_by_attempt")]
 
     def __str__(self) -> str:
         return f"{self.from_state} -> {self.to_state}"

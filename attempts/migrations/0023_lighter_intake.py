@@ -1,4 +1,4 @@
-"""An intake writes less: references to rows that stay take no lock on them, and two indexes leave out what nobody looks
+"""An intake writes less: references to rows that stay take no lock on them, and three indexes leave out what nobody looks
 for."""
 
 import django.contrib.postgres.indexes
@@ -31,6 +31,8 @@ class Migration(migrations.Migration):
         names_kept_row("attempts_attempt", "caller_id", "governance_serviceaccount"),
         names_kept_row("attempts_attempttransition", "attempt_id", "attempts_attempt"),
         names_kept_row("attempts_idempotencyrecord", "attempt_id", "attempts_attempt"),
+        migrations.RemoveIndex("attempttransition", "transition_by_attempt"),
+        migrations.AddIndex("attempttransition", models.Index(fields=["attempt"], name="transition_by_attempt")),
         migrations.RemoveIndex("attempt", "attempt_retention"),
         migrations.RemoveIndex("attempt", "attempt_ended"),
         migrations.AddIndex(
