@@ -102,7 +102,7 @@ def test_an_entry_of_another_time_than_its_transaction_is_named(cast: Cast, reco
             organization_id=cast.organization.id,
             subject_type="organization",
             subject_id=cast.organization.id,
-            actor=Cast.actor(cast.operator, cast.organization),
+            actor=Cast.actor(cast.operator, [cast.organization]),
             at=timezone.now() - timedelta(days=400),
             payload={},
         )
