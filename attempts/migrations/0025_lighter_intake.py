@@ -19,7 +19,7 @@ def without_constraint(to: str, related_name: str = "+") -> "models.ForeignKey[m
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0022_holds_notices"), ("governance", "0033_services_stay")]
+    dependencies = [("attempts", "0024_notification_line"), ("governance", "0034_services_stay")]
     operations = [
         # Decisions are append-only and attempts are never deleted: both have their guards.
         ids_stay("attempts_attempt"),

@@ -6,5 +6,5 @@ from governance.sql.references import rows_and_ids_stay
 
 
 class Migration(migrations.Migration):
-    dependencies = [("governance", "0032_open_holds")]
+    dependencies = [("governance", "0033_review_tiers")]
     operations = [*rows_and_ids_stay("governance_serviceaccount")]
