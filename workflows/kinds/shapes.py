@@ -43,6 +43,7 @@ RESERVED_EVENTS = (
     "workflow.completed",
     "workflow.cancelled",
     "workflow.intervened",
+    "workflow.overdue",
 )
 # What webhook endpoints are told of the record; a step's own event must not look like it.
 RESERVED_PREFIXES = (
@@ -89,6 +90,22 @@ def _bounded(depth: int) -> Json:
         schema |= {"propertyNames": {"maxLength": 64}, "maxProperties": 200}
         schema["additionalProperties"] = _bounded(depth - 1)
     return schema
+
+
+def bounded_value() -> Json:
+    """A value of any type, of short texts."""
+    return _bounded(2)
+
+
+# When a block's join is reached, and what then happens to the branches that still go on.
+JOIN: Json = {
+    "anyOf": [
+        {"enum": ["all", "any"]},
+        closed({"at_least": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS}}),
+    ],
+    "description": 'all, any, or {"at_least": a number}',
+}
+OTHERS: Json = {"enum": ["cancel", "finish"]}
 
 
 # Outputs of steps, by step id, beside the three ids. Each was accepted by its kind's schema when it was merged.
