@@ -15,6 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
+from attempts.notify.models import CaseNotice, NotificationRoute
+from attempts.notify.services.cases import case_opened
 from attempts.notify.tasks import notifications_send_task
 from config import due
 from config.beat import DueScheduler
@@ -25,6 +27,7 @@ from governance.schedule.rules import NO_MARKS, RunMarks, overdue_seconds
 from governance.schedule.selectors import PREFIX
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.reviews.support import Clinic, set_deadline
+from tests.attempts.test_quarantine import quarantined
 from tests.cast import Cast
 from tests.governance.ledger.sealing import seal_all
 from tests.processes import start
@@ -76,6 +79,9 @@ def test_what_each_tick_would_do_is_seen(cast: Cast, sealed: None) -> None:
 
 def test_holds_are_seen_when_they_are_over_and_runs_when_they_wait_for_a_slot(cast: Cast) -> None:
     held = Clinic(cast).hold()
+    assert "notifications-send" not in due_now(), "nobody is told: no task would ever mark it as announced"
+    with every_tenant():
+        NotificationRoute.objects.create(organization=cast.organization, channel="email", created_at=timezone.now())
     assert "notifications-send" in due_now()
     assert {"reviews-expire", "instances-hand-out"} & due_now() == set()
     set_deadline(held, seconds=-1)
@@ -85,6 +91,15 @@ def test_holds_are_seen_when_they_are_over_and_runs_when_they_wait_for_a_slot(ca
     world.start()
     assert "instances-hand-out" in due_now()
     assert notifications_send_task is not None
+
+
+def test_a_notice_of_a_case_that_is_to_be_tried_again_is_seen(cast: Cast) -> None:
+    with every_tenant():
+        case_opened(quarantined(cast), at=timezone.now())
+    assert "notifications-send" in due_now()
+    with every_tenant():
+        CaseNotice.objects.update(next_try_at=timezone.now() + timedelta(hours=1))
+    assert "notifications-send" not in due_now()
 
 
 def test_the_question_reads_indexes_and_no_table() -> None:
@@ -105,6 +120,8 @@ def test_the_question_reads_indexes_and_no_table() -> None:
         "outbox_due",
         "delivery_due",
         "notification_refresh",
+        "case_notice_due",
+        "route_once",
         "bulk_unfinished",
         "erasure_unfinished",
         "evidence_unfinished",
@@ -192,6 +209,35 @@ def test_beat_asks_for_changes_of_the_schedule_every_few_seconds_and_not_at_ever
     PeriodicTasks.update_changed()
     made._compared = float("-inf")
     assert PREFIX + "heartbeat" not in made.schedule
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_pass_sends_everything_whose_interval_is_over_and_nothing_twice(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def noted(_: Any, entry: Any, producer: Any = None) -> None:
+        sent.append(entry.name.removeprefix(PREFIX))
+
+    monkeypatch.setattr(DueScheduler, "apply_entry", noted)
+    made = scheduler()
+    made.producer = None
+
+    def passes(seconds: float) -> list[str]:
+        clock(seconds)
+        sent.clear()
+        assert 0 < made.tick() <= 1
+        return sorted(sent)
+
+    every = {name: seconds for name, (_, seconds) in SCHEDULE.items()}
+    assert set(passes(0)) >= set(every)
+    assert passes(0) == []
+    assert passes(1) == [name for name in sorted(every) if every[name] == 1]
+    assert passes(1) == [name for name in sorted(every) if every[name] <= 2]
+    late = passes(7)
+    assert late == [name for name in sorted(every) if every[name] <= 5], "what was missed is not made up for"
+    assert passes(1) == [name for name in sorted(every) if every[name] in (1, 5, 10)]
 
 
 def test_ending_writes_nothing() -> None:
