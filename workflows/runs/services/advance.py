@@ -11,6 +11,8 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+import structlog
+
 from governance.evidence.services.at_end import evidence_when_ended
 from governance.evidence.states import EvidenceKind
 from governance.ledger.models import LedgerEntry
@@ -41,6 +43,8 @@ from workflows.runs.selectors.times import POSTPONED
 from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
+
+log = structlog.get_logger("holdpoint.engine")
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
@@ -262,6 +266,8 @@ def _advance(
     else:
         _note(instance, event, run, gate)
     count_run(instance, run, old_state=old_state)
+    if instance.state != old_state or new:
+        log.info("instance_moved", was="" if new else old_state, state=instance.state)
     if instance.state in ENDED and old_state not in ENDED:
         evidence_when_ended(
             kind=EvidenceKind.INSTANCE, subject_id=instance.id, contract_id=instance.contract_id, risk_tier=""
