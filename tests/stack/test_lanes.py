@@ -41,17 +41,17 @@ def stack(seasoned_home: Path, receiver: CountingTarget) -> Iterator[RunningStac
 
 def ask(stack: RunningStack, receiver: str) -> str:
     """An attempt that a worker of ours executes; its id."""
-    route, example = stack.demo["contracts"][receiver], dict(stack.demo["attempt_example"])
-    body = {name: value for name, value in example.items() if name != "ttl_seconds"} | {"connector": "http"}
+    route, key = stack.demo["contracts"][receiver], str(uuid4())
+    body = stack.demo["attempt_example"] | {"patient_context_ref": f"ctx-{key[:13]}"}
     answer = get(
         f"{stack.base_url}/api/v1/execution/{route['slug']}/{route['version']}/attempts",
         method="POST",
         headers={
             "Authorization": f"Bearer {stack.demo['keys']['caller']}",
             "Content-Type": "application/json",
-            "Idempotency-Key": str(uuid4()),
+            "Idempotency-Key": key,
         },
-        body=json.dumps(body | {"runtime_mode": "active"}).encode(),
+        body=json.dumps(body).encode(),
     )
     assert answer.status == 201, answer.body
     return str(answer.body["id"])
