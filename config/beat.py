@@ -5,12 +5,13 @@ import time
 from typing import Any
 
 from celery import schedules
-from django.conf import settings
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from config.due import DueLook
 from governance.schedule.selectors import PREFIX
 
+# So long a change of the schedule may go unnoticed.
+COMPARE_SECONDS = 15.0
 # Moments that are closer together than this are one: beat wakes up for all of them at once.
 TOGETHER_SECONDS = 0.5
 
@@ -55,7 +56,7 @@ class DueScheduler(DatabaseScheduler):  # type: ignore[misc]
     def schedule_changed(self) -> bool:
         """Asked at every tick: the database is asked every few seconds."""
         now = time.monotonic()
-        if now - self._compared < settings.CELERY_BEAT_MAX_LOOP_INTERVAL:
+        if now - self._compared < COMPARE_SECONDS:
             return False
         self._compared = now
         return bool(super().schedule_changed())

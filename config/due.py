@@ -60,7 +60,7 @@ DUE: Final[dict[str, str]] = {
 }
 ASK: Final = "SELECT " + ", ".join(f"EXISTS (SELECT FROM {rest})" for rest in DUE.values())  # noqa: S608
 # A message is sent at the latest after so many seconds, due or not: the net under a part that is wrong.
-SWEEP_SECONDS = 45.0
+SWEEP_SECONDS = 120.0
 # A little less than beat's steps of a second, so that a step that is early by milliseconds still asks.
 BUSY_SECONDS, QUIET_SECONDS = 0.9, 1.9
 

@@ -23,6 +23,7 @@ from config.beat import DueScheduler
 from config.celery import SCHEDULE
 from config.celery import app as celery_app
 from config.due import ASK, DUE, SWEEP_SECONDS, DueLook, due_now
+from governance.schedule.hooks import scheduled_tasks
 from governance.schedule.rules import NO_MARKS, RunMarks, overdue_seconds
 from governance.schedule.selectors import PREFIX
 from reasoncodes.base.tenancy import every_tenant
@@ -55,8 +56,12 @@ def test_every_name_is_a_scheduled_task_and_the_sweep_comes_before_one_counts_as
     assert "heartbeat" not in DUE
     swept = RunMarks(began=(at := timezone.now()), ended=at)
     late = timedelta(seconds=SWEEP_SECONDS + 10)
-    assert overdue_seconds(swept, seconds=1, since=None, grace=60, at=at + late) is None
-    assert overdue_seconds(NO_MARKS, seconds=1, since=at, grace=60, at=at + late) is None
+    for one in scheduled_tasks().values():
+        given = {"seconds": one.seconds, "grace": 60.0, "at": at + late, "swept": one.swept}
+        assert (one.swept == SWEEP_SECONDS) is (one.name in DUE)
+        if one.swept:
+            assert overdue_seconds(swept, since=None, **given) is None
+            assert overdue_seconds(NO_MARKS, since=at, **given) is None
 
 
 def test_with_nothing_to_do_nothing_is_due(sealed: None) -> None:

@@ -37,7 +37,7 @@ MOST_LATER: Final = 20_000
 MOST_SOUGHT: Final = 100
 Clock = Callable[[], float]
 # Where nothing is written, everything is looked at again after so long.
-AGAIN: Final = timedelta(minutes=5)
+AGAIN: Final = timedelta(minutes=15)
 
 
 @dataclass
