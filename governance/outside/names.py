@@ -42,9 +42,12 @@ def _begun(host: str, port: int) -> _LookUp:
             return known
         if len(_under_way) >= MOST_UNDER_WAY:
             raise NameNotFoundInTime
-        _under_way[host, port] = one = _LookUp()
-    # A daemon: a look-up that hangs does not keep the process from ending.
-    threading.Thread(target=_look_up, args=(host, port, one), name="look-up", daemon=True).start()
+        one = _LookUp()
+        # A daemon: a look-up that hangs does not keep the process from ending.
+        thread = threading.Thread(target=_look_up, args=(host, port, one), name="look-up", daemon=True)
+        # Before it is in the table: what did not start must not stand there for ever. Its thread waits for the lock.
+        thread.start()
+        _under_way[host, port] = one
     return one
 
 

@@ -100,7 +100,7 @@ def test_lines_of_the_processes_say_which_attempt_and_which_trace(
     everything = [line for found in lines.values() for line in found]
     assert everything
     assert [line for line in everything if "%(" in line.get("event", "")] == []
-    intake = [line for line in lines["web"] if line.get("attempt_id") == attempt_id]
+    intake = [line for line in lines["web"] if line.get("attempt_id") == attempt_id and line.get("method") == "POST"]
     done = [line for line in lines["adapters"] if line.get("attempt_id") == attempt_id]
     assert intake, "web names it"
     assert done, "the worker that executed it names it"
