@@ -24,11 +24,11 @@ class Bulkheads:
 
     Not safe between threads: the caller has a lock. `now` is monotonic, in seconds."""
 
-    def __init__(self, places: int, *, small: int | None = None) -> None:
+    def __init__(self, places: int, *, small: int | None = None, large: int | None = None) -> None:
         self.places = places
         self.small = small or max(1, places // 8)
         # Half: a fast receiver that begins to hang has at most so many calls under way.
-        self.large = max(1, places // 2)
+        self.large = large or max(1, places // 2)
         self._known: dict[Hashable, _Standing] = {}
 
     def known(self) -> list[Any]:

@@ -27,6 +27,8 @@ from workflows.webhooks.services.gather import TASK
 PLACES = 32
 # Of them, for an endpoint that is not known to answer quickly. Webhooks have more receivers than adapters have.
 SMALL_SHARE = 2
+# And for one that does: a receiver should not need a long queue for our connections.
+LARGE_SHARE = 8
 # A look is at the earliest so long after the one before: what is due and what has come back by then is one transaction.
 PAUSE_SECONDS = 0.04
 # Another process may have made something due without waking this one.
@@ -41,7 +43,7 @@ class SenderBell:
         self._running = False
         self._rung = threading.Event()
         self.ending = False
-        self.shares = Bulkheads(PLACES, small=SMALL_SHARE)
+        self.shares = Bulkheads(PLACES, small=SMALL_SHARE, large=LARGE_SHARE)
 
     def begin(self) -> bool:
         with self._lock:
