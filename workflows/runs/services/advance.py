@@ -1,8 +1,7 @@
 """The code around the engine: takes a locked run and an input, lets the engine decide, and writes all of it at once.
 
-Only this module changes the state of a run and its steps. Others write around it: `start` inserts a run that has to
-queue, `intervene` writes why a run was cancelled, which run replaced it and the count of its events, and erasure
-empties what a run contains."""
+Only this module changes the state of a run and its steps. Others write around it: `start` inserts a queued run,
+`intervene` writes why a run was cancelled, its successor and the count of its events, and erasure empties it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,8 +9,6 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
-
-import structlog
 
 from governance.evidence.services.at_end import evidence_when_ended
 from governance.evidence.states import EvidenceKind
@@ -43,8 +40,6 @@ from workflows.runs.selectors.times import POSTPONED
 from workflows.runs.services.effects import StepGate, effects_apply, outbox_rows, successes_join
 from workflows.runs.services.metrics import count_run
 from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
-
-log = structlog.get_logger("holdpoint.engine")
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
@@ -274,8 +269,6 @@ def _advance(
     else:
         _note(instance, event, run, gate)
     count_run(instance, run, old_state=old_state)
-    if instance.state != old_state or new:
-        log.info("instance_moved", was="" if new else old_state, state=instance.state)
     if instance.state in ENDED and old_state not in ENDED:
         evidence_when_ended(
             kind=EvidenceKind.INSTANCE, subject_id=instance.id, contract_id=instance.contract_id, risk_tier=""
