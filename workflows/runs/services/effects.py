@@ -22,7 +22,17 @@ from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.errors import AttemptCreationDisabled
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace, trace_or_new
-from workflows.engine.effects import SUCCEEDED, AskGate, Effect, Emit, EndReview, OpenReview, SendRequest, Settle
+from workflows.engine.effects import (
+    SUCCEEDED,
+    AskGate,
+    Effect,
+    Emit,
+    EndReview,
+    OpenReview,
+    Perform,
+    SendRequest,
+    Settle,
+)
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState, Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
@@ -31,6 +41,7 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
+from workflows.runs.services.performers import perform
 
 
 def outbox_rows(
@@ -122,6 +133,8 @@ def effects_apply(
     for effect in run.effects:
         if isinstance(effect, OpenReview):
             _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+        elif isinstance(effect, Perform):
+            perform(effect.kind, instance, by_id[effect.step], effect.payload, at)
         elif isinstance(effect, EndReview):
             human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
         elif isinstance(effect, Settle) and not _is_success(effect):
@@ -131,6 +144,8 @@ def effects_apply(
 def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
     # The hash binds the review to the step, the definition and the context that the person decides about.
     shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
+    if effect.shown is not None:
+        shown["shown"] = effect.shown
     human_review_open(
         organization_id=instance.organization_id,
         origin_step=step.id,
@@ -148,7 +163,8 @@ def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, 
 def _settle(effect: Settle, rows: Sequence[WorkflowStep], step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
     if step.governed_attempt is None:  # it was refused before an attempt was opened
         return
-    following = next((row for row in rows if row.step_id == step.step_id and row.attempt == step.attempt + 1), None)
+    wanted = (step.scope, step.step_id, step.attempt + 1)
+    following = next((row for row in rows if (row.scope, row.step_id, row.attempt) == wanted), None)
     step_settle(
         attempt_id=step.governed_attempt,
         result=Result(effect.result),
@@ -172,7 +188,7 @@ class StepGate:
     at: datetime
     region: str
     arrival: OwnArrival | None = None  # what intake would check about the contract, if it was read with the lock
-    earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
+    earlier: dict[tuple[str, str], UUID] = field(default_factory=dict)  # scope, step id: its last try's attempt
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
     pending: Pending = field(default_factory=Pending)  # what this advance writes, the attempts' rows among it
@@ -190,8 +206,8 @@ class StepGate:
             answer = self._answer(ask, "deny", "attempt_creation_disabled")
         elif not ask.governed:
             answer = self._plain(ask)
-        elif ask.again and ask.step_id in self.earlier:
-            answer = self._again(ask, self.earlier[ask.step_id])
+        elif ask.again and (ask.scope, ask.step_id) in self.earlier:
+            answer = self._again(ask, self.earlier[ask.scope, ask.step_id])
         else:
             answer = self._open(ask, state)
         self.answers.append(answer)

@@ -16,6 +16,7 @@ from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import Actor
 from workflows.runs.models import Nudge
 
+PERFORMED = "done"
 SIGNAL_TASK = "workflows.tasks.nudge_follow"
 # How long the wake-up has to get through before the scheduled task follows the signal.
 PATIENCE = timedelta(seconds=5)
@@ -40,6 +41,11 @@ def signal_review_ended(
         if vote.result_ref:
             said |= {"result_ref": vote.result_ref, "result_sha256": vote.result_sha256}
     _put(review.organization_id, review.origin_step, "review", said, actor, at)
+
+
+def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
+    """Signal that Holdpoint has done what a step asked of it; `payload` is that of the kind's completion."""
+    _put(organization_id, step, PERFORMED, payload, actor, at)
 
 
 def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
