@@ -194,13 +194,16 @@ def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) 
     attempt = step.attempt + 1
     run.state.steps.append(
         StepState(
-            id=correlation(run.state.id, step.step_id, attempt),
+            id=correlation(run.state.id, step.step_id, attempt, scope=step.scope, secret=run.state.secret),
             step_id=step.step_id,
             kind=step.kind,
             attempt=attempt,
             state=StepStatus.PENDING,
             retries=step.retries + 1,
             next_eligible_at=due,
+            scope=step.scope,
+            due_at=step.due_at,
+            overdue=step.overdue,
         )
     )
     settle(run, step, "retry", reason_code=code)

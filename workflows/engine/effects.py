@@ -18,6 +18,9 @@ class AskGate:
     event_type: str
     payload: dict[str, Any]
     again: bool = False  # another try of a step that was released before
+    operation: str = ""  # what is asked for, if not the event; and whom it concerns, if not the case
+    target: str = ""
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Any
 from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.states import Mode
 from workflows.engine.effects import SUCCEEDED, AskGate, Emit, EndReview, OpenReview, Settle
-from workflows.engine.state import CannotDecide, Run, StepState, correlation
+from workflows.engine.state import Run, StepState, correlation
+from workflows.engine.values import CannotDecide
 from workflows.kinds.base import StepAnswer, output_problems
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
 
@@ -39,7 +40,7 @@ def _enter(run: Run, step_id: str, at: datetime) -> None:
     before = run.state.latest(step_id)
     attempt = before.attempt + 1 if before else 1
     step = StepState(
-        id=correlation(run.state.id, step_id, attempt),
+        id=correlation(run.state.id, step_id, attempt, secret=run.state.secret),
         step_id=step_id,
         kind=run.definition.step(step_id).kind,
         attempt=attempt,
@@ -66,7 +67,18 @@ def request(run: Run, step: StepState, at: datetime, *, again: bool = False) -> 
     else:
         payload = kind.payload(params, run.state.context)
         run.effects.append(
-            AskGate(step.id, step.step_id, kind.name, kind.is_governed, kind.request.name, payload, again=again)
+            AskGate(
+                step.id,
+                step.step_id,
+                kind.name,
+                kind.is_governed,
+                kind.request.name,
+                payload,
+                again=again,
+                operation=kind.operation,
+                target=kind.target,
+                scope=step.scope,
+            )
         )
 
 
@@ -88,7 +100,7 @@ def answer_at_once(run: Run, step: StepState, at: datetime) -> None:
     if kind.instant is None:
         raise ValueError(f"{kind.name} has neither a request nor an answer of its own")
     try:
-        answer = kind.instant(run.step(step).params, run.state.context, run.decider(at))
+        answer = kind.instant(run.step(step).params, run.state.context, run.evaluator(at))
     except CannotDecide:
         settle(run, step, "failed", reason_code=UNDECIDED)
         fail_for_good(run, step, at, reason_code=UNDECIDED, halts_with=UNDECIDED)

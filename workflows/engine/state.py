@@ -3,18 +3,20 @@
 Rows are written from these, and replay compares both.
 """
 
-from collections.abc import Callable, Mapping
+import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
-from governance.conditions import ConditionError, EvaluationScope, compile_condition
+from governance.conditions import EvaluationScope
 from workflows.definitions.rules.document import Definition, StepDefinition
 from workflows.engine.effects import Effect
+from workflows.engine.values import ContextEvaluator
 from workflows.events.states import EventOutcome
-from workflows.kinds.base import StepKind
+from workflows.kinds.base import Json, StepKind
 from workflows.runs.states import STEP_OPEN, Drift, InstanceStatus, StepStatus
 
 
@@ -35,6 +37,9 @@ class StepState:
     next_eligible_at: datetime | None = None
     output: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
+    scope: str = ""  # the way to it through blocks; empty at the root
+    due_at: datetime | None = None  # from then on it is overdue
+    overdue: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -54,6 +59,9 @@ class InstanceState:
     resume_step_id: str = ""  # where a halted instance goes on
     completed_at: datetime | None = None
     early: dict[str, Any] = field(default_factory=dict)  # client-driven: completions that came before their turn
+    input: Json | None = None  # format 2: what the run was started with
+    output: Json | None = None  # format 2: what it gives at its end
+    secret: str = ""
     steps: list[StepState] = field(default_factory=list)
 
     def copy(self) -> "InstanceState":
@@ -79,13 +87,13 @@ _step_values = attrgetter(*(one.name for one in fields(StepState)))
 _instance_values = attrgetter(*(one.name for one in fields(InstanceState)))
 
 
-def correlation(instance_id: UUID, step_id: str, attempt: int) -> UUID:
-    """Computed and not random: replay must get the same id."""
-    return uuid5(instance_id, f"{step_id}/{attempt}")
-
-
-class CannotDecide(Exception):
-    """A condition could not be evaluated on this context."""
+def correlation(instance_id: UUID, step_id: str, attempt: int, *, scope: str = "", secret: str = "") -> UUID:
+    """Computed and not random: replay must get the same id. With the run's secret nobody else can compute it."""
+    name = f"{scope}/{step_id}/{attempt}" if scope else f"{step_id}/{attempt}"
+    if not secret:
+        return uuid5(instance_id, name)
+    digest = hmac.digest(secret.encode(), f"{instance_id}/{name}".encode(), "sha256")
+    return UUID(bytes=digest[:16], version=5)
 
 
 @dataclass(slots=True)
@@ -103,18 +111,15 @@ class Run:
         return self.definition.step(current.step_id)
 
     def kind(self, step_id: str) -> StepKind:
-        return self.kinds[self.definition.step(step_id).kind]
+        """As the step's params bind it."""
+        found = self.definition.kind(step_id, self.kinds)
+        if found is None:
+            raise KeyError(step_id)
+        return found
 
     def note(self, step: StepState, *words: str) -> None:
         self.path.append(" ".join([step.step_id, *[word for word in words if word]]))
 
-    def decider(self, at: datetime) -> Callable[[str], bool]:
+    def evaluator(self, at: datetime) -> ContextEvaluator:
         scope = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
-
-        def decide(expression: str) -> bool:
-            try:
-                return compile_condition(expression).evaluate(self.state.context, scope=scope)
-            except ConditionError as error:
-                raise CannotDecide from error
-
-        return decide
+        return ContextEvaluator(self.state.context, scope)

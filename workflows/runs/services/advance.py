@@ -44,6 +44,8 @@ from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
+REQUESTED = "run.requested"
+STARTS = frozenset({TRIGGER, REQUESTED, "instance.started"})
 STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
 RETRY_DUE = "step.retry_due"
@@ -120,7 +122,7 @@ def answer_from_json(said: dict[str, Any]) -> GateAnswered:
 def input_of(row: WorkflowEvent) -> Input | None:
     """The input that the engine got then; None for an event that never reached it (a start that was queued)."""
     step = row.correlation_id
-    if row.event_type in {TRIGGER, STARTED}:
+    if row.event_type in STARTS:
         return Started(row.at) if row.outcome == EventOutcome.ADVANCED else None
     if row.event_type in {DEADLINE, POSTPONED}:
         return _timer_of(row)
@@ -158,7 +160,11 @@ STEP_FIELDS = (
     "next_eligible_at",
     "output",
     "error",
+    "due_at",
+    "overdue",
 )
+# What only a run of format 2 has, and what it was started with.
+INPUT_FIELDS = ("input", "secret")
 
 
 def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> InstanceState:
@@ -167,7 +173,8 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
         case_id=str(instance.case_id),
         mode=instance.mode,
         steps=[_step_of(row) for row in steps],
-        **{name: getattr(instance, name) for name in INSTANCE_FIELDS},
+        output=instance.output,
+        **{name: getattr(instance, name) for name in (*INSTANCE_FIELDS, *INPUT_FIELDS)},
     )
 
 
@@ -191,6 +198,7 @@ def step_row(instance: WorkflowInstance, step: StepState, number: int) -> Workfl
         step_kind=step.kind,
         attempt=step.attempt,
         retries=step.retries,
+        scope=step.scope,
         **{name: getattr(step, name) for name in STEP_FIELDS},
     )
 
@@ -369,7 +377,7 @@ def _event_row(
 def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
     """The ledger entry of an advance: the input, what it did, and the state of the run after it."""
     action = ACTION_OF.get(instance.state, "workflow.advanced")
-    if event.event_type in {TRIGGER, STARTED} and instance.state not in ACTION_OF:
+    if event.event_type in STARTS and instance.state not in ACTION_OF:
         action = "workflow.started"
     payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.state)}
     if event.event_id is not None:
