@@ -14,6 +14,7 @@ from uuid import UUID, uuid5
 from governance.conditions import EvaluationScope
 from workflows.definitions.rules.document import Definition, StepDefinition
 from workflows.engine.effects import Effect
+from workflows.engine.tokens import Tokens, Turn, block_key, key_of, name_of, way_to
 from workflows.engine.values import ContextEvaluator
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import Json, StepKind
@@ -45,9 +46,17 @@ class StepState:
     def is_open(self) -> bool:
         return self.state in STEP_OPEN
 
+    @property
+    def key(self) -> str:
+        """Of the block that it is, if it is one."""
+        return block_key(self.scope, self.step_id, self.attempt)
+
 
 @dataclass(slots=True)
 class InstanceState:
+    """`steps`: of a run of format 1 all tries; of format 2 (`tokens`) the open ones and those that an input is about.
+    What has ended is not needed to go on, so an advance costs the same however long the run is."""
+
     id: UUID
     case_id: str
     mode: str
@@ -62,6 +71,7 @@ class InstanceState:
     input: Json | None = None  # format 2: what the run was started with
     output: Json | None = None  # format 2: what it gives at its end
     secret: str = ""
+    tokens: Tokens | None = None  # None: format 1
     steps: list[StepState] = field(default_factory=list)
 
     def copy(self) -> "InstanceState":
@@ -69,6 +79,7 @@ class InstanceState:
         # One level deep is enough: outputs are added and replaced, and never changed in place.
         copy = InstanceState(*_instance_values(self))
         copy.context, copy.early = dict(self.context), dict(self.early)
+        copy.tokens = self.tokens.copy() if self.tokens else None
         copy.steps = [StepState(*_step_values(step)) for step in self.steps]
         return copy
 
@@ -80,6 +91,53 @@ class InstanceState:
 
     def visited(self) -> set[str]:
         return {step.step_id for step in self.steps if step.state != StepStatus.SKIPPED}
+
+    def by_id(self, step: UUID | None) -> StepState | None:
+        return next((one for one in self.steps if one.id == step), None)
+
+    def open_by_id(self, step: UUID | None) -> StepState | None:
+        return next((one for one in self.steps if one.id == step and one.is_open), None)
+
+    def is_block(self, step: StepState) -> bool:
+        """It holds other steps and does nothing itself."""
+        return self.tokens is not None and step.key in self.tokens.blocks
+
+    def working(self) -> list[StepState]:
+        """The open steps without the blocks that hold them."""
+        return [step for step in self.steps if step.is_open and not self.is_block(step)]
+
+    def next_try(self, step_id: str, scope: str) -> int:
+        """Counts one more try of the step in its scope."""
+        if self.tokens is None:
+            before = self.latest(step_id)
+            return before.attempt + 1 if before else 1
+        tries = self.tokens.tries.setdefault(scope, {})
+        tries[step_id] = tries.get(step_id, 0) + 1
+        return tries[step_id]
+
+    def keep(self, step: StepState, output: Json) -> None:
+        """The step's output, for the steps that may read it."""
+        if self.tokens is None or not step.scope:
+            self.context[step.step_id] = output
+        else:
+            self.tokens.data.setdefault(step.scope, {})[step.step_id] = output
+
+
+def visible_context(state: InstanceState, scope: str = "") -> Json:
+    """What a step of this scope may read: the run's roots and input, its item and round, and the outputs of the root
+    and of the scopes on its way."""
+    tokens = state.tokens
+    if tokens is None:
+        return state.context
+    seen = state.context | {"input": state.input or {}}
+    for way in way_to(scope):
+        seen |= tokens.data.get(way, {})
+        block = tokens.blocks.get(key_of(way))
+        if block is not None and block.items is not None:
+            seen["item"] = block.items[int(name_of(way)) - 1]
+        elif block is not None and not block.names:
+            seen["round"] = int(name_of(way))
+    return seen
 
 
 # All fields in their order. `dataclasses.replace` does the same several times as slowly, and every advance copies.
@@ -105,7 +163,13 @@ class Run:
     outcome: EventOutcome = EventOutcome.ADVANCED
     drift: Drift | None = None
     path: list[str] = field(default_factory=list)  # what happened, for the ledger: "ai_review completed on_complete"
-    following: tuple[str, datetime] | None = None  # the step to enter next
+    following: list[tuple[Turn, datetime]] = field(default_factory=list)  # what comes next, the first first
+
+    @property
+    def tokens(self) -> Tokens:
+        if self.state.tokens is None:
+            raise ValueError("a run of format 1 has no blocks")
+        return self.state.tokens
 
     def step(self, current: StepState) -> StepDefinition:
         return self.definition.step(current.step_id)
@@ -118,8 +182,29 @@ class Run:
         return found
 
     def note(self, step: StepState, *words: str) -> None:
-        self.path.append(" ".join([step.step_id, *[word for word in words if word]]))
+        name = f"{step.scope}/{step.step_id}" if step.scope else step.step_id
+        self.path.append(" ".join([name, *[word for word in words if word]]))
 
-    def evaluator(self, at: datetime) -> ContextEvaluator:
-        scope = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
-        return ContextEvaluator(self.state.context, scope)
+    def context(self, step: StepState) -> Json:
+        return visible_context(self.state, step.scope)
+
+    def evaluator(self, scope: str, at: datetime) -> ContextEvaluator:
+        moment = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
+        return ContextEvaluator(visible_context(self.state, scope), moment)
+
+    def step_add(self, step_id: str, scope: str, **values: Any) -> StepState:
+        """A new try of the step."""
+        # The number of the try is part of the correlation id, so that an answer to an earlier try never fits this one.
+        attempt = self.state.next_try(step_id, scope)
+        step = StepState(
+            id=correlation(self.state.id, step_id, attempt, scope=scope, secret=self.state.secret),
+            step_id=step_id,
+            kind=self.definition.step(step_id).kind,
+            attempt=attempt,
+            scope=scope,
+            **values,
+        )
+        self.state.steps.append(step)
+        if self.state.tokens is not None:
+            self.state.tokens.count += 1
+        return step

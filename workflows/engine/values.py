@@ -1,6 +1,7 @@
 """What a step's expressions and templates evaluate to. The one place where the engine meets `governance.conditions`."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from governance.conditions import ConditionError, EvaluationScope, compile_condition
@@ -33,6 +34,16 @@ class ContextEvaluator:
                 return self(expression)
             value = value[name]
         return value
+
+    def moment(self, expression: str) -> datetime:
+        value = self.value(expression)
+        try:
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+            if found.utcoffset() is None:
+                raise CannotDecide
+            return found.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise CannotDecide from error
 
     def fill(self, template: Any) -> Any:
         return fill(template, self.context)

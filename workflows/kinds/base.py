@@ -12,6 +12,7 @@ and lists of `ROOT`, which belong to no step.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 import jsonschema_rs
@@ -55,11 +56,16 @@ class Evaluator(Protocol):
     def value(self, expression: str) -> Any:
         """The value of an expression of format 2."""
 
+    def moment(self, expression: str) -> datetime:
+        """The same, as the moment that its text says."""
+
     def fill(self, template: Any) -> Any:
         """A template of format 2 with its values."""
 
 
 FORMATS = (1, 2)
+# What `StepKind.block` says: the engine starts the steps inside, and ends the block when they have.
+PARALLEL, FOR_EACH, LOOP = "parallel", "for_each", "loop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,16 @@ class StepKind:
     # params -> the kind as it is in a step with these params: its own outcomes, output, effect, events or timeout.
     # Raises ValueError, KeyError or TypeError if the params do not fit. Asked through `bound_kind` only.
     bind: "Callable[[Json], StepKind] | None" = None
+    block: str = ""  # PARALLEL, FOR_EACH or LOOP: it holds other steps
+    timeout_outcome: str = ""  # taken when its time is over; empty: its branch fails, or the workflow halts
+    waits: bool = False  # sends nothing; an event that the shell finds for it completes it
+    performed: bool = False  # Holdpoint does it after the advance is written, and reports its completion
+    # (params, context, evaluator) -> what the request carries, what people are shown, or what is performed. Instead of
+    # `payload`, for kinds whose params are templates of format 2.
+    prepare: Callable[[Json, Json, Evaluator], Json] | None = None
+    # (params, context, evaluator, now) -> until when the step waits; and what it gives then.
+    timer: Callable[[Json, Json, Evaluator, datetime], datetime] | None = None
+    answered: Callable[[datetime], StepAnswer] | None = None
     operation: str = ""  # what the hold point is asked for; empty: the name of the request event
     target: str = ""  # whom it concerns; empty: the case
 
