@@ -91,6 +91,7 @@ REVIEW = [
     "approvals_required",
     "buckets",
     "excluded",
+    "task",
     "action_digest",
     "status",
     "requested_at",
@@ -108,6 +109,8 @@ VOTE = [
     "reason_code",
     "result_ref",
     "result_sha256",
+    "outcome",
+    "form",
     "action_digest",
     "at",
 ]

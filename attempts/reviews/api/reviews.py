@@ -28,6 +28,7 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
+from attempts.reviews.services.human_task import human_task_decide, human_task_decline, is_human_task
 from attempts.reviews.services.signing import signature_begin
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
@@ -55,12 +56,23 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
-class SignedApproveIn(ApproveIn):
+class TaskForm(StrictSerializer):
+    form = serializers.DictField(required=False, help_text="Of a task: its form, filled in.")
+
+
+class SignedApproveIn(ApproveIn, TaskForm):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class RefuseIn(RejectIn):
+class RefuseIn(RejectIn, TaskForm):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
+
+
+class DecideIn(TaskForm):
+    action_digest = serializers.CharField(max_length=64)
+    outcome = serializers.CharField(max_length=64, help_text="One of the task's outcomes.")
+    reason_code = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
+    note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
 class OverrideIn(SignedApproveIn):
@@ -85,6 +97,11 @@ REJECT = OpenApiExample(
 OVERRIDE = OpenApiExample(
     "Overridden",
     value={"action_digest": DIGEST, "result_ref": "finding-0007", "payload_sha256": "9b" * 32},
+    request_only=True,
+)
+DECIDE = OpenApiExample(
+    "A refund released",
+    value={"action_digest": DIGEST, "outcome": "approve", "form": {"cause": "damaged"}},
     request_only=True,
 )
 DECLINE = OpenApiExample(
@@ -127,9 +144,24 @@ class DecidingView(ApiView):
         given = word.pop("signature", None)
         signed = signed_word(given) if given is not None else None
         act = self.decide(request, review_id, signed=signed is not None)
+        form = word.pop("form", None)
+        if is_human_task(review_id=review_id):
+            self.answer(review_id, verdict, act, {**word, "form": form})
+            return self.card(request, review_id)
         decide = review_vote if verdict in VERDICTS_OF[ReviewKind.RELEASE] else human_review_decide
         decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
         return self.card(request, review_id)
+
+    @staticmethod
+    def answer(review_id: UUID, verdict: VoteVerdict, act: dict[str, Any], word: dict[str, Any]) -> None:
+        """A verdict on a task: the outcome of the same name, if the task has it."""
+        if verdict is VoteVerdict.DECLINE:
+            word.pop("form")
+            human_task_decline(review_id=review_id, **act, **word)
+        else:
+            for name in ("result_ref", "payload_sha256"):
+                word.pop(name, None)
+            human_task_decide(review_id=review_id, outcome=verdict.value, **act, **word)
 
     def card(self, request: Request, review_id: UUID) -> Response:
         return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)
@@ -230,8 +262,18 @@ class ReviewOverrideApi(DecidingView):
         return self.vote(request, review_id, VoteVerdict.OVERRIDE, OverrideIn)
 
 
+class ReviewDecideApi(DecidingView):
+    """For tasks: one of the task's outcomes, with its form."""
+
+    @extend_schema(operation_id="reviews_decide", request=DecideIn, responses=CardOut, examples=[DECIDE])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        word = self.body(request, DecideIn)
+        human_task_decide(review_id=review_id, **self.decide(request, review_id), **word)
+        return self.card(request, review_id)
+
+
 class ReviewDeclineApi(DecidingView):
-    """For human reviews: somebody else should decide. The review stays open, without the person who declined."""
+    """For human reviews and tasks: somebody else should decide. The review stays open, without the person who declined."""
 
     @extend_schema(operation_id="reviews_decline", request=RefuseIn, responses=CardOut, examples=[DECLINE])
     def post(self, request: Request, review_id: UUID) -> Response:
@@ -247,6 +289,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/approve", ReviewApproveApi.as_view(), name="review_approve"),
     path("reviews/<uuid:review_id>/reject", ReviewRejectApi.as_view(), name="review_reject"),
     path("reviews/<uuid:review_id>/signature-challenge", SignatureChallengeApi.as_view(), name="review_challenge"),
+    path("reviews/<uuid:review_id>/decide", ReviewDecideApi.as_view(), name="review_decide"),
     path("reviews/<uuid:review_id>/confirm", ReviewConfirmApi.as_view(), name="review_confirm"),
     path("reviews/<uuid:review_id>/override", ReviewOverrideApi.as_view(), name="review_override"),
     path("reviews/<uuid:review_id>/decline", ReviewDeclineApi.as_view(), name="review_decline"),

@@ -1,7 +1,7 @@
 """Submits of the review pages: votes, claims, delegations. Each calls one service; after a vote the next item opens."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,12 +21,14 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import review_delegate
 from attempts.reviews.services.human_review import human_review_decide
-from attempts.reviews.states import ReviewStatus, VoteVerdict
+from attempts.reviews.services.human_task import human_task_decide, human_task_decline, is_human_task, task_form
+from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import (
     DelegateForm,
     NothingForm,
     OverrideForm,
     ReviewPage,
+    TaskForm,
     WordForm,
     is_htmx,
     read,
@@ -35,6 +37,7 @@ from attempts.reviews.web.base import (
 from attempts.reviews.web.card import card_opened
 from attempts.reviews.web.proof import Prompt, StepUpElsewhere, prompt_answer, proof_or_prompt
 from attempts.reviews.web.queue import query_of, wanted_from
+from governance.boundary.rules.forms import form_read
 from governance.people.web.accounts import step_up_url
 from reasoncodes.base.errors import DomainError, NotFound
 
@@ -55,6 +58,7 @@ ANSWERS: dict[str, ReviewAnswer] = {
     "confirm": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
     "override": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
     "decline": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
+    "answer": ReviewAnswer(human_task_decide, TaskForm),
     "claim": ReviewAnswer(
         review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
     ),
@@ -68,6 +72,7 @@ OUTCOMES = {
     ReviewStatus.REJECTED: "Rejected",
     ReviewStatus.CONFIRMED: "Confirmed",
     ReviewStatus.OVERRIDDEN: "Overridden",
+    ReviewStatus.DECIDED: "Decided",
 }
 
 
@@ -86,6 +91,8 @@ class AnswerView(ReviewPage):
                 if isinstance(proof, Prompt):
                     return prompt_answer(proof, elsewhere=step_up_url(back=_address(review_id, wanted)))
                 word |= {"signature": proof} if proof is not None else {}
+            if is_human_task(review_id=review_id):
+                answer, word = _of_task(review_id, verb, answer, word, request.POST)
             result = answer.service(actor=self.actor, at=timezone.now(), review_id=review_id, **word)
         except StepUpElsewhere:
             return self._step_up(request, review_id, wanted)
@@ -129,6 +136,7 @@ class AnswerView(ReviewPage):
         if not is_htmx(request):
             return refusal_answer(request, refusal, back=_address(review_id, wanted))
         context = self._card(request, review_id, wanted) | {"refusal": refusal}
+        context |= {"filled": request.POST, "field_errors": _beside_fields(refusal)}
         answer = render(request, "review/parts/card.html", context)
         answer["HX-Trigger-After-Swap"] = "review-changed"
         return answer
@@ -137,6 +145,22 @@ class AnswerView(ReviewPage):
         now = database_now()
         reader = reader_of(actor=self.actor, now=now)
         return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+
+
+def _of_task(
+    review_id: UUID, verb: str, answer: ReviewAnswer, word: dict[str, Any], posted: QueryDict
+) -> tuple[ReviewAnswer, dict[str, Any]]:
+    """An answer to a task: the outcome of the pressed button with the form, or a decline."""
+    if verb == "answer":
+        lists = {name.removeprefix("form."): posted.getlist(name) for name in posted if name.startswith("form.")}
+        return answer, word | {"form": form_read(task_form(review_id=review_id), lists)}
+    return (replace(answer, service=human_task_decline), word) if verb == "decline" else (answer, word)
+
+
+def _beside_fields(refusal: DomainError) -> dict[str, str]:
+    """What is wrong with a form, by its field."""
+    named = ((one.pointer.removeprefix("/form/"), one.message) for one in refusal.errors)
+    return {name: message for name, message in named if "/" not in name}
 
 
 def _address(review_id: UUID | None, wanted: QueueFilter) -> str:
@@ -151,4 +175,6 @@ def _done(review: Review) -> str:
         return f"{ended}: {about}."
     if review.attempt is not None:
         return f"Signed: {about}. It waits for others to sign."
+    if review.kind == ReviewKind.HUMAN_TASK:
+        return f"Recorded: {about}. It waits for others."
     return f"Declined: {about}. It waits for somebody else."

@@ -9,6 +9,7 @@ from uuid import UUID
 from attempts.execution.services.recheck import Go
 from attempts.intake.services.door import intake_pass_ours
 from attempts.reviews.services.human_review import human_review_end, human_review_open
+from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
 from governance.enforcement.selectors import OwnArrival
@@ -20,7 +21,17 @@ from reasoncodes.base.actors import SYSTEM, Actor
 from reasoncodes.base.errors import AttemptCreationDisabled
 from reasoncodes.base.ids import uuid7
 from reasoncodes.base.trace import current_trace, trace_or_new
-from workflows.engine.effects import SUCCEEDED, AskGate, Effect, Emit, EndReview, OpenReview, SendRequest, Settle
+from workflows.engine.effects import (
+    SUCCEEDED,
+    AskGate,
+    Effect,
+    Emit,
+    EndReview,
+    OpenReview,
+    Perform,
+    SendRequest,
+    Settle,
+)
 from workflows.engine.inputs import GateAnswered
 from workflows.engine.state import InstanceState, Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
@@ -29,6 +40,7 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
+from workflows.runs.services.people import signal_assign, task_asked
 
 
 def outbox_rows(
@@ -119,14 +131,21 @@ def effects_apply(
     by_id = {row.id: row for row in rows}
     for effect in run.effects:
         if isinstance(effect, OpenReview):
-            _review(instance, effect, by_id[effect.step], actor=actor, at=at)
+            _review(instance, run, effect, by_id[effect.step], actor=actor, at=at)
+        elif isinstance(effect, Perform):
+            signal_assign(instance, effect, at=at)
         elif isinstance(effect, EndReview):
             human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
         elif isinstance(effect, Settle) and not _is_success(effect):
             _settle(effect, rows, by_id[effect.step], actor=actor, at=at)
 
 
-def _review(instance: WorkflowInstance, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
+def _review(
+    instance: WorkflowInstance, run: Run, effect: OpenReview, step: WorkflowStep, *, actor: Actor, at: datetime
+) -> None:
+    if effect.shown is not None:
+        human_task_open(asked=task_asked(instance, run, effect, step), actor=actor, at=at)
+        return
     # The hash binds the review to the step, the definition and the context that the person decides about.
     shown = {"step": str(step.id), "definition": instance.definition_sha256, "context": instance.context}
     human_review_open(
