@@ -273,7 +273,7 @@ class ReviewDecideApi(DecidingView):
 
 
 class ReviewDeclineApi(DecidingView):
-    """For human reviews and tasks: somebody else should decide. The review stays open, without the person who declined."""
+    """For human reviews and tasks: somebody else should decide. It stays open, without the person who declined."""
 
     @extend_schema(operation_id="reviews_decline", request=RefuseIn, responses=CardOut, examples=[DECLINE])
     def post(self, request: Request, review_id: UUID) -> Response:
