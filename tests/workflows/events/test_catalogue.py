@@ -37,7 +37,7 @@ IN = {
     "case.images_check.completed": "count passed image_ids",
     "ai_review.completed": "confidence diagnoses raw_response_id",
     "ai_review.failed": "reason_code retryable error?",
-    "human_review.completed": "decision diagnoses? reviewer_id",
+    "human_review.completed": "decision diagnoses? result_ref? result_sha256? reviewer_id",
     "human_review.failed": "reason_code retryable",
     "case.set_status.completed": "previous_status new_status",
     "workflow.webhook_emit.completed": "delivery_id",

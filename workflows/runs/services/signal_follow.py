@@ -86,6 +86,8 @@ def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, sai
     known = kind_of(instance, step.step_id)
     name = known.completion.name if known and known.completion else ""
     payload: dict[str, Any] = {"decision": said["decision"], "reviewer_id": said["reviewer_id"]}
+    # Of an override: later steps and the receiver of the final event are told where the judgement is kept.
+    payload |= {name: said[name] for name in ("result_ref", "result_sha256") if said.get(name)}
     if "outcome" in said:
         payload = {"outcome": said["outcome"], "reviewer": said["reviewer_id"], "form": said["form"]}
     return LoggedInput(
