@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID, uuid5
 
-from governance.conditions import EvaluationScope
+from governance.conditions import Dialect, EvaluationScope
 from workflows.definitions.rules.document import Definition, StepDefinition
 from workflows.engine.effects import Effect
 from workflows.engine.tokens import Tokens, Turn, block_key, key_of, name_of, way_to
@@ -190,7 +190,8 @@ class Run:
 
     def evaluator(self, scope: str, at: datetime) -> ContextEvaluator:
         moment = EvaluationScope(now=at, case_id=self.state.case_id, definition_id=self.definition.id)
-        return ContextEvaluator(visible_context(self.state, scope), moment)
+        dialect = Dialect.EXTENDED if self.definition.format > 1 else Dialect.PLAIN
+        return ContextEvaluator(visible_context(self.state, scope), moment, dialect)
 
     def step_add(self, step_id: str, scope: str, **values: Any) -> StepState:
         """A new try of the step."""
