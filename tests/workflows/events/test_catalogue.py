@@ -39,6 +39,9 @@ IN = {
     "ai_review.failed": "reason_code retryable error?",
     "human_review.completed": "decision diagnoses? result_ref? result_sha256? reviewer_id",
     "human_review.failed": "reason_code retryable",
+    "human_task.completed": "form? outcome reviewer",
+    "reviewer.assigned": "reviewer",
+    "reviewer.unassigned": "reason_code retryable",
     "case.set_status.completed": "previous_status new_status",
     "workflow.webhook_emit.completed": "delivery_id",
 }

@@ -12,6 +12,7 @@ from attempts.reviews.services.human_review import human_review_end, human_revie
 from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
+from governance.boundary.models import Note
 from governance.enforcement.selectors import OwnArrival
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference
@@ -56,10 +57,19 @@ def outbox_rows(
             payload = effect.payload
             if effect.event_type == "workflow.cancelled":
                 payload = payload | {"cancelled_by": actor_reference(actor) or actor.kind.value}
+            if effect.event_type == "workflow.halted":
+                payload = payload | _said_about(event)
             rows.append(outgoing(instance, effect.event_type, payload, str(instance.id), event, at))
     if rows:
         relay_wake_up()
     return rows
+
+
+def _said_about(event: WorkflowEvent) -> dict[str, str]:
+    """The note of the person who halted the run. Its text stands in the outbox too, and is erased there with the
+    run."""
+    note = Note.objects.filter(id=event.envelope["note"]).first() if "note" in event.envelope else None
+    return {"reason_note": note.text} if note is not None and note.text else {}
 
 
 def outgoing(
