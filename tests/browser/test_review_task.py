@@ -7,23 +7,36 @@ from tests.browser.site import PHONE, People, Site, axe
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 OPEN = """
-import json
 from datetime import timedelta
 from uuid import uuid4
+from django.db import transaction
 from django.utils import timezone
 from attempts.reviews.services.human_task import TaskAsked, human_task_open
-from django.db import transaction
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import SYSTEM
-fields = {"cause": {"enum": ["damaged", "late", "other"]}, "share": {"type": "integer", "minimum": 1, "maximum": 100},
-    "checked": {"type": "boolean"}, "since": {"type": "string", "format": "date"}, "ref": {"type": "string", "maxLength": 20}}
+fields = {
+    "cause": {"enum": ["damaged", "late", "other"]},
+    "share": {"type": "integer", "minimum": 1, "maximum": 100},
+    "checked": {"type": "boolean"},
+    "since": {"type": "string", "format": "date"},
+    "ref": {"type": "string", "maxLength": 20},
+}
 form = {"type": "object", "additionalProperties": False, "required": ["cause", "share"], "properties": fields}
 facts = {"amount_cents": 123456, "currency": "EUR", "order": "o-" + uuid4().hex[:8], "ordered": "2026-11-01"}
-shown = {"title": "Release a refund", "facts": facts, "form": form, "outcomes": ["approve", "reject", "ask_again"], "approvals": 1}
+outcomes = ["approve", "reject", "ask_again"]
+shown = {"title": "Release a refund", "facts": facts, "form": form, "outcomes": outcomes, "approvals": 1}
 at = timezone.now()
-asked = TaskAsked(organization_id=Organization.objects.get(slug="demo").id, origin_step=uuid4(), tier="customer_clinician",
-    step_kind="human_task", shown=shown, digest=uuid4().hex * 2, context_ref="case/4711", expires_at=at + timedelta(days=1),
-    due_at=at - timedelta(hours=1))
+asked = TaskAsked(
+    organization_id=Organization.objects.get(slug="demo").id,
+    origin_step=uuid4(),
+    tier="customer_clinician",
+    step_kind="human_task",
+    shown=shown,
+    digest=uuid4().hex * 2,
+    context_ref="case/4711",
+    expires_at=at + timedelta(days=1),
+    due_at=at - timedelta(hours=1),
+)
 with transaction.atomic():
     print(human_task_open(asked=asked, actor=SYSTEM, at=at).id)
 """
