@@ -86,7 +86,7 @@ class World:
         self.stranger = self._person("stranger", "other")
         self.people = Cast.session(self.everybody)
         self.ids: dict[str, list[str]] = {}
-        self.special: dict[str, dict[str, str]] = {}
+        self.special: dict[str, dict[str, Any]] = {}
         self.values: dict[str, Any] = {"org_id": self.facts["organization"]["id"]}
         self.query = {"org_id": self.facts["organization"]["id"]}
         self.headers = {"X-Purpose": "audit"}
