@@ -11,7 +11,7 @@ VERDICTS = ["approve", "reject", "confirm", "override", "decline", "answer"]
 FITS = Q(kind="release", attempt__isnull=False, origin_step=None, expires_at__isnull=False)
 FITS_NOW = (
     FITS
-    | Q(kind="human_review", attempt=None, origin_step__isnull=False, task=None)
+    | Q(kind="human_review", attempt=None, origin_step__isnull=False, task__isnull=True)
     | Q(kind="human_task", attempt=None, origin_step__isnull=False)
 )
 # With the columns that are new: a filled form is content like a reference to a result.
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             "reviewvote",
             models.CheckConstraint(
-                condition=Q(verdict="answer") | Q(outcome="", form=None), name="vote_outcome_is_an_answer"
+                condition=Q(verdict="answer") | Q(outcome="", form__isnull=True), name="vote_outcome_is_an_answer"
             ),
         ),
         erasable("attempts_reviewvote", belongs=BELONGS, erased=ERASED | {"outcome": "", "form": None}),

@@ -78,7 +78,7 @@ class Review(models.Model):
             models.CheckConstraint(condition=Q(approvals_required__gte=1), name="review_needs_somebody"),
             models.CheckConstraint(
                 condition=Q(kind="release", attempt__isnull=False, origin_step=None, expires_at__isnull=False)
-                | Q(kind="human_review", attempt=None, origin_step__isnull=False, task=None)
+                | Q(kind="human_review", attempt=None, origin_step__isnull=False, task__isnull=True)
                 | Q(kind="human_task", attempt=None, origin_step__isnull=False),
                 name="review_fits_its_kind",
             ),
@@ -166,7 +166,7 @@ class ReviewVote(AppendOnlyModel):
                 condition=Q(verdict="override") | Q(result_ref="", result_sha256=""), name="vote_result_is_an_override"
             ),
             models.CheckConstraint(
-                condition=Q(verdict="answer") | Q(outcome="", form=None), name="vote_outcome_is_an_answer"
+                condition=Q(verdict="answer") | Q(outcome="", form__isnull=True), name="vote_outcome_is_an_answer"
             ),
         ]
 

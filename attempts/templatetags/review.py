@@ -109,23 +109,23 @@ def end_words(row: Any) -> str:
 
 
 @register.filter
-def at(found: Any, name: str) -> str:
+def under_name(found: Any, name: str) -> str:
     """What a mapping says under a name that the template has in a variable; empty if it says nothing."""
     return str(found.get(name, "")) if isinstance(found, Mapping) else ""
 
 
 @register.filter
-def given(posted: Any, name: str) -> list[str]:
+def entered(posted: Any, name: str) -> list[str]:
     """What was entered into a field of a task's form before it was refused."""
     return posted.getlist(f"form.{name}") if isinstance(posted, QueryDict) else []
 
 
 @register.filter
-def unlocalized(value: Any) -> str:
+def plain_number(value: Any) -> str:
     """A number as an input takes it, without separators of thousands."""
     return str(value)
 
 
 @register.filter
-def worded(value: Any) -> str:
+def value_words(value: Any) -> str:
     return shown_value(value)

@@ -91,7 +91,6 @@ REVIEW = [
     "approvals_required",
     "buckets",
     "excluded",
-    "task",
     "action_digest",
     "status",
     "requested_at",

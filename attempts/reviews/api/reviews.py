@@ -56,19 +56,19 @@ class RejectIn(StrictSerializer):
     note = serializers.CharField(max_length=280, required=False, allow_blank=True, default="")
 
 
-class TaskForm(StrictSerializer):
+class TaskFormIn(StrictSerializer):
     form = serializers.DictField(required=False, help_text="Of a task: its form, filled in.")
 
 
-class SignedApproveIn(ApproveIn, TaskForm):
+class SignedApproveIn(ApproveIn, TaskFormIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class RefuseIn(RejectIn, TaskForm):
+class RefuseIn(RejectIn, TaskFormIn):
     signature = SignatureIn(required=False, help_text="Where the contract asks for signed votes.")
 
 
-class DecideIn(TaskForm):
+class DecideIn(TaskFormIn):
     action_digest = serializers.CharField(max_length=64)
     outcome = serializers.CharField(max_length=64, help_text="One of the task's outcomes.")
     reason_code = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
