@@ -1,5 +1,6 @@
 """Words and symbols of the review pages. Colour is never the only sign: a shape and a word say the same."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,3 +130,11 @@ def plain_number(value: Any) -> str:
 @register.filter
 def value_words(value: Any) -> str:
     return shown_value(value)
+
+
+@register.filter
+def advice_words(refusal: Any) -> str:
+    """What to do, without the sentences that are for programs: those name operations and fields."""
+    advice: str = refusal.advice()
+    sentences = re.split(r"(?<=[.!?])\s+", advice.replace("\n", " "))
+    return " ".join(one for one in sentences if "`" not in one)

@@ -98,6 +98,8 @@ class AnswerView(ReviewPage):
             return self._step_up(request, review_id, wanted)
         except DomainError as refusal:
             return self._refused(request, review_id, wanted, refusal)
+        if answer.decides and _stays(request):
+            return render(request, "review/parts/notices.html", {"notice": _done(result)})
         if answer.decides:
             return self._next(request, result, wanted)
         return self._show(request, review_id, wanted, notice=answer.done)
@@ -133,6 +135,8 @@ class AnswerView(ReviewPage):
         self, request: HttpRequest, review_id: UUID, wanted: QueueFilter, refusal: DomainError
     ) -> HttpResponse:
         """Shows the refusal above the card as it is now, so that an outdated card is replaced."""
+        if _stays(request):
+            return refusal_answer(request, refusal)
         if not is_htmx(request):
             return refusal_answer(request, refusal, back=_address(review_id, wanted))
         context = self._card(request, review_id, wanted) | {"refusal": refusal}
@@ -161,6 +165,12 @@ def _beside_fields(refusal: DomainError) -> dict[str, str]:
     """What is wrong with a form, by its field."""
     named = ((one.pointer.removeprefix("/form/"), one.message) for one in refusal.errors)
     return {name: message for name, message in named if "/" not in name}
+
+
+def _stays(request: HttpRequest) -> bool:
+    """An answer that was held back in the browser: meanwhile another card is open, and this reply must not replace
+    it."""
+    return is_htmx(request) and request.POST.get("stay") == "1"
 
 
 def _address(review_id: UUID | None, wanted: QueueFilter) -> str:
