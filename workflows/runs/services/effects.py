@@ -41,7 +41,8 @@ from workflows.events.services.outbox import relay_wake_up
 from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import kind_of
-from workflows.runs.services.people import signal_assign, task_asked
+from workflows.runs.services.people import task_asked
+from workflows.runs.services.performers import perform
 
 
 def outbox_rows(
@@ -143,7 +144,7 @@ def effects_apply(
         if isinstance(effect, OpenReview):
             _review(instance, run, effect, by_id[effect.step], actor=actor, at=at)
         elif isinstance(effect, Perform):
-            signal_assign(instance, effect, at=at)
+            perform(effect.kind, instance, by_id[effect.step], effect.payload, at)
         elif isinstance(effect, EndReview):
             human_review_end(origin_step=effect.step, actor=actor, at=at, reason_code=effect.reason_code)
         elif isinstance(effect, Settle) and not _is_success(effect):
@@ -175,7 +176,8 @@ def _review(
 def _settle(effect: Settle, rows: Sequence[WorkflowStep], step: WorkflowStep, *, actor: Actor, at: datetime) -> None:
     if step.governed_attempt is None:  # it was refused before an attempt was opened
         return
-    following = next((row for row in rows if row.step_id == step.step_id and row.attempt == step.attempt + 1), None)
+    wanted = (step.scope, step.step_id, step.attempt + 1)
+    following = next((row for row in rows if (row.scope, row.step_id, row.attempt) == wanted), None)
     step_settle(
         attempt_id=step.governed_attempt,
         result=Result(effect.result),
@@ -199,7 +201,7 @@ class StepGate:
     at: datetime
     region: str
     arrival: OwnArrival | None = None  # what intake would check about the contract, if it was read with the lock
-    earlier: dict[str, UUID] = field(default_factory=dict)  # step id: the attempt of its last try
+    earlier: dict[tuple[str, str], UUID] = field(default_factory=dict)  # scope, step id: its last try's attempt
     attempts: dict[UUID, UUID] = field(default_factory=dict)  # step row: the attempt behind it
     answers: list[GateAnswered] = field(default_factory=list)
     pending: Pending = field(default_factory=Pending)  # what this advance writes, the attempts' rows among it
@@ -217,8 +219,8 @@ class StepGate:
             answer = self._answer(ask, "deny", "attempt_creation_disabled")
         elif not ask.governed:
             answer = self._plain(ask)
-        elif ask.again and ask.step_id in self.earlier:
-            answer = self._again(ask, self.earlier[ask.step_id])
+        elif ask.again and (ask.scope, ask.step_id) in self.earlier:
+            answer = self._again(ask, self.earlier[ask.scope, ask.step_id])
         else:
             answer = self._open(ask, state)
         self.answers.append(answer)

@@ -14,7 +14,7 @@ from attempts.reviews.services.human_task import TaskAsked
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import person_commitment
 from reasoncodes.base.actors import SYSTEM, ActorKind
-from workflows.engine.effects import OpenReview, Perform
+from workflows.engine.effects import OpenReview
 from workflows.engine.state import Run, visible_context
 from workflows.kinds.assign_reviewer import IN_TURN, KIND, OTHER, SAME
 from workflows.runs.models import WorkflowInstance, WorkflowStep
@@ -68,9 +68,10 @@ def _assigned(instance: WorkflowInstance, run: Run, tier: str, step: WorkflowSte
     return str(seen[newest or named[-1]]["reviewer"])
 
 
-def signal_assign(instance: WorkflowInstance, effect: Perform, *, at: datetime) -> None:
-    """In the transaction of the advance that began the step."""
-    signal_put(instance.organization_id, effect.step, ASSIGN, effect.payload, SYSTEM, at)
+def reviewer_assign(instance: WorkflowInstance, step: WorkflowStep, asked: dict[str, Any], at: datetime) -> None:
+    """Performs the step, in the transaction of the advance that began it: only the signal, because who it is depends on
+    what other runs choose at the same moment."""
+    signal_put(instance.organization_id, step.id, ASSIGN, asked, SYSTEM, at)
 
 
 def reviewer_choose(*, instance: WorkflowInstance, asked: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from governance.outside.wake_up import wake_up
 from reasoncodes.base.actors import Actor
 from workflows.runs.models import Nudge
 
+PERFORMED = "done"
 SIGNAL_TASK = "workflows.tasks.nudge_follow"
 # How long the wake-up has to get through before the scheduled task follows the signal.
 PATIENCE = timedelta(seconds=5)
@@ -42,6 +43,11 @@ def signal_review_ended(
         if vote.outcome:
             said |= {"outcome": vote.outcome, "form": vote.form or {}}
     signal_put(review.organization_id, review.origin_step, "review", said, actor, at)
+
+
+def signal_performed(organization_id: UUID, step: UUID, payload: dict[str, Any], *, actor: Actor, at: datetime) -> None:
+    """Signal that Holdpoint has done what a step asked of it; `payload` is that of the kind's completion."""
+    signal_put(organization_id, step, PERFORMED, payload, actor, at)
 
 
 def signal_put(
