@@ -28,13 +28,14 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import AWAY, LONGEST_HOURS, review_delegate
 from attempts.reviews.services.human_review import human_review_decide
-from attempts.reviews.services.human_task import human_task_decide, human_task_decline, is_human_task
+from attempts.reviews.services.human_task import human_task_decide, is_human_task
 from attempts.reviews.services.signing import signature_begin
 from attempts.reviews.states import VERDICTS_OF, ReviewKind, ReviewStatus, VoteVerdict
 from governance.people.rules.roles import VIEW, ApiScope
 from governance.people.web.accounts import rp_id_of, signed_in_recently
 from governance.sealing.api import PURPOSE, opened
 from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer
+from reasoncodes.base.errors import WrongState
 
 
 class ReviewFilter(StrictSerializer):
@@ -139,29 +140,22 @@ class DecidingView(ApiView):
         return self.act(request)
 
     def vote(self, request: Request, review_id: UUID, verdict: VoteVerdict, shape: type[StrictSerializer]) -> Response:
-        """Votes on a held attempt or on a workflow step, signed or not."""
+        """Votes on a held attempt or on a workflow step, signed or not; of a task, the outcome of that name."""
         word = self.body(request, shape)
         given = word.pop("signature", None)
         signed = signed_word(given) if given is not None else None
         act = self.decide(request, review_id, signed=signed is not None)
         form = word.pop("form", None)
-        if is_human_task(review_id=review_id):
-            self.answer(review_id, verdict, act, {**word, "form": form})
-            return self.card(request, review_id)
         decide = review_vote if verdict in VERDICTS_OF[ReviewKind.RELEASE] else human_review_decide
-        decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        try:
+            decide(review_id=review_id, verdict=verdict, signature=signed, **act, **word)
+        except WrongState:
+            # Only now: asking before each vote what kind of review it is would cost every approval a statement.
+            if verdict is VoteVerdict.DECLINE or not is_human_task(review_id=review_id):
+                raise
+            said = {name: word[name] for name in ("action_digest", "reason_code", "note")}
+            human_task_decide(review_id=review_id, outcome=verdict.value, form=form, **act, **said)
         return self.card(request, review_id)
-
-    @staticmethod
-    def answer(review_id: UUID, verdict: VoteVerdict, act: dict[str, Any], word: dict[str, Any]) -> None:
-        """A verdict on a task: the outcome of the same name, if the task has it."""
-        if verdict is VoteVerdict.DECLINE:
-            word.pop("form")
-            human_task_decline(review_id=review_id, **act, **word)
-        else:
-            for name in ("result_ref", "payload_sha256"):
-                word.pop(name, None)
-            human_task_decide(review_id=review_id, outcome=verdict.value, **act, **word)
 
     def card(self, request: Request, review_id: UUID) -> Response:
         return Response(CardOut(review_card(actor=self.actor(request), review_id=review_id)).data)

@@ -92,7 +92,7 @@ def _unfit(locked: LockedReview, standing: ReviewStanding, word: Word) -> Domain
 def _settle(cast: CastVote) -> None:
     review, vote = cast.locked.review, cast.vote
     if vote.verdict == VoteVerdict.DECLINE:
-        review_requeue(cast)
+        _requeue(cast)
         return
     payload = {"vote": str(vote.id), "action_digest": review.action_digest}
     review_end(
@@ -106,7 +106,7 @@ def _settle(cast: CastVote) -> None:
     )
 
 
-def review_requeue(cast: CastVote) -> None:
+def _requeue(cast: CastVote) -> None:
     """Keeps the review open for the others, and ends the claim."""
     review = cast.locked.review
     review.requeues += 1

@@ -1,4 +1,5 @@
-"""Tasks of workflow steps: opened by the engine; people answer with an outcome and the filled form, or decline."""
+"""Tasks of workflow steps: opened by the engine; people answer with an outcome and the filled form. Declining one is in
+`human_review`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from attempts.reviews.services.decide import (
     review_decide,
     review_end,
 )
-from attempts.reviews.services.human_review import review_requeue
 from attempts.reviews.states import END_OF_OUTCOME, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.rules.forms import EMPTY_FORM, form_problems
 from governance.boundary.services import content_check
@@ -99,12 +99,6 @@ def human_task_decide(
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_TASK)
 
 
-def human_task_decline(*, actor: Actor, at: datetime, review_id: UUID, **word: Any) -> Review:
-    """Somebody else shall decide: the task stays open, without the person who declined."""
-    said = Word(VoteVerdict.DECLINE, **word)
-    return review_decide(actor=actor, at=at, review_id=review_id, word=said, rules=HUMAN_TASK)
-
-
 def is_human_task(*, review_id: UUID) -> bool:
     """Which door a verdict takes."""
     return review_get(review_id=review_id).kind == ReviewKind.HUMAN_TASK
@@ -118,8 +112,6 @@ def task_form(*, review_id: UUID) -> dict[str, Any]:
 def _unfit(locked: LockedReview, standing: ReviewStanding, word: Word) -> DomainError | None:
     """Refuses an outcome that the task does not have, and a form that is not filled in as it asks."""
     task = locked.review.task or {}
-    if word.verdict is VoteVerdict.DECLINE:
-        return None
     if word.outcome not in task.get("outcomes", ()):
         return WrongState(f"This task is decided by: {', '.join(task.get('outcomes', ()))}.")
     problems = form_problems(task["form"], word.form)
@@ -133,9 +125,6 @@ def _unfit(locked: LockedReview, standing: ReviewStanding, word: Word) -> Domain
 
 def _settle(cast: CastVote) -> None:
     review, vote = cast.locked.review, cast.vote
-    if vote.verdict == VoteVerdict.DECLINE:
-        review_requeue(cast)
-        return
     if vote.outcome != REFUSING and not cast.quorum.met:
         if review.claimed_by_id == cast.actor.id:
             claim_drop(review)

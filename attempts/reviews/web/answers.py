@@ -1,7 +1,7 @@
 """Submits of the review pages: votes, claims, delegations. Each calls one service; after a vote the next item opens."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from attempts.reviews.services.claim import review_claim, review_release
 from attempts.reviews.services.decide import review_vote
 from attempts.reviews.services.delegate import review_delegate
 from attempts.reviews.services.human_review import human_review_decide
-from attempts.reviews.services.human_task import human_task_decide, human_task_decline, is_human_task, task_form
+from attempts.reviews.services.human_task import human_task_decide, task_form
 from attempts.reviews.states import ReviewKind, ReviewStatus, VoteVerdict
 from attempts.reviews.web.base import (
     DelegateForm,
@@ -52,13 +52,14 @@ class ReviewAnswer:
     decides: bool = True
 
 
+ANSWER = "answer"
 ANSWERS: dict[str, ReviewAnswer] = {
     "approve": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.APPROVE)),
     "reject": ReviewAnswer(partial(review_vote, verdict=VoteVerdict.REJECT)),
     "confirm": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.CONFIRM)),
     "override": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.OVERRIDE), OverrideForm),
     "decline": ReviewAnswer(partial(human_review_decide, verdict=VoteVerdict.DECLINE)),
-    "answer": ReviewAnswer(human_task_decide, TaskForm),
+    ANSWER: ReviewAnswer(human_task_decide, TaskForm),
     "claim": ReviewAnswer(
         review_claim, NothingForm, "Claimed for 15 minutes. Nobody else can decide until then.", decides=False
     ),
@@ -91,8 +92,9 @@ class AnswerView(ReviewPage):
                 if isinstance(proof, Prompt):
                     return prompt_answer(proof, elsewhere=step_up_url(back=_address(review_id, wanted)))
                 word |= {"signature": proof} if proof is not None else {}
-            if is_human_task(review_id=review_id):
-                answer, word = _of_task(review_id, verb, answer, word, request.POST)
+            if verb == ANSWER:
+                word.pop("signature", None)  # answers to tasks are not signed
+                word |= {"form": _form(review_id, request.POST)}
             result = answer.service(actor=self.actor, at=timezone.now(), review_id=review_id, **word)
         except StepUpElsewhere:
             return self._step_up(request, review_id, wanted)
@@ -151,14 +153,10 @@ class AnswerView(ReviewPage):
         return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
 
 
-def _of_task(
-    review_id: UUID, verb: str, answer: ReviewAnswer, word: dict[str, Any], posted: QueryDict
-) -> tuple[ReviewAnswer, dict[str, Any]]:
-    """An answer to a task: the outcome of the pressed button with the form, or a decline."""
-    if verb == "answer":
-        lists = {name.removeprefix("form."): posted.getlist(name) for name in posted if name.startswith("form.")}
-        return answer, word | {"form": form_read(task_form(review_id=review_id), lists)}
-    return (replace(answer, service=human_task_decline), word) if verb == "decline" else (answer, word)
+def _form(review_id: UUID, posted: QueryDict) -> dict[str, Any]:
+    """The fields of a task's form, by its types."""
+    lists = {name.removeprefix("form."): posted.getlist(name) for name in posted if name.startswith("form.")}
+    return form_read(task_form(review_id=review_id), lists)
 
 
 def _beside_fields(refusal: DomainError) -> dict[str, str]:
@@ -181,6 +179,8 @@ def _address(review_id: UUID | None, wanted: QueueFilter) -> str:
 def _done(review: Review) -> str:
     about = review.attempt.target_ref if review.attempt is not None else review.subject_ref
     ended = OUTCOMES.get(ReviewStatus(review.status))
+    if ended and review.kind == ReviewKind.HUMAN_TASK:
+        ended = OUTCOMES[ReviewStatus.DECIDED]
     if ended:
         return f"{ended}: {about}."
     if review.attempt is not None:
