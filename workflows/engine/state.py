@@ -47,6 +47,11 @@ class StepState:
         return self.state in STEP_OPEN
 
     @property
+    def place(self) -> str:
+        """Its name with the way to it."""
+        return f"{self.scope}/{self.step_id}" if self.scope else self.step_id
+
+    @property
     def key(self) -> str:
         """Of the block that it is, if it is one."""
         return block_key(self.scope, self.step_id, self.attempt)
@@ -182,8 +187,7 @@ class Run:
         return found
 
     def note(self, step: StepState, *words: str) -> None:
-        name = f"{step.scope}/{step.step_id}" if step.scope else step.step_id
-        self.path.append(" ".join([name, *[word for word in words if word]]))
+        self.path.append(" ".join([step.place, *[word for word in words if word]]))
 
     def context(self, step: StepState) -> Json:
         return visible_context(self.state, step.scope)

@@ -169,6 +169,7 @@ class Driven:
         answers: list[GateAnswered] = []
 
         def gate(ask: AskGate, state: InstanceState) -> GateAnswered:
+            assert state.open_by_id(ask.step) is not None, "the gate would open an attempt for a step that has ended"
             verdict, reason_code, retry_after = self.say()
             answers.append(GateAnswered(happened.at, ask.step, verdict, reason_code, retry_after))
             return answers[-1]
@@ -232,6 +233,8 @@ def check_state(state: InstanceState) -> None:
         assert going, f"the block {key} has ended"
         for name in going:
             assert places.count(f"{key}:{name}") == 1, (key, name, places)
+    kept = {*tokens.data, *tokens.tries} - {""}
+    assert {key_of(scope) for scope in kept} <= set(tokens.blocks), "what is inside a block goes with it"
     for scope in places:
         assert all(key_of(way) in tokens.blocks for way in way_to(scope)), scope
     for one in open_steps:
@@ -253,6 +256,10 @@ def check_end(driven: Driven) -> None:
     assert sorted(settled) == sorted(one.id for one in governed if not one.is_open)
     sent = [one.step for one in driven.effects if isinstance(one, SendRequest)]
     assert len(sent) == len(set(sent)), "a request went out twice"
+    for one in driven.effects:
+        contradicted = isinstance(one, Settle) and one.reason_code == "outcome_unknown"
+        if isinstance(one, Settle) and one.result in {"unknown", "withdrawn"} and not contradicted:
+            assert (one.result == "unknown") == (one.step in sent), "what was sent is not known, the rest never was"
     opened = {one.step for one in driven.effects if isinstance(one, OpenReview)}
     ended = {one.step for one in driven.effects if isinstance(one, EndReview)}
     for one in driven.state.steps:

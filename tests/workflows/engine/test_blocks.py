@@ -84,6 +84,22 @@ def test_what_was_sent_in_a_cancelled_branch_has_an_unknown_outcome_and_what_was
     assert results == ["succeeded", "unknown", "succeeded"]
 
 
+def test_a_cancelled_branch_does_not_even_begin_its_next_step() -> None:
+    assigned = {"params": {"values": {"x": "1"}}}
+    steps = {
+        "fork": step(
+            "parallel", "done", params={"branches": {"a": "a1", "b": "b1"}, "join": "any", "others": "cancel"}
+        ),
+        "a1": step("assign", "JOIN", **assigned),
+        "b1": step("assign", "b2", **assigned),
+        "b2": step("pay", "JOIN"),
+        "done": step("emit_final", "TERMINAL"),
+    }
+    driven = Driven(definition(steps))
+    driven.start()
+    assert (driven.state.state, driven.ends("b2")) == ("completed", [])
+
+
 def test_a_late_answer_to_a_cancelled_branch_is_stale() -> None:
     params = {"branches": {"a": "a1", "b": "b1"}, "join": "any", "others": "cancel"}
     steps = {

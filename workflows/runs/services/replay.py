@@ -97,12 +97,8 @@ def state_differences(stored: InstanceState, replayed: InstanceState) -> list[st
         return [*found, "steps"]
     for one, other in zip(stored.steps, replayed.steps, strict=True):
         found += [
-            f"{_name(one)}/{one.attempt}.{field.name}"
+            f"{one.place}/{one.attempt}.{field.name}"
             for field in fields(StepState)
             if getattr(one, field.name) != getattr(other, field.name)
         ]
     return found
-
-
-def _name(step: StepState) -> str:
-    return f"{step.scope}/{step.step_id}" if step.scope else step.step_id
