@@ -24,6 +24,7 @@ from attempts.reviews.services.decide import (
 from attempts.reviews.states import END_OF_OUTCOME, ReviewKind, ReviewStatus, VoteVerdict
 from governance.boundary.rules.forms import EMPTY_FORM, form_problems
 from governance.boundary.services import content_check
+from governance.contracts.rules.documents.json_safety import unsafe_values
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, InvalidInput, WrongState
 
@@ -94,6 +95,8 @@ def human_task_decide(
     """An outcome ends the task as soon as as many different people have chosen it as the task asks for; `reject` ends
     it with the first one. The form of the person whose vote ends it is the step's output."""
     filled = dict(form or {})
+    if any(unsafe_values(filled)):  # before it is stored and hashed
+        raise InvalidInput(errors=[FieldError("/form", "must be plain JSON: finite numbers, valid text", rule="json")])
     content_check(content=filled, pointer="/form")
     word = Word(VoteVerdict.ANSWER, action_digest, reason_code, note, outcome=outcome, form=filled)
     return review_decide(actor=actor, at=at, review_id=review_id, word=word, rules=HUMAN_TASK)
