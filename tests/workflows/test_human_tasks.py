@@ -1,8 +1,10 @@
 """Steps for people: a task with facts, a form and outcomes of its own; a manual intervention; an assigned reviewer."""
 
+import threading
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from attempts.reviews.models import Review
@@ -14,11 +16,14 @@ from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.config.test_problems import check
+from tests.governance.support import in_parallel
 from tests.tampering import triggers_off
+from tests.workflows.running import REGION
 from tests.workflows.test_run_requested import Asking
 from tests.workflows.world import World, check_record
-from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.run import instance_get
+from workflows.runs.services.signal_follow import signal_follow
 
 TIER = "customer_clinician"
 INPUT = {
@@ -315,3 +320,28 @@ def test_without_anybody_of_the_tier_the_choice_fails_and_the_run_halts(cast: Ca
     run = clinic.begin()
     ended = clinic.ended(run)
     assert (ended.state, ended.halt_step_id) == ("halted", "choose")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_runs_that_choose_at_once_choose_two_people(cast: Cast) -> None:
+    clinic = Tasks(cast, assigning("round_robin"))
+    refs = {reference_of(clinic, name) for name in ("rita", "ron")}
+    runs = [clinic.begin(key) for key in ("one", "two")]
+    with every_tenant():
+        first, second = Nudge.objects.order_by("id").values_list("id", flat=True)
+    begun, done = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with every_tenant(), transaction.atomic():
+            assert signal_follow(signal_id=first, at=timezone.now(), region=REGION)
+            begun.set()
+            done.wait(2)  # the other one is through by then, unless it waits for this commit
+
+    def follows() -> None:
+        assert begun.wait(20)
+        with every_tenant():
+            assert signal_follow(signal_id=second, at=timezone.now(), region=REGION)
+        done.set()
+
+    in_parallel(holds, follows)
+    assert {clinic.output(run, "choose")["reviewer"] for run in runs} == refs
