@@ -24,7 +24,7 @@ from governance.enforcement.models import EnforcementDecision
 from governance.enforcement.services import Computed
 from governance.ledger.models import LedgerEntry
 from governance.sql.statements import new_row
-from governance.throttles.services import ThrottleAnswer
+from governance.throttles.services import SHARED, ThrottleAnswer
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import DomainError, FieldError, problem_document
 from reasoncodes.base.ids import uuid7
@@ -241,8 +241,13 @@ def _attempt_json(attempt: Attempt, review: Review | None) -> dict[str, Any]:
 REMEDIES = {
     "max_open_holds": "Reviewers must decide open holds first, or an operator raises max_open_holds.",
     "max_concurrency": "It is free again when attempts end; an operator can raise max_concurrency.",
+    "per_region": "It is free again when attempts end, those of other organizations in the region too; "
+    "platform-reliability can change it in concurrency_and_locks.",
 }
 REMEDY_OF_CAP = "It is free again when attempts end; platform-reliability can change it in concurrency_and_locks."
+REMEDY_OF_SHARED = (
+    "All organizations of the region share it; security-operations can change it in throttles_and_misuse."
+)
 REMEDY_OF_THROTTLE = "Send fewer requests; security-operations can change it in throttles_and_misuse."
 
 
@@ -253,7 +258,8 @@ def _full(computed: Computed, wait: int) -> tuple[list[FieldError], dict[str, st
     if throttle is not None:
         place = f"/limits/throttles/{throttle['name']}"
         said = f"{throttle['limit']} requests in {throttle['window_seconds']} seconds are used up"
-        return [FieldError(place, said, rule=throttle["name"], remedy=REMEDY_OF_THROTTLE)], {}
+        remedy = REMEDY_OF_SHARED if throttle["name"] in SHARED else REMEDY_OF_THROTTLE
+        return [FieldError(place, said, rule=throttle["name"], remedy=remedy)], {}
     if concurrency is None:
         return [], {}
     name, limit, used = concurrency["name"], concurrency["limit"], concurrency["used"]

@@ -13,6 +13,8 @@ from attempts.reviews.services.human_task import human_task_open
 from attempts.steps.services.open import attempt_open
 from attempts.steps.services.settle import New, Result, step_dispatch, step_settle, step_succeed
 from governance.boundary.models import Note
+from governance.boundary.rules import facts_carried
+from governance.enforcement.models import facts_declared
 from governance.enforcement.selectors import OwnArrival
 from governance.ledger.rules.entry import canonical_sha256
 from governance.ledger.services import actor_reference
@@ -261,7 +263,7 @@ class StepGate:
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
                 "fields": [],
             },
-            metadata={"step_id": ask.step_id, "step_kind": ask.kind},
+            metadata={"step_id": ask.step_id, "step_kind": ask.kind} | self._facts(ask),
             context_ref=f"case/{self.instance.case_id}",
             idempotency_key=str(ask.step),
             origin_step=ask.step,
@@ -284,6 +286,11 @@ class StepGate:
         if opened.verdict == "deny" and opened.reason_code in PASSING:
             return self._answer(ask, "later", opened.reason_code, opened.retry_after or 0)
         return self._answer(ask, VERDICTS[opened.verdict], opened.reason_code)
+
+    def _facts(self, ask: AskGate) -> dict[str, Any]:
+        """What the contract declares of the request's content, for policies and for whoever releases it."""
+        contract = self.arrival.facts.contract if self.arrival else self.instance.contract
+        return facts_carried(facts_declared(contract.snapshot_sha256 or None), ask.payload) if contract else {}
 
     def _dispatch(self, ask: AskGate, attempt_id: UUID) -> GateAnswered:
         """Lease the attempt and write its intent, in the transaction that writes the outbox row."""
