@@ -34,6 +34,7 @@ OUT = {
 }
 IN = {
     "case.created": "patient_id orchestration_mode? image_ids?",
+    "run.requested": "definition_slug business_key input?",
     "consent.check.completed": "granted missing_types",
     "case.images_check.completed": "count passed image_ids",
     "ai_review.completed": "confidence diagnoses raw_response_id",
@@ -47,6 +48,12 @@ IN = {
     "workflow.webhook_emit.completed": "delivery_id",
 }
 NAMES = sorted(OUT | IN)
+COPIES = {
+    "workflow.webhook_emit.requested": "payload",
+    "human_task.completed": "form",
+    "workflow.completed": "output",
+    "run.requested": "input",
+}
 
 
 def fields(of) -> set[str]:
@@ -76,7 +83,7 @@ def test_holdpoints_own_names_are_reserved():
 def test_payloads_hold_references_and_codes_and_are_closed(name):
     """What has no fixed fields is a copy of outputs that were accepted before, bounded in every direction."""
     schema = dict(event(name).schema)
-    copies = ("context_snapshot",) if name != "workflow.webhook_emit.requested" else ("payload",)
+    copies = (COPIES.get(name, "context_snapshot"),)
     dropped = event(name).dropped
     schema["properties"] = {
         key: value for key, value in schema["properties"].items() if key not in copies and key not in dropped
