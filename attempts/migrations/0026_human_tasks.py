@@ -47,7 +47,7 @@ def constraint(model, name, condition):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("attempts", "0024_notification_line"), ("governance", "0033_review_tiers")]
+    dependencies = [("attempts", "0025_lighter_intake"), ("governance", "0034_services_stay")]
     operations = [
         migrations.AddField(
             "review",
