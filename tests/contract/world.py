@@ -111,7 +111,7 @@ class World:
         with every_tenant():
             user = person_create(actor=SYSTEM, at=timezone.now(), username=username, is_staff=True)
             where = Organization.objects.get(slug=organization)
-            for role in PERMISSIONS_OF_ROLE:
+            for role in (*PERMISSIONS_OF_ROLE, "reviewer:customer_clinician"):
                 person_role_give(**give, user=user, organization=where, role=role)
         return user
 

@@ -1,6 +1,7 @@
 """Steps for people: a task with facts, a form and outcomes of its own; a manual intervention; an assigned reviewer."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -226,9 +227,9 @@ def test_a_task_that_nobody_answers_expires_and_the_definition_goes_on(cast: Cas
     review = clinic.task(run)
     assert (review.expires_at - review.requested_at).total_seconds() == 900  # type: ignore[operator]
     assert (review.remind_at - review.requested_at).total_seconds() == 600  # type: ignore[operator]
-    past = timezone.now() - timezone.timedelta(hours=1)  # type: ignore[attr-defined]
+    past = timezone.now() - timedelta(hours=1)
     with every_tenant(), triggers_off():
-        Review.objects.filter(id=review.id).update(expires_at=past, requested_at=past - timezone.timedelta(hours=1))  # type: ignore[attr-defined]
+        Review.objects.filter(id=review.id).update(expires_at=past, requested_at=past - timedelta(hours=1))
         WorkflowStep.objects.filter(id=review.origin_step).update(timeout_at=past)
     assert reviews_expire(at=timezone.now()) == 1
     ended = clinic.ended(run)

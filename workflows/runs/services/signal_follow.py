@@ -120,7 +120,7 @@ def _assigned(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> 
     return LoggedInput(
         input=StepReported(signal.at, name, step.id, payload),
         event_type=name,
-        source="holdpoint",
+        source="clock",
         envelope={"payload": payload},
         correlation_id=step.id,
     )
