@@ -228,7 +228,7 @@ def test_a_task_that_nobody_answers_expires_and_the_definition_goes_on(cast: Cas
     assert (review.expires_at - review.requested_at).total_seconds() == 900  # type: ignore[operator]
     assert (review.remind_at - review.requested_at).total_seconds() == 600  # type: ignore[operator]
     past = timezone.now() - timedelta(hours=1)
-    with every_tenant(), triggers_off():
+    with every_tenant(), triggers_off("attempts_review", "workflows_workflowstep"):
         Review.objects.filter(id=review.id).update(expires_at=past, requested_at=past - timedelta(hours=1))
         WorkflowStep.objects.filter(id=review.origin_step).update(timeout_at=past)
     assert reviews_expire(at=timezone.now()) == 1
