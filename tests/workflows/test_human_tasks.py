@@ -221,6 +221,7 @@ def test_two_people_have_to_choose_the_same_outcome_and_one_who_rejects_is_enoug
     assert clinic.ended(refused).state == "halted"
 
 
+@pytest.mark.tampers
 def test_a_task_that_nobody_answers_expires_and_the_definition_goes_on(cast: Cast) -> None:
     clinic = Tasks(cast, document(finance=task(expires_seconds=900)))
     run = clinic.begin()
