@@ -11,6 +11,11 @@ RECORD_COLUMNS = (
     *("id", "organization_id", "scope", "key", "fingerprint", "parts", "attempt_id", "status", "body"),
     *("first_used_at", "expires_at", "generation"),
 )
+# How `body` says that the answer is made from the attempt's row: attempts/intake/services/rows.py.
+ALLOWED_FORM = "1"
+# Then it comes as a JSON list: the form, and what the answer is made from. Answers themselves are JSON objects.
+BODY = f"""CASE WHEN r.body = '{ALLOWED_FORM}' THEN json_build_array(r.body, t.workflow_slug, t.contract_version,
+        t.runtime_mode, t.risk_tier, t.decision_id, t.action_digest)::text ELSE r.body END AS body"""
 
 
 def key_locked_sql(name: str) -> str:
@@ -23,7 +28,7 @@ def key_locked_sql(name: str) -> str:
 
 def record_latest_sql(*, organization: str, scope: str, key: str) -> str:
     """The latest record of a key: the state of its attempt, then RECORD_COLUMNS. `key_use` says what it means."""
-    columns = ", ".join(f"r.{name}" for name in RECORD_COLUMNS)
+    columns = ", ".join(BODY if name == "body" else f"r.{name}" for name in RECORD_COLUMNS)
     return f"""
     SELECT t.state, {columns} FROM attempts_idempotencyrecord r JOIN attempts_attempt t ON t.id = r.attempt_id
     WHERE r.organization_id = {organization} AND r.scope = {scope} AND r.key = {key}

@@ -42,7 +42,7 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
         mode=instance.mode,
         steps=[_step_of(row) for row in steps],
         output=instance.output,
-        tokens=tokens_read(instance.tokens),
+        tokens=tokens_read(instance.tokens) if instance.tokens else None,
         **{name: getattr(instance, name) for name in (*INSTANCE_FIELDS, *INPUT_FIELDS)},
     )
 
