@@ -44,7 +44,7 @@ def instance_replay(*, instance: WorkflowInstance) -> Replayed:
     wrong = [] if [event.number for event in events] == list(range(1, instance.events + 1)) else ["events"]
     state: InstanceState | None = None
     try:
-        state = _blank(instance)
+        state = state_blank(instance, definition=definition_of(instance))
         for event in events:
             state, agrees = _again(definition_of(instance), state, event)
             wrong += [] if agrees else [f"event {event.number}"]
@@ -64,7 +64,8 @@ def _again(definition: Definition, state: InstanceState, event: WorkflowEvent) -
     return run.state, (run.outcome, run.drift or "") == (event.outcome, event.drift)
 
 
-def _blank(instance: WorkflowInstance) -> InstanceState:
+def state_blank(instance: WorkflowInstance, *, definition: Definition) -> InstanceState:
+    """The state of the run before its first input, under this definition."""
     return InstanceState(
         id=instance.id,
         case_id=str(instance.case_id),
@@ -72,7 +73,7 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         deadline_at=deadline_given(instance=instance),
         input=instance.input,
         secret=instance.secret,
-        tokens=tokens_first(definition_of(instance).format),
+        tokens=tokens_first(definition.format),
         context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
     )
 
