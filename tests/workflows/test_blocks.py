@@ -5,13 +5,11 @@ from uuid import uuid4
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
-from tests.tampering import triggers_off
 from tests.workflows.running import ANSWERS, Running
-from tests.workflows.world import World, check_record
+from tests.workflows.world import World, ago, check_record
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 from workflows.runs.selectors.locked import instance_locked_by_id
 from workflows.runs.services.advisory import instance_next_step
@@ -65,12 +63,10 @@ class Blocks(World):
 
 def test_branches_go_on_beside_each_other_and_join(cast: Cast) -> None:
     world = Blocks(cast, branches(), output={"sure": "coalesce(one.confidence, 0) > 0.5"})
-    run = world.start()
+    run = world.start(at=ago(600))
     assert list(world.open_steps(run)) == ["fork", "fork.1:left/one", "fork.1:right/wait"]
     assert world.reviewed(run, "fork.1:left/one") == "advanced"
     assert world.fresh(run).state == "running"
-    with every_tenant():
-        WorkflowStep.objects.filter(step_id="wait").update(next_eligible_at=timezone.now())
     assert world.tick("step_retries_due") == 1
     with every_tenant():
         asked = instance_next_step(instance_id=run.id)
@@ -132,13 +128,10 @@ def test_a_person_halts_all_branches_and_resumes_all_of_them(cast: Cast) -> None
 
 def test_a_step_that_is_overdue_is_said_so_once_and_goes_on(cast: Cast) -> None:
     world = Blocks(cast, {"one": review("done", due_seconds=30), "done": DONE, "stop": STOP})
-    run = world.start()
-    assert world.tick("steps_overdue") == 0
-    with every_tenant(), triggers_off("workflows_workflowstep"):
-        WorkflowStep.objects.filter(step_id="one").update(due_at=timezone.now())
+    run, punctual = world.start(at=ago(600)), world.start()
     assert world.tick("steps_overdue") == 1
     assert world.tick("steps_overdue") == 0
-    assert world.open_steps(run)["one"].overdue
+    assert (world.open_steps(run)["one"].overdue, world.open_steps(punctual)["one"].overdue) == (True, False)
     assert "workflow.overdue" in [row.event_type for row in world.requests(run)]
     world.reviewed(run, "one")
     assert world.fresh(run).state == "completed"
