@@ -91,7 +91,8 @@ def _arrays(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
 def _objects(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "properties" not in schema:
         keys = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
-        return st.dictionaries(keys, values_of(schema["additionalProperties"]), max_size=3)
+        inside = schema.get("additionalProperties", {"type": "integer"})  # without it: anything
+        return st.dictionaries(keys, values_of(inside), max_size=3)
     fields = {name: values_of(field) for name, field in schema["properties"].items()}
     required = {name: field for name, field in fields.items() if name in schema["required"]}
     optional = {name: field for name, field in fields.items() if name not in schema["required"]}
@@ -107,7 +108,7 @@ _TYPES: dict[str, Any] = {
     "object": _objects,
     "array": _arrays,
     "string": _texts,
-    "integer": lambda schema: st.integers(schema["minimum"], schema["maximum"]),
+    "integer": lambda schema: st.integers(schema.get("minimum", -1000), schema.get("maximum", 1000)),
     "number": _numbers,
     "boolean": lambda _: st.booleans(),
     "null": lambda _: st.none(),
