@@ -29,6 +29,8 @@ class WorkflowsConfig(AppConfig):
         from workflows.definitions.services.proposal import DefinitionPublish
         from workflows.events.services.outbox import on_published
         from workflows.kinds.registry import discover
+        from workflows.modules.configured import module_private_hosts
+        from workflows.modules.services.proposal import ModuleChange, ModuleRegister
         from workflows.runs.rules import ACTIONS
         from workflows.runs.selectors.evidence import InstanceCollector
         from workflows.runs.selectors.retention import EVENT, LEFT_OUT, RUN, workflow_export_tables
@@ -41,6 +43,8 @@ class WorkflowsConfig(AppConfig):
             step_resume(attempt_id=attempt_id, at=at, region=settings.DEPLOYMENT_REGION)
 
         register_act("definition.publish", DefinitionPublish())
+        register_act("module.register", ModuleRegister(module_private_hosts))
+        register_act("module.change", ModuleChange(module_private_hosts))
         register_actions(ACTIONS)
         register_collector(EvidenceKind.INSTANCE, InstanceCollector())
         register_kind(RUN)

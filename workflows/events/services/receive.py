@@ -18,6 +18,7 @@ from workflows.events.errors import EventInvalid
 from workflows.events.models import WorkflowEvent
 from workflows.events.rules import correlation_of, envelope_shape_problems, event_type, payload_problems, storable
 from workflows.events.services.keep import event_keep
+from workflows.events.services.permitted import event_permitted
 from workflows.kinds.base import ShapeProblem
 from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance
@@ -48,6 +49,7 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
     organization_id = UUID(envelope["org_id"])
     if not actor.may_act_in(organization_id):
         raise CrossTenant(subject_type="organization", subject_id=organization_id)
+    event_permitted(actor=actor, organization_id=organization_id, event_type=envelope["event_type"])
     try:
         with transaction.atomic():
             return _take_in(envelope, organization_id, actor, at, region)
