@@ -21,8 +21,9 @@ from attempts.lifecycle.selectors.attempts import (
     attempt_receipts,
     attempt_timeline,
     attempts_waiting,
+    patient_context_said,
 )
-from attempts.lifecycle.states import FINAL_STATES, AttemptState
+from attempts.lifecycle.states import FINAL_STATES, AttemptState, PatientContext
 from governance.console.admin.base import Act, ConsoleAdmin, console_actor
 from governance.console.admin.forms import ReasonForm, pretty
 from governance.console.admin.lists import choice_filter
@@ -111,6 +112,12 @@ class WaitsFilter(admin.SimpleListFilter):
         return attempts_waiting(rows=queryset, what=self.value() or "")
 
 
+CONTEXT_WORDS = {
+    PatientContext.ABSENT: "none given",
+    PatientContext.NOT_APPLICABLE: "not applicable, declared by the contract",
+}
+
+
 @admin.register(Attempt)
 class AttemptAdmin(WithdrawPages):
     read_subject = "attempt"
@@ -138,7 +145,7 @@ class AttemptAdmin(WithdrawPages):
         "risk_tier",
         "payload_ref",
         "fields_shown",
-        "patient_context_ref",
+        "patient_context",
         "idempotency_key",
         "request_trace_id",
         "metadata_shown",
@@ -180,6 +187,11 @@ class AttemptAdmin(WithdrawPages):
     @display(description="State", label=LABELS)
     def state_shown(self, obj: Attempt) -> str:
         return str(obj.state)
+
+    @admin.display(description="Patient context")
+    def patient_context(self, obj: Attempt) -> str:
+        said = patient_context_said(attempt=obj)
+        return obj.patient_context_ref if said is PatientContext.GIVEN else CONTEXT_WORDS[said]
 
     @admin.display(description="Fields written")
     def fields_shown(self, obj: Attempt) -> str:

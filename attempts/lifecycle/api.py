@@ -31,9 +31,10 @@ from attempts.lifecycle.selectors.attempts import (
     attempt_receipts,
     attempt_review,
     attempt_timeline,
+    patient_context_said,
     receipt_reversal,
 )
-from attempts.lifecycle.states import AttemptState
+from attempts.lifecycle.states import AttemptState, PatientContext
 from governance.boundary.api import ShownFactOut
 from governance.boundary.rules import facts_shown
 from governance.enforcement.api import DecisionOut
@@ -63,6 +64,9 @@ class ReviewBrief(serializers.Serializer[Any]):
 
 
 class AttemptOut(serializers.ModelSerializer[Attempt]):
+    patient_context = serializers.SerializerMethodField(
+        help_text="`not_applicable`: the owner of the contract's envelope document declared that there is none."
+    )
     contract_id = serializers.UUIDField()
     decision_id = serializers.UUIDField()
     caller_id = serializers.UUIDField()
@@ -83,6 +87,7 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
             "request_trace_id",
             "idempotency_key",
             "patient_context_ref",
+            "patient_context",
             "review_owner",
             "runtime_mode",
             "connector",
@@ -104,6 +109,10 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
             "retention_until",
             "erased_at",
         ]
+
+    @extend_schema_field(serializers.ChoiceField(choices=list(PatientContext)))
+    def get_patient_context(self, attempt: Attempt) -> str:
+        return patient_context_said(attempt=attempt)
 
 
 class IdentityOut(serializers.Serializer[Any]):

@@ -35,6 +35,14 @@ ATTEMPT_MOVES: frozenset[tuple[str, str]] = frozenset(
 FINAL_STATES: frozenset[str] = frozenset({"preflight-denied", "completed", "failed-quarantined"})
 
 
+class PatientContext(StrEnum):
+    """What an attempt shows about its patient context, with or without a reference to one."""
+
+    GIVEN = "given"
+    ABSENT = "absent"
+    NOT_APPLICABLE = "not_applicable"
+
+
 class RuntimeMode(StrEnum):
     ACTIVE = "active"
     CLIENT_DRIVEN = "client_driven"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from governance.contracts.models import Contract
-from governance.contracts.rules.documents import AREAS, default_documents
+from governance.contracts.rules.documents import AREAS, ENVELOPE_FIELDS, default_documents
 from governance.contracts.rules.starters import HOLD, METADATA
 from governance.contracts.services.contracts import contract_create, contract_open
 from governance.contracts.services.readiness import readiness_decide
@@ -64,6 +64,8 @@ CONTRACTS: dict[str, DemoContract] = {
 def _documents_for(contract: DemoContract) -> dict[str, Any]:
     """The safe defaults, loosened for trying things: no small caps, wide throttles, a few metadata fields."""
     documents = default_documents()
+    # The demo organization is a clinic: what it lets services do is about its patients.
+    documents["attempt_identity_envelope"]["required"] = list(ENVELOPE_FIELDS)
     limits = documents["concurrency_and_locks"]["limits"]
     limits |= {"per_context": None, "per_workflow": 1 if contract.changes.get("concurrency_and_locks") else None}
     limits["per_tenant"] = None

@@ -5,15 +5,18 @@ Pure: no database, no clock, no randomness. The language is described in docs/co
 
 from governance.conditions.ast import Expression
 from governance.conditions.condition import Condition, compile_condition
+from governance.conditions.dialect import Dialect
 from governance.conditions.errors import (
     ConditionError,
     ConditionLimitError,
+    ConditionNumberError,
     ConditionScopeError,
     ConditionSyntaxError,
     ConditionTimeError,
     ConditionTypeError,
     MissingPathError,
 )
+from governance.conditions.expression import ValueExpression, compile_expression
 from governance.conditions.parser import condition_parse
 from governance.conditions.scope import EvaluationScope
 
@@ -21,13 +24,17 @@ __all__ = [
     "Condition",
     "ConditionError",
     "ConditionLimitError",
+    "ConditionNumberError",
     "ConditionScopeError",
     "ConditionSyntaxError",
     "ConditionTimeError",
     "ConditionTypeError",
+    "Dialect",
     "EvaluationScope",
     "Expression",
     "MissingPathError",
+    "ValueExpression",
     "compile_condition",
+    "compile_expression",
     "condition_parse",
 ]

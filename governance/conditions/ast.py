@@ -8,6 +8,7 @@ from governance.conditions.errors import Position
 
 Operator: TypeAlias = Literal["<", "<=", "==", "!=", ">=", ">", "in"]
 Connective: TypeAlias = Literal["&&", "||"]
+Arithmetical: TypeAlias = Literal["+", "-", "*", "/", "%"]
 Helper: TypeAlias = Literal["sample", "now", "len", "coalesce"]
 
 
@@ -69,8 +70,33 @@ class Logical(Node):
     operands: tuple["Expression", ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """Two or more operands from left to right: `a - b + c` is one node with two operators. They are all of one rank."""
+
+    operators: tuple[Arithmetical, ...]
+    operands: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Node):
+    """The number with its sign changed. Never of a literal: the builder makes `-3` a literal."""
+
+    operand: "Expression"
+
+
 Expression: TypeAlias = (
-    NumberLiteral | StringLiteral | BooleanLiteral | ArrayLiteral | Path | HelperCall | Negation | Comparison | Logical
+    NumberLiteral
+    | StringLiteral
+    | BooleanLiteral
+    | ArrayLiteral
+    | Path
+    | HelperCall
+    | Negation
+    | Comparison
+    | Logical
+    | Arithmetic
+    | Minus
 )
 
 SCALAR_LITERALS = (NumberLiteral, StringLiteral, BooleanLiteral)
@@ -80,13 +106,13 @@ def children(node: Expression) -> tuple[Expression, ...]:
     """The direct operands of a node, left to right."""
     if isinstance(node, Comparison):
         return (node.left, node.right)
-    if isinstance(node, Logical):
+    if isinstance(node, Logical | Arithmetic):
         return node.operands
     if isinstance(node, HelperCall):
         return node.arguments
     if isinstance(node, ArrayLiteral):
         return node.items
-    if isinstance(node, Negation):
+    if isinstance(node, Negation | Minus):
         return (node.operand,)
     return ()
 

@@ -7,12 +7,15 @@ from typing import Any, cast
 from lark import Token, Transformer
 
 from governance.conditions.ast import (
+    Arithmetic,
+    Arithmetical,
     ArrayLiteral,
     BooleanLiteral,
     Comparison,
     Expression,
     HelperCall,
     Logical,
+    Minus,
     Negation,
     NumberLiteral,
     Operator,
@@ -21,6 +24,7 @@ from governance.conditions.ast import (
 )
 from governance.conditions.errors import ConditionLimitError, ConditionSyntaxError, Position
 from governance.conditions.limits import MAX_NUMBER_CHARACTERS
+from governance.conditions.scope import MAX_SALT_CHARACTERS
 from governance.conditions.vocabulary import HELPERS, RESERVED, WORD_HINTS, unknown_helper
 
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
@@ -86,6 +90,38 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def array(self, parts: list[Any]) -> Expression:
         return ArrayLiteral(tuple(parts[1:]), position=_position(parts[0]))
+
+
+class ExtendedBuilder(TreeBuilder):
+    """What the extended dialect has more."""
+
+    def sum(self, parts: list[Any]) -> Expression:
+        operands, operators = tuple(parts[::2]), tuple(cast(Arithmetical, str(token)) for token in parts[1::2])
+        return Arithmetic(operators, operands, position=operands[0].position)
+
+    product = sum
+
+    def minus(self, parts: list[Any]) -> Expression:
+        sign, operand = parts
+        position = _position(sign)
+        if isinstance(operand, NumberLiteral):
+            return NumberLiteral(-operand.value, position=position)
+        return Minus(operand, position=position)
+
+    def call(self, parts: list[Any]) -> Expression:
+        name, *arguments = parts
+        if name == "sample" and len(arguments) not in (1, 2):
+            message = f"sample takes one argument, or two, not {len(arguments)}"
+            raise ConditionSyntaxError(message, position=_position(name))
+        if name != "sample" or len(arguments) == 1:
+            return super().call(parts)
+        salt = arguments[1]
+        # Written in the source, so that an author sees which draws are independent.
+        usable = isinstance(salt, StringLiteral) and 0 < len(salt.value) <= MAX_SALT_CHARACTERS
+        if not usable or not salt.value.isprintable():
+            message = f"the salt of sample is a string of 1 to {MAX_SALT_CHARACTERS} printable characters"
+            raise ConditionSyntaxError(message, position=_position(name))
+        return HelperCall("sample", tuple(arguments), position=_position(name))
 
 
 def _number(token: Token) -> int | float:

@@ -10,21 +10,24 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from governance.conditions import static
+from governance.conditions import arithmetic, static
 from governance.conditions.ast import (
     SCALAR_LITERALS,
+    Arithmetic,
     ArrayLiteral,
     BooleanLiteral,
     Comparison,
     Expression,
     HelperCall,
     Logical,
+    Minus,
     Negation,
     NumberLiteral,
     Operator,
     Path,
     StringLiteral,
 )
+from governance.conditions.dialect import Dialect
 from governance.conditions.errors import (
     ConditionError,
     ConditionLimitError,
@@ -190,7 +193,7 @@ def length(operand: Run, *, position: Position | None) -> Run:
     return run
 
 
-def sample(operand: Run, *, position: Position | None) -> Run:
+def sample(operand: Run, *, salt: str = "", position: Position | None) -> Run:
     def run(frame: Frame) -> Any:
         share = operand(frame)
         if KIND_OF.get(type(share)) != NUMBER:
@@ -198,7 +201,7 @@ def sample(operand: Run, *, position: Position | None) -> Run:
         if not 0 <= share <= 1:
             raise ConditionLimitError("sample takes a number from 0 to 1", position=position)
         scope = frame.scope
-        place = sample_number(definition_id=scope.definition_id, case_id=scope.case_id)
+        place = sample_number(definition_id=scope.definition_id, case_id=scope.case_id, salt=salt)
         # Scaling a double by a power of two is exact, and so is comparing it with an integer: sample(1) is
         # always true and sample(0) never, which a rounded division would not promise.
         return place < share * _TWO_TO_64
@@ -206,9 +209,9 @@ def sample(operand: Run, *, position: Position | None) -> Run:
     return run
 
 
-def _compile_expression(node: Expression, *, required: bool = True) -> Run:
-    """Compiles one node. `required=False` is only for arguments of coalesce: a missing value is passed on to it and
-    not raised."""
+def compile_run(node: Expression, *, required: bool = True) -> Run:
+    """Compiles one node to a closure. `required=False` is only for arguments of coalesce: a missing value is passed on
+    to it and not raised."""
     if isinstance(node, Path):
         return _path(node, required=required)
     if isinstance(node, HelperCall):
@@ -216,27 +219,34 @@ def _compile_expression(node: Expression, *, required: bool = True) -> Run:
     if isinstance(node, Comparison):
         return _comparison(node)
     if isinstance(node, Logical):
-        return _logical(node.connective, [(_compile_expression(item), item.position) for item in node.operands])
+        return _logical(node.connective, [(compile_run(item), item.position) for item in node.operands])
     if isinstance(node, Negation):
-        return negation(_compile_expression(node.operand), position=node.position)
-    return _literal(node)
+        return negation(compile_run(node.operand), position=node.position)
+    return _calculated(node) if isinstance(node, Arithmetic | Minus) else _literal(node)
+
+
+def _calculated(node: Arithmetic | Minus) -> Run:
+    if isinstance(node, Minus):
+        return arithmetic.minus(compile_run(node.operand), position=node.position)
+    operands = [(compile_run(item), item.position) for item in node.operands]
+    return arithmetic.calculate(node.operators, operands)
 
 
 def _literal(node: ArrayLiteral | NumberLiteral | StringLiteral | BooleanLiteral) -> Run:
     if isinstance(node, ArrayLiteral):
-        items = [_compile_expression(item) for item in node.items]
+        items = [compile_run(item) for item in node.items]
         return lambda frame: [item(frame) for item in items]
     value = node.value
     return lambda frame: value
 
 
 def _comparison(node: Comparison) -> Run:
-    left, position = _compile_expression(node.left), node.position
+    left, position = compile_run(node.left), node.position
     if node.operator != "in":
-        return comparison(node.operator, left, _compile_expression(node.right), position=position)
+        return comparison(node.operator, left, compile_run(node.right), position=position)
     constant = _constant_set(node.right)
     if constant is None:
-        return membership(left, _compile_expression(node.right), position=position)
+        return membership(left, compile_run(node.right), position=position)
     kind, values = constant
     return _constant_membership(left, kind=kind, values=values, position=position)
 
@@ -246,9 +256,12 @@ def _call(node: HelperCall, *, required: bool) -> Run:
         return now
     if node.helper == "coalesce":
         first, second = node.arguments
-        return coalesce(_compile_expression(first, required=False), _compile_expression(second, required=required))
-    build = length if node.helper == "len" else sample
-    return build(_compile_expression(node.arguments[0]), position=node.position)
+        return coalesce(compile_run(first, required=False), compile_run(second, required=required))
+    operand = compile_run(node.arguments[0])
+    if node.helper == "len":
+        return length(operand, position=node.position)
+    salts = [item.value for item in node.arguments[1:] if isinstance(item, StringLiteral)]
+    return sample(operand, salt="".join(salts), position=node.position)
 
 
 def _path(node: Path, *, required: bool) -> Run:
@@ -308,16 +321,16 @@ class Condition:
             raise ConditionLimitError("the call stack is exhausted") from None
 
 
-def compile_condition(source: str) -> Condition:
+def compile_condition(source: str, *, dialect: Dialect = Dialect.PLAIN) -> Condition:
     """Parses and compiles a condition. The same text gives the cached one."""
     if not isinstance(source, str):
         raise ConditionSyntaxError("a condition is text")
-    return _compile(source)
+    return _compile(source, dialect)
 
 
 @lru_cache(maxsize=MAX_CACHED_CONDITIONS)
-def _compile(source: str) -> Condition:
-    expression = condition_parse(source)
+def _compile(source: str, dialect: Dialect) -> Condition:
+    expression = condition_parse(source, dialect=dialect)
     nodes = check_expression(expression)
     return Condition(
         source=source,
@@ -326,7 +339,7 @@ def _compile(source: str) -> Condition:
         required_paths=static.required_paths(expression),
         uses_sample=static.uses_helper(expression, "sample"),
         uses_now=static.uses_helper(expression, "now"),
-        _run=_compile_expression(expression),
+        _run=compile_run(expression),
         # Every node runs at most once, so its step is counted here and not during the evaluation.
         _steps=MAX_STEPS - nodes,
     )

@@ -78,6 +78,12 @@ class ConditionScopeError(ConditionError):
     code = "condition_scope"
 
 
+class ConditionNumberError(ConditionError):
+    """A calculation has no usable result: a division by zero, or a number that is too large."""
+
+    code = "condition_number"
+
+
 class MissingPathError(ConditionError):
     """The context has no value at this path and nothing stood ready to receive its absence."""
 

@@ -7,7 +7,8 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from governance.conditions.ast import Expression
-from governance.conditions.builder import TreeBuilder
+from governance.conditions.builder import ExtendedBuilder, TreeBuilder
+from governance.conditions.dialect import Dialect
 from governance.conditions.errors import ConditionError, ConditionLimitError, ConditionSyntaxError
 from governance.conditions.limits import check_expression, check_source, position_at
 from governance.conditions.vocabulary import CHARACTER_HINTS, WORD_HINTS
@@ -20,14 +21,17 @@ HIDDEN_CHARACTERS = (
 _REFUSED = re.compile(f"[{HIDDEN_CHARACTERS}\ud800-\udfff]")
 _LAST_WORD = re.compile(r"([A-Za-z]+)\s*\Z")
 
-_LARK = Lark.open(
-    "grammar.lark",
-    rel_to=__file__,
-    parser="lalr",
-    lexer="basic",
-    transformer=TreeBuilder(),
-    maybe_placeholders=False,
-)
+
+def _parser(grammar: str, builder: TreeBuilder) -> Lark:
+    return Lark.open(
+        grammar, rel_to=__file__, parser="lalr", lexer="basic", transformer=builder, maybe_placeholders=False
+    )
+
+
+_PARSERS = {
+    Dialect.PLAIN: _parser("grammar.lark", TreeBuilder()),
+    Dialect.EXTENDED: _parser("extended.lark", ExtendedBuilder()),
+}
 
 _TOKEN_NAMES = {
     "NUMBER": "a number",
@@ -43,14 +47,14 @@ _TOKEN_NAMES = {
 }
 
 
-def condition_parse(source: str) -> Expression:
+def condition_parse(source: str, *, dialect: Dialect = Dialect.PLAIN) -> Expression:
     """Parses a condition. Raises ConditionSyntaxError or ConditionLimitError."""
     if not isinstance(source, str):
         raise ConditionSyntaxError("a condition is text")
     try:
         check_source(source)
         _check_characters(source)
-        expression: Expression = _LARK.parse(source)  # type: ignore[assignment]  # the builder replaces lark's trees
+        expression: Expression = _PARSERS[dialect].parse(source)  # type: ignore[assignment]  # the builder replaces lark's trees
         check_expression(expression)
     except ConditionError as error:
         # A source that is too long (an error without a position) is not kept: errors appear in logs and answers.

@@ -9,7 +9,9 @@ from typing import Final
 from governance.conditions.errors import ConditionScopeError, ConditionTimeError
 
 SAMPLE_PREFIX: Final = "holdpoint-sample-v1\n"
+SALTED_PREFIX: Final = "holdpoint-sample-v2\n"
 MAX_IDENTIFIER_CHARACTERS: Final = 200
+MAX_SALT_CHARACTERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +28,13 @@ class EvaluationScope:
         _check_identifier(self.definition_id, name="definition_id")
 
 
-def sample_number(*, definition_id: str, case_id: str) -> int:
-    """A number for this case under this definition: unsigned, 64 bits, evenly distributed, and always the same."""
+def sample_number(*, definition_id: str, case_id: str, salt: str = "") -> int:
+    """A number for this case under this definition: unsigned, 64 bits, evenly distributed, and always the same. With
+    another salt it is independent of the first."""
     # A hash and not a random number: a replay, and a caller who asks again, must get the same result.
-    text = f"{SAMPLE_PREFIX}{definition_id}\n{case_id}"
+    # A prefix of its own for salted numbers, so that no salt gives the number of another case.
+    start, end = (SALTED_PREFIX, f"\n{salt}") if salt else (SAMPLE_PREFIX, "")
+    text = f"{start}{definition_id}\n{case_id}{end}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 

@@ -78,6 +78,11 @@ def _parse_timestamp(text: str, *, position: Position | None) -> datetime:
     )
 
 
+def timestamp(moment: datetime) -> str:
+    """The text of a moment in UTC, as the language itself reads it."""
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
 def _check_string(value: str, *, position: Position | None) -> None:
     if len(value) > MAX_STRING_CHARACTERS:
         raise ConditionLimitError(

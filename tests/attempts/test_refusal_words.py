@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from governance.contracts.rules.documents import default_documents
+from governance.contracts.rules.documents import ENVELOPE_FIELDS, default_documents
 from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.test_intake import body, post
 from tests.cast import Cast
@@ -42,7 +42,9 @@ def test_a_field_outside_the_allow_list_names_who_can_add_it(cast: Cast) -> None
 
 
 def test_an_incomplete_envelope_names_the_missing_fields(cast: Cast) -> None:
-    open_contract(cast, rules=ALLOW)
+    documents = default_documents()
+    documents["attempt_identity_envelope"]["required"] = list(ENVELOPE_FIELDS)
+    open_contract(cast, rules=ALLOW, documents=documents)
     payload = body()
     del payload["patient_context_ref"]
     answer = post(cast.api("attempts:create"), payload)

@@ -310,9 +310,10 @@ def test_the_ten_fields_are_those_of_the_source() -> None:
 
 def test_a_required_field_that_is_missing_denies_the_attempt_and_is_named(story: Story) -> None:
     """S1, attempt identity envelope"""
+    story.contract("about-a-patient", changes={ENVELOPE: {"required": list(ENVELOPE_FIELDS)}})
     body = story.body()
     del body["patient_context_ref"]
-    answer = story.ask(payload=body)
+    answer = story.ask("about-a-patient", payload=body)
     assert answer.json()["reason_code"] == "envelope_incomplete"
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/patient_context_ref"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from governance.contracts.rules.documents import default_documents
+from governance.contracts.rules.documents import ENVELOPE_FIELDS, default_documents
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
 from tests.governed import AT, HOLD
@@ -15,12 +15,37 @@ from tests.leaves.support import ask, attempt_of, changed, inner, opened, said
 def test_a_required_patient_context_that_is_missing_denies_and_one_that_is_not_required_does_not(
     cast: Cast, caller: Any
 ) -> None:
-    opened(cast, changed("retry_and_replay"))
+    opened(cast, with_patient())
     assert said(ask(caller, patient_context_ref=None)) == (403, "envelope_incomplete")
-    documents = default_documents()
-    documents["attempt_identity_envelope"]["required"].remove("patient_context_ref")
-    opened(cast, documents, slug="no-patient")
-    assert ask(caller, 2, slug="no-patient", patient_context_ref=None).status_code == 201
+    opened(cast, default_documents(), slug="no-patient")
+    answer = ask(caller, 2, slug="no-patient", patient_context_ref=None)
+    assert answer.status_code == 201
+    assert caller_sees(cast, answer)["patient_context"] == "absent"
+
+
+def test_where_a_patient_context_is_not_applicable_none_may_be_given_and_every_attempt_says_so(
+    cast: Cast, caller: Any
+) -> None:
+    opened(cast, changed("attempt_identity_envelope", patient_context="not_applicable"))
+    refused = ask(caller)
+    assert said(refused) == (403, "envelope_incomplete")
+    (error,) = refused.json()["errors"]
+    assert (error["pointer"], error["rule"], error["remedy"]) == (
+        "/patient_context_ref",
+        "not_applicable",
+        "Leave it out.",
+    )
+    admitted = ask(caller, 2, patient_context_ref=None)
+    assert admitted.status_code == 201
+    assert caller_sees(cast, admitted)["patient_context"] == "not_applicable"
+
+
+def with_patient() -> dict[str, Any]:
+    return changed("attempt_identity_envelope", required=list(ENVELOPE_FIELDS))
+
+
+def caller_sees(cast: Cast, answer: Any) -> Any:
+    return cast.session(cast.operator).get(f"/api/v1/attempts/{answer.json()['id']}").json()
 
 
 @pytest.mark.parametrize(

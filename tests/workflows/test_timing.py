@@ -15,6 +15,7 @@ from attempts.reviews.models import Review
 from attempts.reviews.services.clock import reviews_expire
 from reasoncodes.base.tenancy import every_tenant
 from tests.cast import Cast
+from tests.plans import only_these_indexes
 from tests.workflows.world import World, ago, brief, changed, check_record, people
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
@@ -212,6 +213,7 @@ def test_ticks_read_their_partial_index_and_not_the_table(cast: Cast) -> None:
         timing._due(timing.INSTANCES, timing.DEADLINE_PASSED, "deadline_at"): "instance_deadline",
         timing.DUE_SIGNALS: "nudge_due",
     }
+    only_these_indexes(expected.values())
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         for sql, index in expected.items():

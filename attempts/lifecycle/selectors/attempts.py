@@ -13,7 +13,7 @@ from attempts.execution.models import Receipt
 from attempts.execution.states import ReceiptOutcome
 from attempts.intake.models import IdempotencyRecord
 from attempts.lifecycle.models import Attempt
-from attempts.lifecycle.states import AttemptState
+from attempts.lifecycle.states import AttemptState, PatientContext
 from attempts.reviews.models import Review
 from governance.console.selectors.lists import ids_in_scope, newest, uuid_or_none
 from governance.contracts.rules.documents import ENVELOPE_FIELDS
@@ -40,7 +40,9 @@ def attempt_list(
         "created_at__lt": created_before,
         "idempotency_key": idempotency_key,
     }
-    return Attempt.objects.order_by("-id").filter(**{name: value for name, value in exact.items() if value is not None})
+    rows = Attempt.objects.filter(**{name: value for name, value in exact.items() if value is not None})
+    # With the contract, because each attempt shows whether its owner declared a patient context not applicable.
+    return rows.select_related("contract").order_by("-id")
 
 
 WAITS = {"executor": "its executor", "lease": "the end of a lease", "place": "a free slot"}
@@ -89,6 +91,16 @@ def attempt_identity(*, attempt: Attempt) -> dict[str, Any]:
     """The ten identity fields. Where the boundary withheld one from the decision, it is null."""
     envelope = (attempt_decision(attempt=attempt).request or {}).get("envelope", {})
     return {name: envelope.get(name) for name in ENVELOPE_FIELDS}
+
+
+def patient_context_said(*, attempt: Attempt) -> PatientContext:
+    """Whether the attempt names a patient context; `not_applicable`: the contract's owner declared that there is
+    none."""
+    if attempt.patient_context_ref:
+        return PatientContext.GIVEN
+    envelope = documents_of(attempt)["attempt_identity_envelope"] if attempt.contract.snapshot_sha256 else {}
+    declared = envelope.get("patient_context") == PatientContext.NOT_APPLICABLE
+    return PatientContext.NOT_APPLICABLE if declared else PatientContext.ABSENT
 
 
 def attempt_decision(*, attempt: Attempt) -> EnforcementDecision:

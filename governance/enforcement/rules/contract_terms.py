@@ -74,6 +74,8 @@ class ContractTerms:
     """The rank of the highest risk tier that an action under it may declare."""
     policy_slug: str | None
     required: tuple[str, ...]
+    not_applicable: tuple[str, ...]
+    """Fields that no attempt under it may have, because its owner declared them not applicable."""
     shapes: Mapping[str, TextShape]
     runtime_modes: frozenset[str]
     boundary: BoundaryPolicy
@@ -105,6 +107,7 @@ def compile_contract(snapshot: dict[str, Any]) -> ContractTerms:
         risk_ceiling=_risk_ceiling(snapshot),
         policy_slug=snapshot["policy_slug"],
         required=tuple(envelope["required"]),
+        not_applicable=("patient_context_ref",) if envelope.get("patient_context") == "not_applicable" else (),
         shapes=_shapes(envelope["formats"], key=documents["idempotency_key_policy"]["key"]),
         runtime_modes=frozenset(envelope["runtime_modes"]),
         boundary=BoundaryPolicy.from_document(documents["metadata_boundary"]),

@@ -24,6 +24,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "missing": "is required by this contract's envelope and missing",
     "malformed": "does not have the format of this contract's envelope",
     "mismatched": "differs from what this contract declares",
+    "not_applicable": "is declared not applicable by this contract",
 }
 
 
@@ -37,5 +38,6 @@ def field_errors(inputs: Mapping[str, Any]) -> Iterator[FieldError]:
     for rule, words in _WORDS.items():
         for name in inputs.get(rule) or ():
             pointer, remedy = _PLACES.get(name, (f"/envelope/{name}", _OURS))
+            remedy = "Leave it out." if rule == "not_applicable" else remedy
             message = f"`{name}` {words}; {remedy[0].lower()}{remedy[1:]}"
             yield FieldError(pointer, message, rule=rule, remedy=remedy)

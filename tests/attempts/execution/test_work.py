@@ -24,6 +24,7 @@ from reasoncodes.base.tenancy import every_tenant
 from tests.attempts.execution.support import asked, attempt, capacity, change, contract, other_attempts
 from tests.attempts.execution.target import CountingTarget
 from tests.cast import Cast
+from tests.plans import only_these_indexes
 from tests.stack.support import wait_for
 
 
@@ -246,6 +247,7 @@ def test_the_choice_reads_by_its_index_and_not_every_due_attempt(
     contract(cast)
     for number in range(1, 4):
         asked(caller, number)
+    only_these_indexes(["attempt_lines", "attempt_ready"])
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN " + HEADS, {"taken": [], "each": 2})

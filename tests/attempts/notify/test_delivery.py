@@ -31,6 +31,7 @@ from tests.attempts.notify.stand_in import CHANNEL, TOKEN
 from tests.attempts.reviews.support import Clinic, at_once, do, set_deadline
 from tests.cast import Cast
 from tests.governance.support import everything_stored
+from tests.plans import only_these_indexes
 from tests.tampering import triggers_off
 
 # --- what is written down ------------------------------------------------------------------------------------------
@@ -84,27 +85,18 @@ def test_routes_choose_by_contract_and_tier_and_a_channel_gets_one_card(chat: Ch
 
 
 def test_the_tick_finds_unannounced_reviews_and_due_rows_by_their_partial_indexes(chat: Chat) -> None:
-    """On a table of a few rows the planner takes any index, so the others are away, and so is what earlier tests left
-    in this one."""
     with CaptureQueriesContext(connection) as found:
         tasks.notifications_send_task()
         tasks.cards_refresh_task()
     wanted = {
-        "attempts_review": ("review_unannounced", ["review_due", "review_reminder_due", "review_queue"]),
-        '"next_try_at" <=': (
-            "notification_due",
-            ["notification_leased", "notification_list", "notification_undelivered"],
-        ),
-        '"refresh_at" <=': ("notification_refresh", ["notification_list"]),
+        "attempts_review": "review_unannounced",
+        '"next_try_at" <=': "notification_due",
+        '"refresh_at" <=': "notification_refresh",
     }
+    only_these_indexes(wanted.values())
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("DROP INDEX review_by_deadline, review_ended, review_history")
-        for other in {name for _, others in wanted.values() for name in others}:
-            cursor.execute(f"DROP INDEX {other}")
-        for table in ("attempts_review", "attempts_notification"):
-            cursor.execute(f"REINDEX TABLE {table}")
-        for word, (index, _) in wanted.items():
+        for word, index in wanted.items():
             texts = [one["sql"] for one in found.captured_queries if "ORDER BY" in one["sql"] and word in one["sql"]]
             cursor.execute(f"EXPLAIN {texts[0]}")
             plan = "\n".join(line for (line,) in cursor.fetchall())

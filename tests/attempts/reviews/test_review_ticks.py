@@ -29,6 +29,7 @@ from tests.attempts.reviews.support import (
     status_of,
 )
 from tests.cast import Cast
+from tests.plans import only_these_indexes
 
 EXPIRED = ("expired", "preflight-denied", "review_expired")
 
@@ -140,18 +141,9 @@ def test_nobody_is_reminded_of_what_is_over_overdue_or_has_no_reminder(clinic: C
     assert mail.outbox == []
 
 
-# All are about open reviews only, so each can answer the question, and what earlier tests left decides the cost.
-INDEXES = {
-    *("review_due", "review_reminder_due", "review_queue", "review_by_deadline", "review_unannounced"),
-    "review_one_open_per_step",
-}
-
-
 def plan(sql: str, *, index: str) -> str:
-    """With the other indexes away: on an empty table they cost the same, and the planner takes any of them."""
+    only_these_indexes([index])
     with connection.cursor() as cursor:
-        for other in sorted(INDEXES - {index}):
-            cursor.execute(f"DROP INDEX {other}")
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {sql}")
         return "\n".join(row[0] for row in cursor.fetchall())

@@ -4,12 +4,14 @@ import math
 import re
 
 from governance.conditions.ast import (
+    Arithmetic,
     ArrayLiteral,
     BooleanLiteral,
     Comparison,
     Expression,
     HelperCall,
     Logical,
+    Minus,
     Negation,
     NumberLiteral,
     Path,
@@ -24,7 +26,9 @@ _ESCAPED = re.compile(f'[{HIDDEN_CHARACTERS}\ud800-\udfff"\\\\\\n\\r\\t]')
 _NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _BINDING = {"||": 1, "&&": 2}
 _COMPARISON_BINDING = 3
-_TIGHTEST = 4
+_SUM_BINDING = 4
+_PRODUCT_BINDING = 5
+_TIGHTEST = 6
 
 
 def format_expression(expression: Expression) -> str:
@@ -44,13 +48,21 @@ def _print(node: Expression) -> str:
     if isinstance(node, Comparison):
         left = _operand(node.left, above=_COMPARISON_BINDING)
         return f"{left} {node.operator} {_operand(node.right, above=_COMPARISON_BINDING)}"
-    if isinstance(node, Negation):
-        return f"!{_operand(node.operand, above=_COMPARISON_BINDING)}"
+    if isinstance(node, Arithmetic | Minus | Negation):
+        return _print_arithmetic(node)
     if isinstance(node, HelperCall):
         return f"{node.helper}({', '.join(map(_print, node.arguments))})"
     if isinstance(node, ArrayLiteral):
         return f"[{', '.join(map(_print, node.items))}]"
     return _print_leaf(node)
+
+
+def _print_arithmetic(node: Arithmetic | Minus | Negation) -> str:
+    if not isinstance(node, Arithmetic):
+        sign = "!" if isinstance(node, Negation) else "-"
+        return f"{sign}{_operand(node.operand, above=_PRODUCT_BINDING)}"
+    first, *rest = (_operand(item, above=_binding(node)) for item in node.operands)
+    return " ".join([first, *(f"{symbol} {item}" for symbol, item in zip(node.operators, rest, strict=True))])
 
 
 def _print_leaf(node: NumberLiteral | StringLiteral | BooleanLiteral | Path) -> str:
@@ -67,12 +79,17 @@ def _print_leaf(node: NumberLiteral | StringLiteral | BooleanLiteral | Path) -> 
 
 def _operand(node: Expression, *, above: int) -> str:
     """Print an operand, in parentheses unless it binds tighter than what surrounds it."""
-    binding = _TIGHTEST
+    return _print(node) if _binding(node) > above else f"({_print(node)})"
+
+
+def _binding(node: Expression) -> int:
     if isinstance(node, Logical):
-        binding = _BINDING[node.connective]
-    elif isinstance(node, Comparison):
-        binding = _COMPARISON_BINDING
-    return _print(node) if binding > above else f"({_print(node)})"
+        return _BINDING[node.connective]
+    if isinstance(node, Comparison):
+        return _COMPARISON_BINDING
+    if isinstance(node, Arithmetic):
+        return _SUM_BINDING if node.operators[0] in "+-" else _PRODUCT_BINDING
+    return _TIGHTEST
 
 
 def _print_path(node: Path) -> str:

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from governance.conditions import EvaluationScope, compile_condition
 from governance.conditions.ast import (
+    Arithmetic,
     ArrayLiteral,
     BooleanLiteral,
     Comparison,
     Expression,
     HelperCall,
     Logical,
+    Minus,
     Negation,
     NumberLiteral,
     Path,
@@ -58,6 +60,8 @@ def reference(node: Expression, context: Mapping[str, Any], *, absence_allowed: 
         case Logical(connective, operands):
             fold = all if connective == "&&" else any
             result = fold(_reference_boolean(reference(item, context)) for item in operands)
+        case Arithmetic() | Minus():
+            result = _reference_number(node, context)
         case Negation(operand):
             result = not _reference_boolean(reference(operand, context))
         case ArrayLiteral(items):
@@ -73,6 +77,43 @@ def reference_outcome(node: Expression, context: Mapping[str, Any]) -> bool | st
         return _reference_boolean(reference(node, context))
     except Refusal as refusal:
         return refusal.code
+
+
+def _reference_number(node: Arithmetic | Minus, context: Mapping[str, Any]) -> Any:
+    """By a fold over pairs, and with the remainder by its definition."""
+    if isinstance(node, Minus):
+        return 0 - _reference_operand(node.operand, context)
+    result = _reference_operand(node.operands[0], context)
+    for symbol, operand in zip(node.operators, node.operands[1:], strict=True):
+        value = _reference_operand(operand, context)
+        if symbol in "/%" and value == 0:
+            raise Refusal("condition_number")
+        match symbol:
+            case "+":
+                result = result + value
+            case "-":
+                result = result + -value
+            case "*":
+                result = result * value
+            case "/":
+                result = result / value
+            case "%":
+                result = divmod(result, value)[1]
+        _reference_range(result)
+    return result
+
+
+def _reference_operand(node: Expression, context: Mapping[str, Any]) -> Any:
+    value = reference(node, context)
+    if _reference_kind(value) != "number":
+        raise Refusal("condition_type")
+    _reference_range(value)
+    return value
+
+
+def _reference_range(value: int | float) -> None:
+    if value != value or (abs(value) >= 2**53 if isinstance(value, int) else abs(value) == float("inf")):
+        raise Refusal("condition_number")
 
 
 def _reference_path(segments: tuple[str, ...], context: Any) -> Any:
@@ -151,7 +192,10 @@ def _reference_call(helper: str, arguments: Any, context: Any, *, absence_allowe
         raise Refusal("condition_type")
     if not 0 <= value <= 1:
         raise Refusal("condition_limit")
-    digest = hashlib.sha256(b"holdpoint-sample-v1\ndef-1\ncase-1").hexdigest()
+    text = b"holdpoint-sample-v1\ndef-1\ncase-1"
+    if len(arguments) == 2:
+        text = b"holdpoint-sample-v2\ndef-1\ncase-1\n" + arguments[1].value.encode()
+    digest = hashlib.sha256(text).hexdigest()
     return Fraction(int(digest[:16], 16), 2**64) < Fraction(value)
 
 
@@ -226,6 +270,42 @@ def _boolean_branches(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 boolean_expressions: st.SearchStrategy[Expression] = st.recursive(_flags, _boolean_branches, max_leaves=10)
+
+
+# --- the extended dialect ---
+
+
+def _sums(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    def several(symbols: str) -> st.SearchStrategy[Expression]:
+        return st.lists(inner, min_size=2, max_size=4).flatmap(
+            lambda items: st.tuples(*[st.sampled_from(symbols)] * (len(items) - 1)).map(
+                lambda chosen: Arithmetic(chosen, tuple(items))
+            )
+        )
+
+    # A minus before a literal is part of the literal.
+    return st.one_of(
+        several("+-"), several("*/%"), inner.filter(lambda item: not isinstance(item, NumberLiteral)).map(Minus)
+    )
+
+
+salted = st.builds(
+    lambda share, salt: HelperCall("sample", (share, StringLiteral(salt))),
+    shares,
+    st.sampled_from(["a", "second look"]),
+)
+extended_expressions: st.SearchStrategy[Expression] = st.recursive(
+    st.one_of(leaves, numbers.map(NumberLiteral), salted),
+    lambda inner: st.one_of(_branches(inner), _sums(inner)),
+    max_leaves=12,
+)
+_quantities = st.one_of(
+    st.integers(-9, 9).map(NumberLiteral),
+    numbers.map(NumberLiteral),
+    paths.map(lambda path: HelperCall("coalesce", (path, NumberLiteral(2)))),
+)
+# Mostly numbers, so that results and not only refusals are compared.
+calculations: st.SearchStrategy[Expression] = st.recursive(_quantities, _sums, max_leaves=8)
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.booleans(), numbers, strings),

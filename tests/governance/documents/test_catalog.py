@@ -74,7 +74,7 @@ def test_every_schema_is_a_valid_draft_2020_12_schema(entry: Area) -> None:
 # What a document may leave out: the installation then says whether votes are signed.
 OPTIONAL = {
     ("durable_attempt_store", ""): {"evidence"},
-    ("attempt_identity_envelope", ""): {"signature"},
+    ("attempt_identity_envelope", ""): {"signature", "patient_context"},
     ("idempotency_key_policy", ""): {"effect_identity"},
     ("metadata_boundary", ""): {"facts"},
     # What an entry needs depends on its type: `declaration_problems` checks it.
@@ -116,7 +116,9 @@ def test_defaults_are_fresh_copies_that_a_caller_may_change() -> None:
 
 def test_the_defaults_are_the_safe_choices() -> None:
     start = default_documents()
-    assert start["attempt_identity_envelope"]["required"] == list(ENVELOPE_FIELDS)
+    assert start["attempt_identity_envelope"]["required"] == [
+        name for name in ENVELOPE_FIELDS if name != "patient_context_ref"
+    ]
     assert start["idempotency_key_policy"]["mode"] == "dedupe"
     assert start["idempotency_key_policy"]["on_expired"] == "gone"
     assert start["idempotency_key_policy"]["ttl_seconds"] == 86_400

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from governance.contracts.rules.documents import default_documents
+from governance.contracts.rules.documents import ENVELOPE_FIELDS, default_documents
 from governance.contracts.states import STRICTNESS, Effect
 from workflows.definitions.rules.document import Definition
 from workflows.kinds.base import StepKind
@@ -46,7 +46,7 @@ def retries_of(definition: Definition) -> int:
 def first_documents(definition: Definition, kinds: Mapping[str, StepKind]) -> dict[str, Any]:
     """The documents of a first contract: the safe defaults, adapted to steps that follow each other in one case."""
     documents = default_documents()
-    documents["attempt_identity_envelope"]["runtime_modes"] = ["active"]
+    documents["attempt_identity_envelope"] |= {"runtime_modes": ["active"], "required": list(ENVELOPE_FIELDS)}
     # Steps of one case, and cases of one patient, must not block each other; the organization's own cap remains.
     documents["concurrency_and_locks"]["limits"] |= {"per_context": None, "per_workflow": None, "per_tenant": None}
     documents["throttles_and_misuse"]["limits"] = [

@@ -31,7 +31,7 @@ BY_EVENT = """
         (SELECT s.instance_id FROM workflows_workflowstep s JOIN workflows_workflowinstance i ON i.id = s.instance_id
          WHERE s.id = $4::uuid AND i.organization_id = $2 AND i.case_id = $3),
         (SELECT id FROM workflows_workflowinstance
-         WHERE organization_id = $2 AND case_id = $3 AND superseded_by_id IS NULL)
+         WHERE organization_id = $2 AND case_id = $3 AND superseded_by_id IS NULL ORDER BY id DESC LIMIT 1)
     ) END AS id
     FROM (SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $2 AND event_id = $5::uuid)
           AS known OFFSET 0) once

@@ -71,7 +71,7 @@ def _sql() -> str:
     return f"""
     SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $1 AND event_id = $4::uuid),
         (SELECT id FROM workflows_workflowinstance
-         WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL),
+         WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL ORDER BY id DESC LIMIT 1),
         (SELECT count(*) FROM (SELECT 1 FROM workflows_workflowinstance
          WHERE organization_id = $1 AND state = 'running' LIMIT o.max_concurrency) running),
         {listed}, {own_columns()}

@@ -27,6 +27,9 @@ def _envelope_rules(document: Any) -> Problems:
     for field in FIELDS_NEVER_OPTIONAL:
         if field not in texts_in(required):
             yield DocumentProblem("/required", "identity_field_dropped", f"must contain {field}")
+    if dig(document, "patient_context") == "not_applicable" and "patient_context_ref" in texts_in(required):
+        message = "must not contain patient_context_ref when patient_context is not_applicable"
+        yield DocumentProblem("/required", "required_but_not_applicable", message)
 
 
 def _idempotency_rules(document: Any) -> Problems:

@@ -21,6 +21,10 @@ def evaluate(case: Case) -> EvaluatorResult:
         "mismatched": _mismatched(case, contract),
     }
     reason = _reason(**inputs)
+    # Only where the contract declares such fields: results of decisions under older snapshots stay what they are.
+    if contract.not_applicable:
+        inputs["not_applicable"] = [name for name in contract.not_applicable if _is_given(case, name)]
+        reason = reason or ("envelope_incomplete" if inputs["not_applicable"] else None)
     return deny(NAME, reason, **inputs) if reason else allow(NAME, **inputs)
 
 
@@ -42,6 +46,11 @@ def _missing(case: Case, contract: ContractTerms) -> list[str]:
         for name in contract.required
         if envelope.get(name) in _ABSENT and case.inspection.may_judge(f"/envelope/{name}")
     ]
+
+
+def _is_given(case: Case, name: str) -> bool:
+    # A value that the boundary refused was given too.
+    return case.request["envelope"].get(name) not in _ABSENT or not case.inspection.may_judge(f"/envelope/{name}")
 
 
 def _malformed(case: Case, contract: ContractTerms) -> list[str]:

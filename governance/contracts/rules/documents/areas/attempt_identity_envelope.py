@@ -27,6 +27,10 @@ FIELDS_NEVER_OPTIONAL = (
     "runtime_mode",
     "audit_event_link",
 )
+# Two fields are the caller's to send. Of these the key is required by default, because without it nothing is recognised
+# as a repetition; whether an action is about a patient is for the contract's owner to say.
+FIELDS_REQUIRED_BY_DEFAULT = tuple(name for name in ENVELOPE_FIELDS if name != "patient_context_ref")
+PATIENT_CONTEXT = ("applicable", "not_applicable")
 RUNTIME_MODES = ("active", "client_driven", "shadow")
 SIGNATURES = ("none", "passkey")
 # None of these allows a space or an `@`, so that a name, a sentence or a mail address is not a reference. Use
@@ -57,9 +61,9 @@ AREA = Area(
     title=_TITLE,
     description=(
         "Decides what must be known about an attempt before it can exist: which of the ten identity fields "
-        "are required, what the references that callers send must look like, in which runtime modes "
-        "the contract may be used, and whether people sign their votes. An attempt that lacks a required "
-        "field is denied before anything is decided about it."
+        "are required, what the references that callers send must look like, whether there is a patient context "
+        "at all, in which runtime modes the contract may be used, and whether people sign their votes. "
+        "An attempt that lacks a required field is denied before anything is decided about it."
     ),
     schema=document(
         title=_TITLE,
@@ -93,10 +97,15 @@ AREA = Area(
                 description="How people sign their votes on held attempts.",
                 options=SIGNATURES,
             ),
+            # Left out means applicable, which is what documents from before this field say.
+            "patient_context": choice(
+                description="Whether actions under this contract can be about a patient.",
+                options=PATIENT_CONTEXT,
+            ),
         },
     ),
     default={
-        "required": list(ENVELOPE_FIELDS),
+        "required": list(FIELDS_REQUIRED_BY_DEFAULT),
         "formats": {
             "request_trace_id": {"format": "opaque_ref", "max_length": 128},
             "patient_context_ref": {"format": "opaque_ref", "max_length": 128},
