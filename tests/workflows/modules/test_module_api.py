@@ -135,7 +135,7 @@ def test_the_secret_is_rotated_once_per_overlap(cast: Cast) -> None:
     assert service.post(f"{URL}/{module.id}/rotate-secret", {}, format="json").status_code == 409
 
 
-# -- bound keys ---------------------------------------------------------------------------------------------------------
+# -- bound keys -------------------------------------------------------------------------------------------------------
 AI = {
     "slug": "ai-review",
     "transport": "stream",

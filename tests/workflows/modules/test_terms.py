@@ -67,7 +67,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("changes, pointer", [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+@pytest.mark.parametrize(("changes", "pointer"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
 def test_what_a_module_may_not_declare(changes: dict[str, Any], pointer: str) -> None:
     assert problems(PAYMENTS | changes) == [pointer]
 

@@ -26,6 +26,4 @@ def event_permitted(*, actor: Actor, organization_id: UUID, event_type: str) -> 
 
 
 def _overreach(actor: Actor, organization_id: UUID, detail: str) -> ModuleOverreach:
-    return ModuleOverreach(
-        detail, subject_type="service_account", subject_id=actor.id, organization_id=organization_id
-    )
+    return ModuleOverreach(detail, subject_type="service_account", subject_id=actor.id, organization_id=organization_id)
