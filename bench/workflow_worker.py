@@ -74,12 +74,12 @@ class Driver:
         """Sends the four events of one run. `around(part, call)` makes the call and may measure it."""
         from workflows.engine.state import correlation
 
-        case, instance = str(uuid4()), None
+        case, instance, secret = str(uuid4()), None, ""
         for number, part in enumerate(PARTS):
-            step = correlation(instance, STEPS[number - 1], 1) if instance else uuid4()
+            step = correlation(instance, STEPS[number - 1], 1, secret=secret) if instance else uuid4()
             envelope = self.envelope(number, case, str(step))
             received = around(part, lambda sent=envelope: self.send(sent)) if around else self.send(envelope)
-            instance = received.event.instance_id
+            instance, secret = received.event.instance_id, received.event.instance.secret
             if received.event.outcome != "advanced":
                 raise RuntimeError(f"{part}: {received.event.outcome}")
         if received.event.instance.state != "completed":

@@ -17,7 +17,7 @@ Kinds = Mapping[str, StepKind]
 def next_step(definition: Definition, kinds: Kinds, state: InstanceState) -> Json:
     here = None if state.state in ENDED else _here(definition, state)
     step = definition.steps.get(here) if here else None
-    kind = kinds.get(step.kind) if step else None
+    kind = definition.kind(step.id, kinds) if step else None
     return {
         "instance_id": str(state.id),
         "case_id": state.case_id,
@@ -52,7 +52,7 @@ def inputs(definition: Definition, kinds: Kinds, state: InstanceState) -> list[J
     then = {name: value for name, value in state.context.items() if name in ROOT}
     found = []
     for one in state.steps:
-        step, kind = definition.steps.get(one.step_id), kinds.get(one.kind)
+        step, kind = definition.steps.get(one.step_id), definition.kind(one.step_id, kinds)
         params = step.params if step else {}
         asked = None
         if kind and kind.request and state.mode == Mode.ACTIVE and not _of_our_people(kind, params):
@@ -80,14 +80,14 @@ def _targets(definition: Definition, kinds: Kinds, step_id: str) -> list[str]:
     # In the order of the kind's outcomes: PostgreSQL's jsonb does not keep the order of keys, and the answer must be
     # the same every time.
     step = definition.step(step_id)
-    kind = kinds.get(step.kind)
+    kind = definition.kind(step_id, kinds)
     outcomes = [*(kind.outcomes if kind else ()), *sorted(step.transitions)]
     targets = dict.fromkeys(step.transitions[one] for one in outcomes if one in step.transitions)
     return [name for name in targets if name != TERMINAL and not _halts(definition, kinds, name)]
 
 
 def _halts(definition: Definition, kinds: Kinds, step_id: str) -> bool:
-    kind = kinds.get(definition.step(step_id).kind)
+    kind = definition.kind(step_id, kinds)
     return kind is not None and kind.is_terminal
 
 

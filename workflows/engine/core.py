@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from workflows.definitions.rules.document import TERMINAL, Definition
+from workflows.definitions.rules.document import JOIN, TERMINAL, Definition
 from workflows.definitions.states import Mode
-from workflows.engine.effects import AskGate, SendRequest
+from workflows.engine.effects import AskGate, EndReview, OpenReview, Perform, SendRequest
+from workflows.engine.flow import go_on
 from workflows.engine.inputs import (
     DeadlinePassed,
     GateAnswered,
     Input,
     Intervened,
+    Overdue,
     Postponed,
     RetryDue,
     Started,
@@ -29,16 +31,17 @@ from workflows.engine.moves import (
     enter,
     fail_for_good,
     finish,
-    go_on,
     halt,
     is_for_our_people,
+    is_sent,
+    payload_of,
     run_announce,
     set_timeout,
     settle,
     step_close,
 )
-from workflows.engine.state import InstanceState, Run, StepState, correlation
-from workflows.engine.timers import deadline_passed, postponed, retry_due, timed_out
+from workflows.engine.state import InstanceState, Run, StepState
+from workflows.engine.timers import deadline_passed, overdue, postponed, retry_due, timed_out
 from workflows.events.states import EventOutcome
 from workflows.kinds.base import StepKind
 from workflows.runs.states import Drift, InstanceStatus, StepStatus
@@ -48,17 +51,11 @@ SHORTEST_WAIT = 5
 
 
 def _gate_answered(run: Run, answer: GateAnswered) -> None:
-    step = run.state.current()
-    if step is None or step.id != answer.step or _is_sent(step) or is_for_our_people(run, step):
+    step = run.state.open_by_id(answer.step)
+    if step is None or is_sent(step) or is_for_our_people(run, step) or run.kind(step.step_id).request is None:
         run.outcome = EventOutcome.STALE
         return
     {"allow": _allowed, "hold": _held, "later": _later, "deny": _denied}[answer.verdict](run, step, answer)
-
-
-def _is_sent(step: StepState) -> bool:
-    """An answer now comes too late."""
-    # Only a request that was sent has a timeout: a new step is in progress without one until the gate has answered.
-    return step.state == StepStatus.IN_PROGRESS and step.timeout_at is not None
 
 
 def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
@@ -69,7 +66,7 @@ def _allowed(run: Run, step: StepState, answer: GateAnswered) -> None:
     step.next_eligible_at = None
     step.started_at = step.started_at or answer.at
     run.state.state = InstanceStatus.RUNNING
-    run.effects.append(SendRequest(step.id, kind.request.name, kind.payload(run.step(step).params, run.state.context)))
+    run.effects.append(SendRequest(step.id, kind.request.name, payload_of(run, step, answer.at)))
     run.note(step, "requested")
     if kind.completion is None or kind.instant is not None:  # done with being sent
         answer_at_once(run, step, answer.at)
@@ -102,7 +99,7 @@ def _denied(run: Run, step: StepState, answer: GateAnswered) -> None:
     settle(run, step, "withdrawn", reason_code=answer.reason_code)
     step_close(step, StepStatus.FAILED, answer.at, error={"reason_code": answer.reason_code})
     run.note(step, "denied", answer.reason_code)
-    halt(run, answer.at, reason_code=answer.reason_code, step_id=step.step_id)
+    halt(run, answer.at, reason_code=answer.reason_code, step=step)
 
 
 # Factors of the step's delay (S3: 5 s, 30 s, 2 min, 10 min for a delay of five seconds). The last one is also the
@@ -129,13 +126,28 @@ def reported(run: Run, event: StepReported) -> None:
     if state.state in {InstanceStatus.HALTED, InstanceStatus.COMPLETED, InstanceStatus.CANCELLED}:
         run.outcome = EventOutcome.LATE
         return
-    step = state.current()
+    step = _addressed(run, event)
     if step is None or not _is_current(run, step, event):
         _elsewhere(run, step, event)
     elif event.event_type == _failure_name(run, step):
         _failed(run, step, event)
     else:
         _completed(run, step, event)
+
+
+def _addressed(run: Run, event: StepReported) -> StepState | None:
+    """The open step that the report is about. With blocks several are open."""
+    state = run.state
+    if state.tokens is None:
+        return state.current()
+    answered = state.by_id(event.correlation_id)
+    if answered is not None and answered.is_open:
+        return answered
+    if state.mode == Mode.CLIENT_DRIVEN:
+        return next((step for step in state.working() if _is_current(run, step, event)), state.current())
+    # An answer to an earlier try: the open try of the same step, if there is one.
+    same = (answered.step_id, answered.scope) if answered else None
+    return next((step for step in state.working() if (step.step_id, step.scope) == same), None)
 
 
 def _is_current(run: Run, step: StepState, event: StepReported) -> bool:
@@ -191,17 +203,14 @@ def _may_retry(run: Run, step: StepState) -> bool:
 def _retry(run: Run, step: StepState, event: StepReported, code: str, due: Any) -> None:
     step_close(step, StepStatus.FAILED, event.at, error={"reason_code": code, "retryable": True})
     run.note(step, "failed", code)
-    attempt = step.attempt + 1
-    run.state.steps.append(
-        StepState(
-            id=correlation(run.state.id, step.step_id, attempt),
-            step_id=step.step_id,
-            kind=step.kind,
-            attempt=attempt,
-            state=StepStatus.PENDING,
-            retries=step.retries + 1,
-            next_eligible_at=due,
-        )
+    run.step_add(
+        step.step_id,
+        step.scope,
+        state=StepStatus.PENDING,
+        retries=step.retries + 1,
+        next_eligible_at=due,
+        due_at=step.due_at,
+        overdue=step.overdue,
     )
     settle(run, step, "retry", reason_code=code)
 
@@ -213,7 +222,7 @@ def _elsewhere(run: Run, current: StepState | None, event: StepReported) -> None
     if run.state.mode == Mode.ACTIVE:
         # An answer to something that was sent is stale, which is normal after a retry. Anything else was never
         # requested.
-        sent = {step.id for step in run.state.steps if step is not current or step.state == StepStatus.IN_PROGRESS}
+        sent = {step.id for step in run.state.steps if not step.is_open or step.state == StepStatus.IN_PROGRESS}
         if event.correlation_id not in sent:
             run.outcome, run.drift = EventOutcome.DRIFT, Drift.UNREQUESTED
         elif current is not None and event.contradicts and _contradicts(run, current, event):
@@ -233,7 +242,7 @@ def _contradicts(run: Run, current: StepState, event: StepReported) -> bool:
     failed = next((step for step in run.state.steps if step.id == event.correlation_id), None)
     return (
         failed is not None
-        and failed.step_id == current.step_id
+        and (failed.step_id, failed.scope) == (current.step_id, current.scope)
         and failed.state == StepStatus.FAILED
         and bool((failed.error or {}).get("retryable"))
         and completion is not None
@@ -248,7 +257,7 @@ def _contradicted(run: Run, step: StepState, event: StepReported) -> None:
     settle(run, step, "unknown", reason_code="outcome_unknown")
     step_close(step, StepStatus.FAILED, event.at, error={"reason_code": "outcome_unknown"})
     run.note(step, "contradicted", "outcome_unknown")
-    halt(run, event.at, reason_code="outcome_unknown", step_id=step.step_id)
+    halt(run, event.at, reason_code="outcome_unknown", step=step)
 
 
 def _ahead(run: Run, current: StepState | None, event_type: str) -> bool | None:
@@ -262,7 +271,7 @@ def _ahead(run: Run, current: StepState | None, event_type: str) -> bool | None:
     while waiting:
         step_id, behind_gate = waiting.pop(0)
         for target in run.definition.step(step_id).transitions.values():
-            if target == TERMINAL or target in seen:
+            if target in {TERMINAL, JOIN} or target in seen:
                 continue
             seen.add(target)
             completion = run.kind(target).completion
@@ -290,6 +299,7 @@ HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     TimedOut: timed_out,
     DeadlinePassed: deadline_passed,
     RetryDue: retry_due,
+    Overdue: overdue,
     Postponed: postponed,
     Intervened: intervened,
 }
@@ -304,7 +314,18 @@ def _advance(definition: Definition, kinds: Mapping[str, StepKind], state: Insta
     run = Run(definition, kinds, state)
     HANDLERS[type(happened)](run, happened)
     go_on(run)
+    if state.tokens is not None:
+        _sum_up(state, happened)
     return run
+
+
+def _sum_up(state: InstanceState, happened: Input) -> None:
+    """The run waits for approval only when nothing else goes on in it."""
+    if state.tokens is not None and not isinstance(happened, TimedOut | DeadlinePassed | Postponed):
+        state.tokens.at = max(state.tokens.at or happened.at, happened.at)
+    if state.state in {InstanceStatus.RUNNING, InstanceStatus.WAITING_APPROVAL}:
+        held = {step.state == StepStatus.WAITING_APPROVAL for step in state.working()}
+        state.state = InstanceStatus.WAITING_APPROVAL if held == {True} else InstanceStatus.RUNNING
 
 
 def drive(
@@ -316,7 +337,7 @@ def drive(
     The effects are in the order in which they must be applied; the questions to the gate are taken out.
     """
     run = advance(definition, kinds, state, happened)
-    while (asked := next((one for one in run.effects if isinstance(one, AskGate)), None)) is not None:
+    while (asked := _asked(run)) is not None:
         following = _advance(definition, kinds, run.state, gate(asked, run.state))
         # The answer's effects go where the question was: the outbox numbers events in this order.
         place = run.effects.index(asked)
@@ -325,4 +346,25 @@ def drive(
         # The log's row is about the input that came first; the gate's answers are facts of that row.
         following.outcome, following.drift = run.outcome, run.drift or following.drift
         run = following
+    if state.tokens is not None:
+        _in_vain_removed(run)
     return run
+
+
+def _asked(run: Run) -> AskGate | None:
+    """The next question to the gate. A step that another branch has ended meanwhile asks no more."""
+    questions = [one for one in run.effects if isinstance(one, AskGate)]
+    for one in questions:
+        if run.state.open_by_id(one.step) is not None:
+            return one
+        run.effects.remove(one)
+    return None
+
+
+def _in_vain_removed(run: Run) -> None:
+    """A step that was opened and ended within one input: its review was never there, nothing is to be performed."""
+    closed = {step.id for step in run.state.steps if not step.is_open}
+    begun = {one.step for one in run.effects if isinstance(one, OpenReview | Perform)} & closed
+    run.effects = [
+        one for one in run.effects if not (isinstance(one, OpenReview | Perform | EndReview) and one.step in begun)
+    ]

@@ -18,6 +18,9 @@ class AskGate:
     event_type: str
     payload: dict[str, Any]
     again: bool = False  # another try of a step that was released before
+    operation: str = ""  # what is asked for, if not the event; and whom it concerns, if not the case
+    target: str = ""
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,22 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class OpenReview:
-    """Open a review: a human-review step waits in the review queue."""
+    """Open a review: a human-review step waits in the review queue. `shown` is what its kind prepared for people."""
 
     step: UUID
     step_id: str
     tier: str
+    shown: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Something that Holdpoint does itself once the advance is written, and then reports as the step's completion."""
+
+    step: UUID
+    step_id: str
+    kind: str
+    payload: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +75,4 @@ class Settle:
     reason_code: str = ""
 
 
-Effect = AskGate | SendRequest | Emit | OpenReview | EndReview | Settle
+Effect = AskGate | SendRequest | Emit | OpenReview | Perform | EndReview | Settle

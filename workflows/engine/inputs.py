@@ -58,6 +58,14 @@ class RetryDue:
 
 
 @dataclass(frozen=True, slots=True)
+class Overdue:
+    """A step with `due_seconds` was not done by then."""
+
+    at: datetime
+    step: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class Postponed:
     """The time of a step (without one: of the run) counts longer, because Holdpoint itself could not act, or because
     the request was published late. `at` is the time as it was, and not when that was noticed."""
@@ -72,6 +80,7 @@ class Intervened:
     at: datetime
     action: InterventionAction
     reason_code: str
+    step: UUID | None = None  # which of several that wait for their retry
 
 
-Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Postponed | Intervened
+Input = Started | StepReported | GateAnswered | TimedOut | DeadlinePassed | RetryDue | Overdue | Postponed | Intervened

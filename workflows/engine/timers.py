@@ -1,22 +1,35 @@
 """Timers of the engine: what is over, what is due again, and what counts longer."""
 
-from workflows.engine.inputs import DeadlinePassed, Postponed, RetryDue, TimedOut
-from workflows.engine.moves import halt, request, stop_current
+from workflows.engine.blocks import cancel_inside
+from workflows.engine.effects import Emit
+from workflows.engine.flow import time_over
+from workflows.engine.inputs import DeadlinePassed, Overdue, Postponed, RetryDue, TimedOut
+from workflows.engine.moves import follow, halt_everything, request, step_stop, stop_here
 from workflows.engine.state import Run, StepState
 from workflows.events.states import EventOutcome
 from workflows.runs.states import ENDED, InstanceStatus, StepStatus
 
+TIMED_OUT = "step_timed_out"
+
 
 def timed_out(run: Run, event: TimedOut) -> None:
-    step = run.state.current()
-    if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at > event.at:
+    step = run.state.open_by_id(event.step)
+    if step is None or step.timeout_at is None or step.timeout_at > event.at:
         run.outcome = EventOutcome.STALE
         return
     if event.at >= run.state.deadline_at:  # both are over; the result must not depend on which scheduled task ran first
         deadline_passed(run, DeadlinePassed(run.state.deadline_at))
         return
-    stop_current(run, event.at, status=StepStatus.TIMED_OUT, reason_code="step_timed_out")
-    halt(run, event.at, reason_code="step_timed_out", step_id=step.step_id)
+    if run.state.is_block(step):
+        cancel_inside(run, step, event.at, reason_code=TIMED_OUT)
+        run.tokens.forget_block(step.key)
+    step_stop(run, step, event.at, status=StepStatus.TIMED_OUT, reason_code=TIMED_OUT)
+    outcome = run.kind(step.step_id).timeout_outcome
+    if outcome:
+        step.outcome = outcome
+        follow(run, step, run.step(step).transitions[outcome], event.at)
+    else:
+        stop_here(run, step, event.at, reason_code=TIMED_OUT, halts_with=TIMED_OUT)
 
 
 def deadline_passed(run: Run, event: DeadlinePassed) -> None:
@@ -24,15 +37,16 @@ def deadline_passed(run: Run, event: DeadlinePassed) -> None:
     if state.state in ENDED or state.state == InstanceStatus.HALTED or state.deadline_at > event.at:
         run.outcome = EventOutcome.STALE
         return
-    step = stop_current(run, event.at, status=StepStatus.CANCELLED, reason_code="workflow_deadline_passed")
-    at_step = step.step_id if step else run.definition.start_step
-    halt(run, event.at, reason_code="workflow_deadline_passed", step_id=at_step)
+    halt_everything(run, event.at, reason_code="workflow_deadline_passed")
 
 
 def retry_due(run: Run, event: RetryDue) -> None:
-    step = run.state.current()
-    if step is None or step.id != event.step or step.state != StepStatus.PENDING or _is_early(step, event):
+    step = run.state.open_by_id(event.step)
+    if step is None or step.state != StepStatus.PENDING or run.state.is_block(step) or _is_early(step, event):
         run.outcome = EventOutcome.STALE
+        return
+    if run.kind(step.step_id).timer is not None:
+        time_over(run, step, event.at)
         return
     request(run, step, event.at, again=step.retries > 0)
 
@@ -45,8 +59,8 @@ def postponed(run: Run, event: Postponed) -> None:
     if event.step is None:
         _deadline_postponed(run, event)
         return
-    step = run.state.current()
-    if step is None or step.id != event.step or step.timeout_at is None or step.timeout_at >= event.until:
+    step = run.state.open_by_id(event.step)
+    if step is None or step.timeout_at is None or step.timeout_at >= event.until:
         run.outcome = EventOutcome.STALE
         return
     step.timeout_at = min(event.until, run.state.deadline_at)
@@ -60,3 +74,15 @@ def _deadline_postponed(run: Run, event: Postponed) -> None:
         return
     state.deadline_at = event.until
     run.path.append("deadline postponed")
+
+
+def overdue(run: Run, event: Overdue) -> None:
+    """The step should have been done by now. It goes on; somebody is told."""
+    step = run.state.open_by_id(event.step)
+    if step is None or step.overdue or step.due_at is None or step.due_at > event.at:
+        run.outcome = EventOutcome.STALE
+        return
+    step.overdue = True
+    run.note(step, "overdue")
+    payload = {"instance_id": str(run.state.id), "step_id": step.step_id, "due_at": step.due_at.isoformat()}
+    run.effects.append(Emit("workflow.overdue", payload))

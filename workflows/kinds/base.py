@@ -9,9 +9,11 @@ The context that `payload` and `instant` get has one object per completed step, 
 and lists of `ROOT`, which belong to no step.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 import jsonschema_rs
 
@@ -45,6 +47,27 @@ class StepAnswer:
     output: Json
 
 
+class Evaluator(Protocol):
+    """What a kind may ask while its step starts. Raises if it cannot be evaluated; the step then fails."""
+
+    def __call__(self, expression: str) -> bool:
+        """A condition."""
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression of format 2."""
+
+    def moment(self, expression: str) -> datetime:
+        """The same, as the moment that its text says."""
+
+    def fill(self, template: Any) -> Any:
+        """A template of format 2 with its values."""
+
+
+FORMATS = (1, 2)
+# What `StepKind.block` says: the engine starts the steps inside, and ends the block when they have.
+PARALLEL, FOR_EACH, LOOP = "parallel", "for_each", "loop"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepKind:
     name: str
@@ -72,8 +95,25 @@ class StepKind:
     payload: Callable[[Json, Json], Json] = lambda params, context: {}
     # (params, completion payload) -> StepAnswer. Called only after the payload satisfied `completion.schema`.
     answer: Callable[[Json, Json], StepAnswer] | None = None
-    # For kinds that Holdpoint answers itself: (params, context, decide) -> StepAnswer; `decide` evaluates a condition.
-    instant: Callable[[Json, Json, Callable[[str], bool]], StepAnswer] | None = None
+    # For kinds that Holdpoint answers itself: (params, context, evaluator) -> StepAnswer. Called as a function the
+    # evaluator decides a condition, which is all that a kind of format 1 needs.
+    instant: Callable[[Json, Json, Evaluator], StepAnswer] | None = None
+    formats: tuple[int, ...] = FORMATS  # of documents in which it may be used
+    # params -> the kind as it is in a step with these params: its own outcomes, output, effect, events or timeout.
+    # Raises ValueError, KeyError or TypeError if the params do not fit. Asked through `bound_kind` only.
+    bind: "Callable[[Json], StepKind] | None" = None
+    block: str = ""  # PARALLEL, FOR_EACH or LOOP: it holds other steps
+    timeout_outcome: str = ""  # taken when its time is over; empty: its branch fails, or the workflow halts
+    waits: bool = False  # sends nothing; an event that the shell finds for it completes it
+    performed: bool = False  # Holdpoint does it after the advance is written, and reports its completion
+    # (params, context, evaluator) -> what the request carries, what people are shown, or what is performed. Instead of
+    # `payload`, for kinds whose params are templates of format 2.
+    prepare: Callable[[Json, Json, Evaluator], Json] | None = None
+    # (params, context, evaluator, now) -> until when the step waits; and what it gives then.
+    timer: Callable[[Json, Json, Evaluator, datetime], datetime] | None = None
+    answered: Callable[[datetime], StepAnswer] | None = None
+    operation: str = ""  # what the hold point is asked for; empty: the name of the request event
+    target: str = ""  # whom it concerns; empty: the case
 
     @property
     def is_terminal(self) -> bool:
@@ -92,6 +132,32 @@ class StepKind:
     @property
     def events(self) -> tuple[EventType, ...]:
         return tuple(event for event in (self.request, self.completion, self.failure) if event is not None)
+
+
+# By kind and params. Bounded: params are part of definitions, and a process serves many organizations.
+_BOUND: dict[tuple[str, str], tuple[StepKind, StepKind]] = {}
+MOST_BOUND = 2000
+
+
+def bound_kind(kind: StepKind, params: Any) -> StepKind:
+    """The kind as it is in a step with these params; the kind itself if it has nothing to bind, or they do not fit."""
+    if kind.bind is None:
+        return kind
+    try:
+        key = (kind.name, json.dumps(params, sort_keys=True))
+    except (TypeError, ValueError, RecursionError):
+        return kind
+    known = _BOUND.get(key)
+    if known is not None and known[0] is kind:
+        return known[1]
+    try:
+        found = kind.bind(params)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return kind
+    if len(_BOUND) >= MOST_BOUND:
+        _BOUND.clear()
+    _BOUND[key] = (kind, found)
+    return found
 
 
 MAX_PROBLEMS = 50
@@ -142,10 +208,16 @@ class Checker:
 _CHECKERS: dict[int, tuple[Json, Checker]] = {}
 
 
+MOST_CHECKERS = 10_000
+
+
 def checker(schema: Json) -> Checker:
-    """Compiled once per schema object. Schemas of kinds and events live as long as the process."""
+    """Compiled once per schema object. Schemas of kinds and events live as long as the process; those of bound kinds
+    come and go with their definitions, so their number is bounded."""
     cached = _CHECKERS.get(id(schema))
     if cached is None or cached[0] is not schema:
+        if len(_CHECKERS) >= MOST_CHECKERS:
+            _CHECKERS.clear()
         cached = _CHECKERS[id(schema)] = (schema, Checker(schema))
     return cached[1]
 

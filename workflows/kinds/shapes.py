@@ -90,6 +90,22 @@ def _bounded(depth: int) -> Json:
     return schema
 
 
+def bounded_value() -> Json:
+    """A value of any type, of short texts."""
+    return _bounded(2)
+
+
+# When a block's join is reached, and what then happens to the branches that still go on.
+JOIN: Json = {
+    "anyOf": [
+        {"enum": ["all", "any"]},
+        closed({"at_least": {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS}}),
+    ],
+    "description": 'all, any, or {"at_least": a number}',
+}
+OTHERS: Json = {"enum": ["cancel", "finish"]}
+
+
 # Outputs of steps, by step id, beside the three ids. Each was accepted by its kind's schema when it was merged.
 CONTEXT: Json = {"type": "object", "maxProperties": 210, "propertyNames": CODE, "additionalProperties": _bounded(3)}
 # What a webhook carries: an object of scalars, or objects and lists of them.

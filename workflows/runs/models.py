@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, F, Q, Value, When
 
 from governance.boundary.models import Note
 from governance.contracts.models import Contract
@@ -14,7 +14,7 @@ from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
 from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.states import Mode
-from workflows.runs.states import ENDED, InstanceStatus, InterventionAction, StepStatus
+from workflows.runs.states import ENDED, STEP_OPEN, InstanceStatus, InterventionAction, StepStatus
 
 if TYPE_CHECKING:  # a row is not made of what reads it
     from governance.enforcement.selectors import OwnArrival
@@ -39,6 +39,16 @@ class WorkflowInstance(models.Model):
     superseded_by = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     context = models.JSONField(default=dict)
     early = models.JSONField(default=dict, help_text="Client-driven: completions that came before their turn.")
+    tokens = models.JSONField(
+        default=dict, help_text="Format 2: blocks under way, tries and outputs inside them. Empty: format 1."
+    )
+    input = models.JSONField(null=True, help_text="Format 2: what the run was started with.")
+    output = models.JSONField(null=True, help_text="Format 2: what the definition says it gives at its end.")
+    definition_slug = models.CharField(max_length=63, blank=True, help_text="With a business key.")
+    business_key = models.CharField(max_length=128, blank=True, help_text="The caller's name for the case.")
+    secret = models.CharField(
+        max_length=64, blank=True, help_text="Part of every correlation id of the run, and never shown."
+    )
     events = models.PositiveIntegerField(default=0, help_text="Inputs so far; the next one's number is one more.")
     emitted = models.PositiveIntegerField(default=0, help_text="Outgoing events so far.")
     writes = models.PositiveIntegerField(default=0, help_text="Governed requests sent so far.")
@@ -61,10 +71,23 @@ class WorkflowInstance(models.Model):
         ordering = ["-id"]
         verbose_name = "run"
         constraints = [
+            # With a business key the same case may run again after its end; `instance_one_per_key` says when.
             models.UniqueConstraint(
-                fields=["organization", "case_id"],
+                F("organization"),
+                F("case_id"),
+                Case(When(business_key="", then=Value(None)), default=F("id")),
                 condition=Q(superseded_by=None),
+                nulls_distinct=False,
                 name="instance_one_per_case",
+            ),
+            models.UniqueConstraint(
+                fields=["organization", "definition_slug", "business_key"],
+                condition=~Q(business_key="") & Q(state__in=[*GOING, InstanceStatus.HALTED.value]),
+                name="instance_one_per_key",
+            ),
+            models.CheckConstraint(
+                condition=Q(business_key="") | ~Q(definition_slug=""),
+                name="instance_key_has_slug",
             ),
             models.CheckConstraint(condition=Q(state__in=list(InstanceStatus)), name="instance_known_status"),
             models.CheckConstraint(condition=Q(mode__in=list(Mode)), name="instance_known_mode"),
@@ -81,6 +104,9 @@ class WorkflowInstance(models.Model):
             models.Index(
                 fields=["organization", "case_id"], condition=Q(superseded_by__isnull=False), name="instance_superseded"
             ),
+            models.Index(
+                fields=["organization", "business_key"], condition=~Q(business_key=""), name="instance_by_business_key"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -95,6 +121,9 @@ class WorkflowStep(models.Model):
     number = models.PositiveIntegerField(help_text="Order within the instance.")
     step_id = models.CharField(max_length=64)
     step_kind = models.CharField(max_length=64)
+    scope = models.TextField(
+        blank=True, help_text="The way to it through blocks: after.1:mail, each.1:3/again.1:2; empty at the root."
+    )
     state = models.CharField(max_length=16)
     attempt = models.PositiveIntegerField()
     retries = models.PositiveIntegerField(default=0)
@@ -103,6 +132,8 @@ class WorkflowStep(models.Model):
     completed_at = models.DateTimeField(null=True)
     timeout_at = models.DateTimeField(null=True)
     next_eligible_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True, help_text="From then on it is overdue; nothing ends by that.")
+    overdue = models.BooleanField(default=False)
     input = models.JSONField(null=True)
     output = models.JSONField(null=True)
     error = models.JSONField(null=True)
@@ -128,6 +159,13 @@ class WorkflowStep(models.Model):
                 condition=Q(state="pending", next_eligible_at__isnull=False),
                 name="step_retry_due",
             ),
+            models.Index(
+                fields=["due_at"],
+                condition=Q(state__in=sorted(STEP_OPEN), due_at__isnull=False, overdue=False),
+                name="step_due",
+            ),
+            # An advance reads the open steps of a run, and no others.
+            models.Index(fields=["instance"], condition=Q(state__in=sorted(STEP_OPEN)), name="step_open"),
         ]
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from governance.contracts.states import RiskTier
 from governance.policies.selectors import reviewer_tiers
 from workflows.definitions.models import WorkflowDefinitionRevision
 from workflows.definitions.rules.diff import changes_in_words
-from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA
+from workflows.definitions.rules.document import schemas_of
 from workflows.definitions.rules.picture import layout
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -160,12 +160,13 @@ def document_as_written(document: Any) -> Any:
     """The database does not keep the order of names; people read the name first and the steps in the order of work."""
     if not isinstance(document, dict):
         return document
-    found = _ordered(document, DOCUMENT_SCHEMA["properties"])
+    whole, of_step = schemas_of(document)
+    found = _ordered(document, whole["properties"])
     steps = document.get("steps")
     if isinstance(steps, dict):
         order = [name for row in layout(document).rows for name in row]
         found["steps"] = {
-            name: _ordered(step, STEP_SCHEMA["properties"]) if isinstance(step, dict) else step
+            name: _ordered(step, of_step["properties"]) if isinstance(step, dict) else step
             for name, step in _ordered(steps, order).items()
         }
     return found

@@ -6,7 +6,7 @@ from typing import Any
 from governance.contracts.rules.documents import ENVELOPE_FIELDS, default_documents
 from governance.contracts.states import STRICTNESS, Effect
 from workflows.definitions.rules.document import Definition
-from workflows.kinds.base import StepKind
+from workflows.kinds.base import StepKind, bound_kind
 
 # The metadata that the engine gives with a step's request: codes and ids. What is not listed is refused.
 METADATA_SCHEMA: dict[str, Any] = {
@@ -34,7 +34,7 @@ PER_MINUTE = {"tenant": 6000, "user": 6000, "service": 6000, "workflow": 6000, "
 
 def effect_of(definition: Definition, kinds: Mapping[str, StepKind]) -> Effect:
     """The strictest effect of its steps, and never milder than what the event adapter can prove."""
-    effects = {Effect(kinds[step.kind].effect) for step in definition.steps.values()}
+    effects = {Effect(bound_kind(kinds[step.kind], step.params).effect) for step in definition.steps.values()}
     return max(effects | {Effect.IDEMPOTENT}, key=lambda effect: STRICTNESS[effect])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.rules.layout import Cell, Link, Rows, arrange, rows_place
 from workflows.kinds import registry
-from workflows.kinds.base import Json, StepKind
+from workflows.kinds.base import Json, StepKind, bound_kind
 
 WIDTH, HEIGHT = 208, 56
 TERMINAL_WIDTH = 120
@@ -108,13 +108,18 @@ def _steps(document: Mapping[str, Any]) -> dict[str, Json]:
 def _links(steps: Mapping[str, Json], kinds: Mapping[str, StepKind]) -> Iterator[Link]:
     """Outcomes in the order of the kind: stored JSON keeps none."""
     for name, step in steps.items():
-        kind = kinds.get(step["kind"]) if isinstance(step.get("kind"), str) else None
+        kind = _kind(step, kinds)
         transitions = step.get("transitions")
         given = transitions if isinstance(transitions, dict) else {}
         first = [outcome for outcome in (kind.outcomes if kind else ()) if outcome in given]
         for index, outcome in enumerate(first + sorted(set(given) - set(first))):
             if isinstance(given[outcome], str):
                 yield Link(name, outcome, given[outcome], main=index == 0)
+
+
+def _kind(step: Json | None, kinds: Mapping[str, StepKind]) -> StepKind | None:
+    known = kinds.get(step["kind"]) if step and isinstance(step.get("kind"), str) else None
+    return bound_kind(known, step.get("params")) if step and known else None
 
 
 def _order(steps: Mapping[str, Json], links: list[Link], start: str) -> list[str]:
@@ -156,7 +161,7 @@ def _cell_width(cell: Cell) -> float:
 
 
 def _box(name: str, step: Json | None, kinds: Mapping[str, StepKind], middle: int, row: int, reachable: bool) -> Box:
-    kind = kinds.get(step["kind"]) if step and isinstance(step.get("kind"), str) else None
+    kind = _kind(step, kinds)
     width = _width(name)
     return Box(
         id=name,

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from governance.boundary.rules.pointers import boundary_pointer
-from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA, TERMINAL
+from workflows.definitions.rules.document import DOCUMENT_SCHEMA_2, STEP_SCHEMA_2, TERMINAL, format_of, schemas_of
 from workflows.definitions.rules.findings import is_plain
-from workflows.kinds.base import Json, StepKind
+from workflows.kinds.base import Json, StepKind, bound_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Graph:
         return known
 
 
-_FIELDS = frozenset(DOCUMENT_SCHEMA["properties"]) | frozenset(STEP_SCHEMA["properties"])
+_FIELDS = frozenset(DOCUMENT_SCHEMA_2["properties"]) | frozenset(STEP_SCHEMA_2["properties"])
 
 
 class Reading:
@@ -115,6 +115,8 @@ class Reading:
         self.kinds = kinds
         self.codes = codes
         self.tiers = tiers
+        self.format = format_of(document)
+        self.schema, self.step_schema = schemas_of(document)
 
     @cached_property
     def raw_steps(self) -> Json:
@@ -135,8 +137,12 @@ class Reading:
         return boundary_pointer(path, root=self.document, base="", known=self.known_names)
 
     def kind(self, step_id: str) -> StepKind | None:
+        """As the step's params bind it. A kind that this format does not know counts as unknown."""
         name = self.steps[step_id].get("kind")
-        return self.kinds.get(name) if isinstance(name, str) else None
+        known = self.kinds.get(name) if isinstance(name, str) else None
+        if known is None or self.format not in known.formats:
+            return None
+        return bound_kind(known, self.params(step_id))
 
     def of_kind(self) -> Iterator[tuple[str, Json, StepKind]]:
         """Steps whose kind is known."""

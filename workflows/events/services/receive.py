@@ -20,9 +20,8 @@ from workflows.events.rules import correlation_of, envelope_shape_problems, even
 from workflows.events.services.keep import event_keep
 from workflows.events.services.permitted import event_permitted
 from workflows.kinds.base import ShapeProblem
-from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance
-from workflows.runs.selectors.locked import instance_locked_by_event
+from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
 from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
@@ -149,7 +148,7 @@ def retries_allowed(instance: WorkflowInstance) -> bool:
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
     """Whether this is the answer that the open step waits for. Only then does its bad shape fail the step."""
     current = next((step for step in instance.locked_steps or () if step.state in STEP_OPEN), None)
-    awaited = kind(current.step_kind) if current else None
+    awaited = kind_of(instance, current.step_id) if current else None
     if current is None or awaited is None:
         return False
     names = {event.name for event in (awaited.completion, awaited.failure) if event}

@@ -13,8 +13,8 @@ from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_list
 from workflows.definitions.states import Mode
 from workflows.engine.interventions import GOES_ON, why_not
-from workflows.kinds.registry import kind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.locked import kind_of
 from workflows.runs.selectors.run import current_step
 from workflows.runs.services.intervene import InterventionOrder, instance_act
 from workflows.runs.states import InterventionAction, StepStatus
@@ -66,7 +66,7 @@ def consequence(instance: WorkflowInstance, action: InterventionAction) -> str:
 
 
 def _stopped(instance: WorkflowInstance, step: WorkflowStep) -> str:
-    known = kind(step.step_kind)
+    known = kind_of(instance, step.step_id)
     governed = known is not None and known.is_governed and instance.mode == Mode.ACTIVE
     if governed and step.state == StepStatus.IN_PROGRESS:
         return (

@@ -20,6 +20,8 @@ from governance.enforcement.sql import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.tenancy import current_scope
 from workflows.definitions.rules.document import Definition, read_definition
+from workflows.kinds.base import StepKind
+from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
 
 BY_ID = "SELECT $2::uuid AS id, FALSE AS known"
@@ -76,7 +78,8 @@ def _instance(columns: list[Any], steps: str | None) -> WorkflowInstance | None:
     instance = stored_row(WorkflowInstance, names, columns[:ends])
     if instance is None:
         return None
-    instance.context, instance.early = _json(instance.context), _json(instance.early)
+    for name in ("context", "early", "tokens", "input", "output"):
+        setattr(instance, name, _json(getattr(instance, name)))
     ours = own_side(columns[ends:])
     instance._state.fields_cache |= {"organization": ours.organization, "contract": ours.contract}
     instance.locked_arrival = ours.arrival
@@ -88,7 +91,7 @@ def _step(values: list[Any]) -> WorkflowStep:
     row = dict(zip(_names(WorkflowStep), values, strict=True))
     for name in ("id", "instance_id", "governed_attempt", "request_event"):
         row[name] = UUID(row[name]) if row[name] else None
-    for name in ("started_at", "completed_at", "timeout_at", "next_eligible_at"):
+    for name in ("started_at", "completed_at", "timeout_at", "next_eligible_at", "due_at"):
         row[name] = datetime.fromisoformat(row[name]) if row[name] else None
     step = stored_row(WorkflowStep, row, tuple(row.values()))
     if step is None:
@@ -137,6 +140,11 @@ def _columns(model: type[Model]) -> list[str]:
 
 def definition_of(instance: WorkflowInstance) -> Definition:
     return _read(instance.definition_sha256, str(instance.definition_id))
+
+
+def kind_of(instance: WorkflowInstance, step_id: str) -> StepKind | None:
+    """The kind of a step of this run, as its frozen definition binds it."""
+    return definition_of(instance).kind(step_id, kind_table())
 
 
 # Never outdated: the copy is stored under its own hash. The limit bounds the memory of a process that serves many

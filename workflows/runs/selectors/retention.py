@@ -203,7 +203,7 @@ def workflow_export_tables() -> Iterable[ExportTable]:
     return [
         ExportTable(LedgerEntry, about=_run_ledger_about),
         ExportTable(ErasedPayload, "item__organization_id", about=_payloads),
-        ExportTable(WorkflowInstance, about=OfRun("id"), called=called),
+        ExportTable(WorkflowInstance, about=OfRun("id"), called=called, without=frozenset({"secret"})),
         ExportTable(WorkflowStep, through, about=OfRun("instance"), called=called),
         ExportTable(WorkflowEvent, about=_events),
         ExportTable(OutboxEvent, about=OfRun("instance")),

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 from governance.outages.selectors import deadline_in_force
 from workflows.events.models import OutboxEvent, WorkflowEvent
-from workflows.kinds.registry import kind_table
 from workflows.runs.models import WorkflowInstance, WorkflowStep
-from workflows.runs.selectors.locked import definition_of
+from workflows.runs.selectors.locked import definition_of, kind_of
 
 POSTPONED = "instance.postponed"  # the event's name in the log; stored, so it never changes
 
@@ -43,5 +42,7 @@ def _began(step: WorkflowStep) -> datetime | None:
 
 
 def _seconds(step: WorkflowStep, instance: WorkflowInstance) -> timedelta:
-    own = definition_of(instance).step(step.step_id).timeout_seconds
-    return timedelta(seconds=own or kind_table()[step.step_kind].default_timeout_seconds)
+    own, kind = definition_of(instance).step(step.step_id).timeout_seconds, kind_of(instance, step.step_id)
+    if kind is None:
+        raise ValueError(f"there is no step kind {step.step_kind}")
+    return timedelta(seconds=own or kind.default_timeout_seconds)

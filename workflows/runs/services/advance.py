@@ -158,7 +158,11 @@ STEP_FIELDS = (
     "next_eligible_at",
     "output",
     "error",
+    "due_at",
+    "overdue",
 )
+# What only a run of format 2 has, and what it was started with.
+INPUT_FIELDS = ("input", "secret")
 
 
 def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> InstanceState:
@@ -167,7 +171,8 @@ def state_of(instance: WorkflowInstance, steps: Sequence[WorkflowStep]) -> Insta
         case_id=str(instance.case_id),
         mode=instance.mode,
         steps=[_step_of(row) for row in steps],
-        **{name: getattr(instance, name) for name in INSTANCE_FIELDS},
+        output=instance.output,
+        **{name: getattr(instance, name) for name in (*INSTANCE_FIELDS, *INPUT_FIELDS)},
     )
 
 
@@ -191,6 +196,7 @@ def step_row(instance: WorkflowInstance, step: StepState, number: int) -> Workfl
         step_kind=step.kind,
         attempt=step.attempt,
         retries=step.retries,
+        scope=step.scope,
         **{name: getattr(step, name) for name in STEP_FIELDS},
     )
 

@@ -26,8 +26,9 @@ from workflows.engine.state import InstanceState, Run
 from workflows.events.models import OutboxEvent, WorkflowEvent
 from workflows.events.rules import build_envelope, event_type
 from workflows.events.services.outbox import relay_wake_up
-from workflows.kinds.registry import kind
+from workflows.kinds.base import EventType, StepKind
 from workflows.runs.models import WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.locked import kind_of
 
 
 def outbox_rows(
@@ -37,7 +38,8 @@ def outbox_rows(
     rows = []
     for effect in run.effects:
         if isinstance(effect, SendRequest):
-            rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at))
+            known = _request_type(run, effect)
+            rows.append(outgoing(instance, effect.event_type, effect.payload, str(effect.step), event, at, known=known))
         elif isinstance(effect, Emit):
             payload = effect.payload
             if effect.event_type == "workflow.cancelled":
@@ -55,8 +57,11 @@ def outgoing(
     correlation_id: str,
     cause: WorkflowEvent,
     at: datetime,
+    *,
+    known: EventType | None = None,
 ) -> OutboxEvent:
-    known, event_id, trace = event_type(name), uuid7(), current_trace()
+    """`known`: the type, if the catalogue does not have it because a step's params make it."""
+    known, event_id, trace = known or event_type(name), uuid7(), current_trace()
     if known is None:
         raise ValueError(f"there is no event type {name}")
     # Numbered per run under the run's lock: the relay publishes the events of a run in this order.
@@ -84,6 +89,11 @@ def outgoing(
         next_try_at=at,
         created_at=at,
     )
+
+
+def _request_type(run: Run, effect: SendRequest) -> EventType | None:
+    step_id = next(step.step_id for step in run.state.steps if step.id == effect.step)
+    return run.kind(step_id).request
 
 
 def successes_join(
@@ -213,8 +223,8 @@ class StepGate:
             actor=SYSTEM,
             at=self.at,
             action={
-                "operation": ask.event_type,
-                "target_ref": f"case/{self.instance.case_id}",
+                "operation": ask.operation or ask.event_type,
+                "target_ref": ask.target or f"case/{self.instance.case_id}",
                 "payload_ref": f"workflow-instance/{self.instance.id}",
                 "payload_sha256": canonical_sha256(ask.payload),
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
@@ -227,7 +237,7 @@ class StepGate:
             trace=trace_or_new(),
             deployment_region=self.region,
             pending=self.pending,
-            keeps=not _ends_at_once(ask.kind),
+            keeps=not _ends_at_once(kind_of(self.instance, ask.step_id)),
             arrival=self.arrival,
         )
         if opened.attempt is not None:
@@ -267,7 +277,6 @@ class StepGate:
         return GateAnswered(self.at, ask.step, verdict, reason_code, retry_after)
 
 
-def _ends_at_once(name: str) -> bool:
+def _ends_at_once(known: StepKind | None) -> bool:
     """No answer is awaited: the attempt is opened and completed in one transaction."""
-    known = kind(name)
     return known is not None and (known.completion is None or known.instant is not None)

@@ -24,9 +24,9 @@ from workflows.engine.inputs import Started
 from workflows.engine.interventions import GOES_ON, why_not
 from workflows.events.models import OutboxEvent
 from workflows.events.services.outbox import relay_wake_up
-from workflows.kinds.registry import kind
 from workflows.runs.errors import InterventionNotLegal, NoSlotFree, OutcomeUnresolved
 from workflows.runs.models import BulkIntervention, WorkflowInstance, WorkflowIntervention, WorkflowStep
+from workflows.runs.selectors.locked import kind_of
 from workflows.runs.selectors.run import current_step, instance_lock
 from workflows.runs.selectors.start import definition_for
 from workflows.runs.services.advance import STARTED, Advanced, LoggedInput, instance_advance, intervened_input
@@ -104,7 +104,7 @@ def _resolved_or_refuse(instance: WorkflowInstance) -> None:
     """Refuse to repeat a step of effect `once` while it is unknown whether its last try had its effect."""
     rows = WorkflowStep.objects.filter(instance=instance, step_id=instance.resume_step_id)
     last = rows.order_by("-number").first()
-    known = kind(last.step_kind) if last else None
+    known = kind_of(instance, last.step_id) if last else None
     if last is None or last.governed_attempt is None or known is None or known.effect != Effect.ONCE:
         return
     if quarantine_finding(attempt_id=last.governed_attempt) not in {None, InvestigatedOutcome.DID_NOT_HAPPEN}:

@@ -68,6 +68,8 @@ def _blank(instance: WorkflowInstance) -> InstanceState:
         case_id=str(instance.case_id),
         mode=instance.mode,
         deadline_at=deadline_given(instance=instance),
+        input=instance.input,
+        secret=instance.secret,
         context=root_context(case_origin(instance), definition_id=instance.definition_id, instance_id=instance.id),
     )
 

@@ -14,8 +14,8 @@ from attempts.steps.services.settle import step_dispatch
 from reasoncodes.base.actors import CLOCK, SYSTEM, Actor, ActorKind
 from reasoncodes.base.tenancy import every_tenant
 from workflows.engine.inputs import GateAnswered, StepReported
-from workflows.kinds.registry import kind
-from workflows.runs.models import Nudge, WorkflowStep
+from workflows.runs.models import Nudge, WorkflowInstance, WorkflowStep
+from workflows.runs.selectors.locked import kind_of
 from workflows.runs.selectors.run import instance_lock
 from workflows.runs.services.advance import (
     LoggedInput,
@@ -46,7 +46,7 @@ def signal_follow(*, signal_id: UUID, at: datetime, region: str) -> bool:
         signal = Nudge.objects.select_for_update(skip_locked=True).filter(id=signal_id).first()
         if signal is None:
             return False
-        logged = _logged_input(signal, _concerned(signal, step))
+        logged = _logged_input(instance, signal, _concerned(signal, step))
         instance_advance(instance=instance, logged=logged, actor=_actor(signal), at=at, region=region)
         signal.delete()
     return True
@@ -63,22 +63,22 @@ def _concerned(signal: Nudge, step: WorkflowStep) -> WorkflowStep:
 
 def _current_try(step: WorkflowStep) -> WorkflowStep:
     """The newest try of the same step: an attempt can have several tries."""
-    rows = WorkflowStep.objects.filter(instance_id=step.instance_id, step_id=step.step_id)
+    rows = WorkflowStep.objects.filter(instance_id=step.instance_id, step_id=step.step_id, scope=step.scope)
     return rows.order_by("-number").first() or step
 
 
-def _logged_input(signal: Nudge, step: WorkflowStep) -> LoggedInput:
+def _logged_input(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> LoggedInput:
     said = signal.payload
     if signal.kind == "attempt":
         return gate_answered_input(GateAnswered(signal.at, step.id, said["verdict"], said["reason_code"]))
     if said["status"] == ReviewStatus.EXPIRED:
         return timed_out_input(step.id, max(step.timeout_at or signal.at, signal.at))
-    return _answered(signal, step, said)
+    return _answered(instance, signal, step, said)
 
 
-def _answered(signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:
+def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:
     """A person's answer, in the form of the completion that the human-review module would send."""
-    known = kind(step.step_kind)
+    known = kind_of(instance, step.step_id)
     name = known.completion.name if known and known.completion else ""
     payload = {"decision": said["decision"], "reviewer_id": said["reviewer_id"]}
     return LoggedInput(

@@ -1,5 +1,6 @@
 """Starts the run of a new case under the active definition, or queues it while its organization has no free slot."""
 
+import secrets
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -167,6 +168,8 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         early={},
+        tokens={},
+        secret=secrets.token_hex(16),
         created_at=at,
         deadline_at=at + timedelta(seconds=definition.workflow_timeout_seconds),
         retention_until=retention_stamp(

@@ -8,11 +8,16 @@ from workflows.kinds.base import StepKind, params_problems
 
 
 def kind_exists(reading: Reading) -> Iterator[DefinitionFinding]:
+    usable = [name for name, kind in reading.kinds.items() if reading.format in kind.formats]
     for step_id, step in reading.steps.items():
         name = step.get("kind")
-        if isinstance(name, str) and name not in reading.kinds:
-            suggestion = nearest(name, reading.kinds)
-            advice = did_you_mean(suggestion) or f" Use one of: {', '.join(reading.kinds)}."
+        if isinstance(name, str) and name in reading.kinds and name not in usable:
+            formats = " and ".join(map(str, reading.kinds[name].formats))
+            message = f'Steps of kind {name} are for documents of format {formats}: add "format": 2 to the document.'
+            yield DefinitionFinding("kind_exists", reading.pointer("steps", step_id, "kind"), message)
+        elif isinstance(name, str) and name not in usable:
+            suggestion = nearest(name, usable)
+            advice = did_you_mean(suggestion) or f" Use one of: {', '.join(usable)}."
             message = f"There is no step kind {quoted(name)}.{advice}"
             yield DefinitionFinding("kind_exists", reading.pointer("steps", step_id, "kind"), message, suggestion)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from governance.conditions.vocabulary import RESERVED
 from governance.contracts.rules.documents.json_safety import integers_written_as_floats
-from workflows.definitions.rules.document import DOCUMENT_SCHEMA, STEP_SCHEMA, TERMINAL
+from workflows.definitions.rules.document import TERMINAL
 from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, is_plain, nearest
 from workflows.definitions.rules.reading import Reading
 from workflows.kinds.base import ROOT, ShapeProblem, checker
@@ -16,11 +16,11 @@ _STEP_ID = re.compile(CODE_PATTERN.strip("^$"))
 
 def document_shape(reading: Reading) -> Iterator[DefinitionFinding]:
     """Fields, types and limits; unknown fields with the one that was probably meant."""
-    for problem in checker(DOCUMENT_SCHEMA).problems(reading.document, known=reading.known_names):
+    for problem in checker(reading.schema).problems(reading.document, known=reading.known_names):
         if problem.rule == "field_name":
             continue  # step_ids_valid says which
         rule = "limits" if problem.rule == "limit" else "document_shape"
-        suggestion = _field_meant(problem)
+        suggestion = _field_meant(reading, problem)
         remove = " Remove it." if problem.rule == "unknown_field" and not suggestion else did_you_mean(suggestion)
         message = f"{_subject(problem)} {problem.message}.{remove}"
         yield DefinitionFinding(rule, problem.pointer, message, suggestion)
@@ -28,11 +28,11 @@ def document_shape(reading: Reading) -> Iterator[DefinitionFinding]:
 
 def integers_written_plainly(reading: Reading) -> Iterator[DefinitionFinding]:
     """JSON Schema accepts 3.0 as an integer; the engine needs a real one."""
-    top = integers_written_as_floats(reading.document, schema=DOCUMENT_SCHEMA)
+    top = integers_written_as_floats(reading.document, schema=reading.schema)
     for problem in top:
         yield _integer(problem.pointer)
     for step_id, step in reading.steps.items():
-        for problem in integers_written_as_floats(step, schema=STEP_SCHEMA):
+        for problem in integers_written_as_floats(step, schema=reading.step_schema):
             yield _integer(reading.pointer("steps", step_id) + problem.pointer)
     for step_id, step, kind in reading.of_kind():
         for problem in integers_written_as_floats(step.get("params"), schema=kind.params_schema):
@@ -69,13 +69,12 @@ def _subject(problem: ShapeProblem) -> str:
     return f"'{last}'" if is_plain(last) else "This"
 
 
-def _field_meant(problem: ShapeProblem) -> str:
+def _field_meant(reading: Reading, problem: ShapeProblem) -> str:
     """Only steps and the document itself have fields of ours; pointers to fields of a step have three parts."""
     if problem.rule != "unknown_field":
         return ""
     *_, last = parts = problem.pointer.split("/")[1:]
-    fields = DOCUMENT_SCHEMA["properties"] if len(parts) == 1 else STEP_SCHEMA["properties"]
-    return nearest(last, fields)
+    return nearest(last, (reading.schema if len(parts) == 1 else reading.step_schema)["properties"])
 
 
 def _as_id(name: str) -> str:
