@@ -27,9 +27,10 @@ class WorkflowsConfig(AppConfig):
         from governance.retention.hooks import register_export, register_kind
         from governance.retention.services.erasure import on_erased
         from workflows.definitions.services.proposal import DefinitionPublish
-        from workflows.events.services.outbox import on_published
+        from workflows.events.services.outbox import on_call, on_published
         from workflows.kinds.registry import discover
         from workflows.modules.configured import module_private_hosts
+        from workflows.modules.services.calls import calls_make
         from workflows.modules.services.proposal import ModuleChange, ModuleRegister
         from workflows.runs.rules import ACTIONS
         from workflows.runs.selectors.evidence import InstanceCollector
@@ -56,6 +57,7 @@ class WorkflowsConfig(AppConfig):
         on_step_ready(ready_now)
         register_panel(case_panel)
         on_published(outbox_told)
+        on_call(calls_make)
         on_erased(deliveries_erase)
         for config in apps.get_app_configs():
             if module_has_submodule(config.module, "step_kinds"):

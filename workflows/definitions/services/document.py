@@ -110,7 +110,10 @@ def _contract_findings(document: dict[str, Any]) -> Iterator[DefinitionFinding]:
     if effect_of(definition, kind_table()) is not Effect.ONCE:
         return
     for step in definition.steps.values():
-        if step.max_retries > 0:
+        known = definition.kind(step.id, kind_table())
+        # A call that only reads opens no attempt, so the contract says nothing about it.
+        reads = known is not None and known.bind is not None and not known.is_governed
+        if step.max_retries > 0 and not reads:
             message = "Another step has effect once, so the contract allows no automatic retry. Set max_retries to 0."
             yield DefinitionFinding("contract_forbids_retries", f"/steps/{step.id}/max_retries", message, "0")
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from governance.enforcement.models import snapshot_load
 from governance.violations.errors import CrossTenant
 from governance.violations.services import violations_recorded
 from reasoncodes.base.actors import Actor
@@ -23,6 +22,7 @@ from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
 from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.retries import retries_allowed
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
 
@@ -116,7 +116,11 @@ def _logged_input(
     """The input, with what the log keeps. A payload that does not fit its schema is not stored: it may contain
     anything."""
     kept = storable(envelope) if fits else {name: value for name, value in envelope.items() if name != "payload"}
-    allowed, failed = retries_allowed(instance), _failed_before(instance, correlation)
+    answered = next((step for step in instance.locked_steps or () if step.id == correlation), None)
+    allowed = retries_allowed(instance, step_id=answered.step_id if answered else "")
+    # It was reported as failed before. What follows is the engine's; events that were logged without this fact are
+    # replayed as they were.
+    failed = answered is not None and answered.state == StepStatus.FAILED
     facts = ({} if allowed else {"retries_allowed": False}) | ({"contradicts": True} if failed else {})
     return LoggedInput(
         input=StepReported(at, envelope["event_type"], correlation, kept.get("payload"), allowed, contradicts=failed),
@@ -130,24 +134,10 @@ def _logged_input(
     )
 
 
-def _failed_before(instance: WorkflowInstance, correlation: UUID | None) -> bool:
-    """Whether it answers a try that was reported as failed. What follows is the engine's; events that were logged
-    without this fact are replayed as they were."""
-    return any(step.id == correlation and step.state == StepStatus.FAILED for step in instance.locked_steps or ())
-
-
-def retries_allowed(instance: WorkflowInstance) -> bool:
-    """Whether the contract allows automatic retries. A contract can only tighten what the definition asks for."""
-    contract = instance.contract
-    if contract is None or not contract.snapshot_sha256:
-        return False
-    documents = snapshot_load(contract.snapshot_sha256)["documents"]
-    return bool(documents["retry_and_replay"]["automatic_retries"] != "never")
-
-
 def _awaited(instance: WorkflowInstance, name: str, correlation: UUID | None) -> bool:
     """Whether this is the answer that the open step waits for. Only then does its bad shape fail the step."""
-    current = next((step for step in instance.locked_steps or () if step.state in STEP_OPEN), None)
+    opened = [step for step in instance.locked_steps or () if step.state in STEP_OPEN]
+    current = next((step for step in opened if step.id == correlation), next(iter(opened), None))
     awaited = kind_of(instance, current.step_id) if current else None
     if current is None or awaited is None:
         return False

@@ -42,6 +42,22 @@ def signal_review_ended(
     _put(review.organization_id, review.origin_step, "review", said, actor, at)
 
 
+def signal_call_ended(
+    *,
+    organization_id: UUID,
+    step: UUID,
+    event_type: str,
+    payload: dict[str, Any] | None,
+    unknown: bool,
+    actor: Actor,
+    at: datetime,
+) -> None:
+    """Signal what a module answered over HTTP. `payload` None: it cannot be read. `unknown`: nobody knows whether the
+    module acted."""
+    said = {"event_type": event_type, "payload": payload, "unknown": unknown}
+    _put(organization_id, step, "call", said, actor, at)
+
+
 def _put(organization_id: UUID, step: UUID, kind: str, payload: dict[str, Any], actor: Actor, at: datetime) -> None:
     signal = Nudge(
         organization_id=organization_id,

@@ -24,6 +24,7 @@ from workflows.runs.services.advance import (
     retry_due_input,
     timed_out_input,
 )
+from workflows.runs.services.retries import retries_allowed
 from workflows.runs.states import StepStatus
 
 # What the log keeps of a person's answer beside the payload: the review, and the reference to an overriding result.
@@ -69,6 +70,8 @@ def _current_try(step: WorkflowStep) -> WorkflowStep:
 
 def _logged_input(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep) -> LoggedInput:
     said = signal.payload
+    if signal.kind == "call":
+        return _called(instance, signal, step, said)
     if signal.kind == "attempt":
         return gate_answered_input(GateAnswered(signal.at, step.id, said["verdict"], said["reason_code"]))
     if said["status"] == ReviewStatus.EXPIRED:
@@ -87,6 +90,20 @@ def _answered(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, sai
         source="person",
         envelope={"payload": payload} | {name: said[name] for name in KEPT if name in said},
         correlation_id=step.id,
+    )
+
+
+def _called(instance: WorkflowInstance, signal: Nudge, step: WorkflowStep, said: dict[str, Any]) -> LoggedInput:
+    """What a module answered over HTTP, in the form of the event that it would have sent."""
+    payload, allowed = said["payload"], retries_allowed(instance, step_id=step.step_id)
+    facts = ({} if allowed else {"retries_allowed": False}) | ({"unknown": True} if said["unknown"] else {})
+    return LoggedInput(
+        input=StepReported(signal.at, said["event_type"], step.id, payload, allowed, unknown=said["unknown"]),
+        event_type=said["event_type"],
+        source="module",
+        envelope={} if payload is None else {"payload": payload},
+        correlation_id=step.id,
+        facts=facts,
     )
 
 
