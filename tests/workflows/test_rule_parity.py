@@ -59,7 +59,8 @@ def test_the_definition_that_runs(
         start = start_facts(organization_id=cast.organization.id, product_id=asked, case_id=uuid7(), event_id=None)
         alone = definition_for(organization_id=cast.organization.id, product_id=asked)
         assert [start.definition and start.definition.id, alone and alone.id] == [expected] * 2
-        exact = definition_active(organization_id=cast.organization.id, product_id=asked)
+        new = WorkflowDefinition(organization=cast.organization, product_id=asked, slug="another-one")
+        exact = definition_active(definition=new)
         assert exact is None or product == "theirs" or exact.id == expected
 
 

@@ -35,6 +35,9 @@ class WorkflowDefinition(StateMachineModel):
     )
     default_mode = models.CharField(max_length=16, choices=[(m.value, m.value) for m in Mode], default=Mode.ACTIVE)
     definition = models.JSONField(default=dict)
+    takes_cases = models.BooleanField(
+        default=True, editable=False, help_text="Whether case.created starts it; if not, only run.requested does."
+    )
     workflow_timeout_seconds = models.PositiveIntegerField()
     contract = models.OneToOneField(Contract, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     cloned_from = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -57,9 +60,14 @@ class WorkflowDefinition(StateMachineModel):
             ),
             models.UniqueConstraint(
                 fields=["organization", "product"],
-                condition=Q(state="active", is_template=False),
+                condition=Q(state="active", is_template=False, takes_cases=True),
                 nulls_distinct=False,
                 name="definition_one_active",
+            ),
+            models.UniqueConstraint(
+                fields=["organization", "slug"],
+                condition=Q(state="active", is_template=False),
+                name="definition_one_active_per_slug",
             ),
             models.UniqueConstraint(fields=["slug"], condition=Q(is_template=True), name="template_slug_once"),
             models.CheckConstraint(condition=Q(state__in=list(S)), name="definition_known_status"),

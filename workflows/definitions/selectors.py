@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, F, Max, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, F, Max, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, NullIf
 
 from governance.contracts.models import Contract
@@ -18,6 +18,7 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound, WrongState
 from workflows.definitions.models import WorkflowDefinition, WorkflowDefinitionRevision
 from workflows.definitions.rules.diff import patched
+from workflows.definitions.rules.starting import takes_cases
 from workflows.definitions.states import DefinitionStatus
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.states import ENDED
@@ -102,10 +103,20 @@ def product_get(*, organization_id: UUID, product_id: UUID | None) -> Product | 
     return product
 
 
-def definition_active(*, organization_id: UUID | None, product_id: UUID | None) -> WorkflowDefinition | None:
-    """The active definition of exactly this product, or of the whole organization: the one that a publication replaces.
-    For the one that a new run follows, see `definition_for`."""
-    return _own(organization_id=organization_id, product_id=product_id, state=DefinitionStatus.ACTIVE).first()
+def definitions_replaced(*, definition: WorkflowDefinition) -> list[WorkflowDefinition]:
+    """The active definitions that its publication archives: the one with its slug, and if it takes cases, the one that
+    took those of exactly this product (or of the whole organization) until now. The first is what it is compared with.
+    For the definition that a new run follows, see `definition_for`."""
+    active = _own(organization_id=definition.organization_id, state=DefinitionStatus.ACTIVE)
+    same_slug = Q(slug=definition.slug)
+    of_product: dict[str, Any] = {"product_id": definition.product_id}
+    same_cases = Q(takes_cases=True, **of_product) if takes_cases(definition.definition) else Q(pk=None)
+    return sorted(active.filter(same_slug | same_cases), key=lambda row: row.slug != definition.slug)
+
+
+def definition_active(*, definition: WorkflowDefinition) -> WorkflowDefinition | None:
+    """The active definition that this one would replace, if there is one."""
+    return next(iter(definitions_replaced(definition=definition)), None)
 
 
 def next_version(*, organization_id: UUID, product_id: UUID | None) -> int:

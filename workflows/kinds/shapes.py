@@ -37,6 +37,7 @@ BOOLEAN: Json = {"type": "boolean"}
 # Emitted by Holdpoint itself, or what starts a workflow: no kind and no webhook may use these names for its own.
 RESERVED_EVENTS = (
     "case.created",
+    "run.requested",
     "workflow.started",
     "workflow.halted",
     "workflow.completed",

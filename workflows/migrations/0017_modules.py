@@ -12,7 +12,7 @@ from governance.sql.guards import protect_table
 class Migration(migrations.Migration):
     dependencies = [
         ("governance", "0033_account_module"),
-        ("workflows", "0015_tokens"),
+        ("workflows", "0016_starts"),
     ]
 
     operations = [

@@ -16,6 +16,18 @@ class InterventionNotLegal(DomainError):
     title = "Not possible in this state"
 
 
+class RunExists(DomainError):
+    """A run already goes on under this business key, and it was started with another input.
+
+    `instance_id` names it. Only one run of a definition goes on under a business key; when it has completed or was
+    cancelled, the key can be used again. The same request with the same input answers 200 and names the run.
+    """
+
+    code = "run-exists"
+    status = 409
+    title = "A run already goes on under this key"
+
+
 class OutcomeUnresolved(DomainError):
     """The step's last request was sent, and nobody knows whether it took effect.
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # a row is not made of what reads it
 
 GOING = [status.value for status in InstanceStatus if status not in ENDED and status != InstanceStatus.HALTED]
 
+LIVE = [*GOING, InstanceStatus.HALTED.value]  # not ended: a person may still continue a halted run
+
 
 class WorkflowInstance(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -82,7 +84,7 @@ class WorkflowInstance(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["organization", "definition_slug", "business_key"],
-                condition=~Q(business_key="") & Q(state__in=[*GOING, InstanceStatus.HALTED.value]),
+                condition=~Q(business_key="") & Q(state__in=LIVE),
                 name="instance_one_per_key",
             ),
             models.CheckConstraint(

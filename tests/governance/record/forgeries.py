@@ -127,7 +127,13 @@ FORGERIES = {
     "a definition": _moved("workflows_workflowdefinition", "state = 'archived'", "id = %(definition)s"),
     "a module": _moved("workflows_module", "active = FALSE, disabled_at = now()", "id = %(module)s"),
     "a module's name": _fixed("workflows_module", "slug = 'other'", "id = %(module)s"),
-    "a module away": _gone("workflows_module", "id = %(module)s"),
+    "a module away": _gone(
+        "workflows_module",
+        "id = %(bare)s",
+        "INSERT INTO workflows_module SELECT (m).* FROM (SELECT jsonb_populate_record(m,"
+        " jsonb_build_object('id', %(bare)s::uuid, 'slug', 'bare')) AS m FROM workflows_module m"
+        " WHERE id = %(module)s) one",
+    ),
     "a run": _moved("workflows_workflowinstance", "context = '{}'", "id = %(run)s"),
     "a step": _moved("workflows_workflowstep", "output = '{\"granted\": true}'", "id = %(step)s"),
     "a person's commitment": _fixed("governance_personreference", "commitment = repeat('0', 64)", PERSON),
@@ -171,6 +177,7 @@ def forgeable_world(cast: Cast) -> dict[str, Any]:
         "hold": clinic.hold("attempt", approved).id,
         "definition": running.definition.id,
         "module": registered(cast).module.id,
+        "bare": uuid4(),
         "run": instance.id,
         "step": step.id,
         "person": cast.operator.id,

@@ -115,7 +115,7 @@ def _definition_archive_act(
 
 def _definition_publish_context(request: HttpRequest, obj: WorkflowDefinition) -> dict[str, Any]:
     findings = definition_validate(definition_id=obj.id)
-    active = definition_active(organization_id=obj.organization_id, product_id=obj.product_id)
+    active = definition_active(definition=obj)
     preview = None if findings else contract_preview(definition=obj)
     return {
         "faults": findings,

@@ -55,7 +55,7 @@ class DefinitionPublish:
         preview = contract_preview(definition=definition, terms=terms)
         if preview.refusal:
             raise AlreadyExists(preview.refusal)
-        active = definition_active(organization_id=organization.id, product_id=definition.product_id)
+        active = definition_active(definition=definition)
         changes = diff(active.definition if active else {}, definition.definition)
         return Prepared(
             str(definition.id),
@@ -84,7 +84,7 @@ class DefinitionPublish:
         asked = change.details
         # Locked before it is compared: the draft must not change in between.
         definition = definition_lock(actor=actor, definition_id=UUID(change.subject))
-        active = definition_active(organization_id=change.organization_id, product_id=definition.product_id)
+        active = definition_active(definition=definition)
         if definition.state != DefinitionStatus.DRAFT or _content(definition) != asked["sha256"]:
             raise ProposalOutdated("The draft changed after the proposal.")
         if (str(active.id) if active else None) != asked["replaces"]:

@@ -15,10 +15,11 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import WrongState
 from workflows.definitions.errors import DefinitionInvalid
 from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.starting import takes_cases
 from workflows.definitions.selectors import (
-    definition_active,
     definition_get,
     definition_lock,
+    definitions_replaced,
     missing_areas,
     organization_lock,
 )
@@ -36,7 +37,7 @@ class Published:
     definition: WorkflowDefinition
     contract: Contract
     missing: tuple[AreaStatus, ...]
-    archived: WorkflowDefinition | None
+    archived: WorkflowDefinition | None  # the one with its slug, else the one that took its product's cases
 
 
 @violations_recorded
@@ -66,12 +67,13 @@ def definition_publish(
 
 
 def _make_room(definition: WorkflowDefinition, *, actor: Actor, at: datetime) -> WorkflowDefinition | None:
-    """Archive the active definition of the same product. Its runs continue under their own contract."""
-    active = definition_active(organization_id=definition.organization_id, product_id=definition.product_id)
-    if active is not None:
-        active = definition_lock(actor=actor, definition_id=active.id)
-        definition_archive_locked(active, actor=actor, at=at, reason="", facts={"replaced_by": str(definition.id)})
-    return active
+    """Archive the active definitions that it replaces. Their runs continue under their own contract."""
+    archived = []
+    for active in definitions_replaced(definition=definition):
+        locked = definition_lock(actor=actor, definition_id=active.id)
+        definition_archive_locked(locked, actor=actor, at=at, reason="", facts={"replaced_by": str(definition.id)})
+        archived.append(locked)
+    return next(iter(archived), None)
 
 
 def _activate(definition: WorkflowDefinition, contract: Contract, *, actor: Actor, at: datetime, reason: str) -> None:
@@ -80,8 +82,9 @@ def _activate(definition: WorkflowDefinition, contract: Contract, *, actor: Acto
     document = snapshot_document(document_resolved(definition))
     definition.snapshot_sha256 = snapshot_store(kind="definition", document=document, at=at)
     definition.contract = contract
+    definition.takes_cases = takes_cases(definition.definition)
     definition.published_at = definition.updated_at = at
     definition.publish()
-    definition.save(update_fields=["state", "contract", "snapshot_sha256", "published_at", "updated_at"])
+    definition.save(update_fields=["state", "contract", "snapshot_sha256", "takes_cases", "published_at", "updated_at"])
     facts = {"contract": str(contract.id), "contract_version": contract.version, "contract_state": contract.state}
     definition_record(definition, "definition.published", actor=actor, at=at, before=before, reason=reason, **facts)

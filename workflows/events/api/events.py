@@ -77,8 +77,28 @@ class EventFilter(StrictSerializer):
     redriven = serializers.BooleanField(required=False, allow_null=True, default=None)
 
 
-ENVELOPE = envelope_schema() | {"description": "`GET /event-types` has the exact schema of every type and version."}
 ID = "0199a1c2-0000-7000-8000-00000000000"
+REQUESTED = OpenApiExample(
+    "A run is asked for",
+    value={
+        "event_id": f"{ID}8",
+        "event_type": "run.requested",
+        "schema_version": "v1",
+        "occurred_at": "2026-11-16T09:30:00Z",
+        "correlation_id": f"{ID}9",
+        "org_id": f"{ID}4",
+        "product_id": f"{ID}5",
+        "payload": {
+            "definition_slug": "refund",
+            "business_key": "order-4711",
+            "input": {"amount_cents": 4200, "currency": "EUR", "order_ref": "order-4711"},
+        },
+    },
+    request_only=True,
+)
+ENVELOPE = envelope_schema(caseless=True) | {
+    "description": "`GET /event-types` has the exact schema of every type and version."
+}
 CREATED = OpenApiExample(
     "A case begins",
     value={
@@ -124,10 +144,14 @@ class EventListApi(ApiView):
         operation_id="events_receive",
         request={"application/json": ENVELOPE},
         responses={202: ReceivedOut, 200: ReceivedOut},
-        examples=[CREATED, COMPLETED],
+        examples=[CREATED, REQUESTED, COMPLETED],
     )
     def post(self, request: Request) -> Response:
-        """202 the first time; 200 with the first answer when the same event_id comes again."""
+        """202 the first time; 200 with the first answer when the same event_id comes again.
+
+        `case_id` is required but for `run.requested`, whose case is otherwise made of organization, definition and
+        business key. While a run goes on under the business key, the same request under another event_id is 200 with
+        the outcome `ignored` and the run's `instance_id`, and one with another input 409 `run-exists`."""
         self.query(request)
         received = event_receive(
             envelope=request.data, actor=self.actor(request), at=timezone.now(), region=settings.DEPLOYMENT_REGION

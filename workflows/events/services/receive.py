@@ -18,10 +18,12 @@ from workflows.events.models import WorkflowEvent
 from workflows.events.rules import correlation_of, envelope_shape_problems, event_type, payload_problems, storable
 from workflows.events.services.keep import event_keep
 from workflows.events.services.permitted import event_permitted
+from workflows.events.states import EventOutcome
 from workflows.kinds.base import ShapeProblem
 from workflows.runs.models import WorkflowInstance
 from workflows.runs.selectors.locked import instance_locked_by_event, kind_of
-from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.advance import REQUESTED, TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.request import case_named, run_request
 from workflows.runs.services.retries import retries_allowed
 from workflows.runs.services.start import instance_start
 from workflows.runs.states import STEP_OPEN, StepStatus
@@ -45,6 +47,8 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
             ]
     if problems:
         raise _invalid(problems)
+    if envelope["event_type"] == REQUESTED:
+        envelope = case_named(envelope)
     organization_id = UUID(envelope["org_id"])
     if not actor.may_act_in(organization_id):
         raise CrossTenant(subject_type="organization", subject_id=organization_id)
@@ -62,7 +66,9 @@ def event_receive(*, envelope: Any, actor: Actor, at: datetime, region: str) -> 
 def _take_in(envelope: dict[str, Any], organization_id: UUID, actor: Actor, at: datetime, region: str) -> Received:
     event = event_apply(envelope=envelope, actor=actor, at=at, region=region)
     if event is not None:
-        return Received(event)
+        # The same request under another event id: a run goes on, and nothing was started.
+        again = event.event_type == REQUESTED and event.outcome == EventOutcome.IGNORED and event.number is None
+        return Received(event, duplicate=again)
     known = WorkflowEvent.objects.get(organization_id=organization_id, event_id=UUID(envelope["event_id"]))
     return Received(known, duplicate=True)
 
@@ -73,11 +79,11 @@ def event_apply(
     """In the caller's transaction. `redrives`: the unmatched event that a person processes again; the new row has no
     event_id, which is taken by the old one. None: an event with this event_id was received before; nothing was done."""
     problems = _payload_problems(envelope)
-    if envelope["event_type"] == TRIGGER:
+    if start := STARTS.get(envelope["event_type"]):
         if problems:
             _known_or_refuse(envelope, problems)
             return None
-        return instance_start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
+        return start(envelope=storable(envelope), actor=actor, at=at, region=region, redrives=redrives)
     correlation = correlation_of(envelope)
     found = instance_locked_by_event(
         organization_id=UUID(envelope["org_id"]),
@@ -96,6 +102,9 @@ def event_apply(
         return event_keep(envelope=storable(envelope), at=at, redrives=redrives)
     logged = _logged_input(instance, envelope, correlation, fits=not problems, at=at, redrives=redrives)
     return instance_advance(instance=instance, logged=logged, actor=actor, at=at, region=region).event
+
+
+STARTS = {TRIGGER: instance_start, REQUESTED: run_request}
 
 
 def _known_or_refuse(envelope: dict[str, Any], problems: list[ShapeProblem]) -> None:

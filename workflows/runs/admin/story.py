@@ -12,7 +12,16 @@ from governance.ledger.models import LedgerEntry
 from governance.ledger.rules.moves import Move
 from workflows.events.models import WorkflowEvent
 from workflows.runs.models import WorkflowIntervention, WorkflowStep
-from workflows.runs.services.advance import DEADLINE, GATE, INTERVENED, RETRY_DUE, STARTED, TIMED_OUT, TRIGGER
+from workflows.runs.services.advance import (
+    DEADLINE,
+    GATE,
+    INTERVENED,
+    REQUESTED,
+    RETRY_DUE,
+    STARTED,
+    TIMED_OUT,
+    TRIGGER,
+)
 
 ACTION_WORDS = {
     "retry_step": "Started the step again",
@@ -114,6 +123,7 @@ def _what(event: WorkflowEvent, tries: Mapping[UUID, WorkflowStep]) -> str:
     step = tries.get(event.correlation_id) if event.correlation_id else None
     named, said = step.step_id if step else "a step", event.envelope
     words = {
+        REQUESTED: "The run was asked for" if event.number == 1 else "The run was asked for again",
         TRIGGER: "The case was created" if event.number == 1 else "The case was announced again",
         STARTED: "Replaced a superseded run" if "supersedes" in said else "Left the queue and started",
         TIMED_OUT: f"{named} timed out",

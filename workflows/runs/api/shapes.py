@@ -31,6 +31,7 @@ class InstanceOut(serializers.ModelSerializer[WorkflowInstance]):
         fields = [
             "id",
             "case_id",
+            "business_key",
             "org_id",
             "product_id",
             "definition_id",
@@ -99,6 +100,8 @@ class InstanceDetailOut(InstanceOut):
     context = serializers.JSONField(  # type: ignore[assignment]  # DRF has an attribute of that name
         help_text="Outputs of the steps so far, by step id, beside the case's ids."
     )
+    input = serializers.JSONField(allow_null=True, help_text="What the run was started with; null: format 1.")
+    output = serializers.JSONField(allow_null=True, help_text="What its definition gives at the end; null until then.")
     definition_snapshot = serializers.SerializerMethodField()
     contract = ContractRef(allow_null=True)
     current_steps = serializers.SerializerMethodField()
@@ -111,6 +114,8 @@ class InstanceDetailOut(InstanceOut):
             "definition_snapshot",
             "contract",
             "current_steps",
+            "input",
+            "output",
             "context",
             "drift",
             "governed_attempts",
@@ -247,6 +252,7 @@ class NextStepOut(serializers.Serializer[Any]):
 
 class InstanceFilter(StrictSerializer):
     case_id = serializers.UUIDField(required=False)
+    business_key = serializers.CharField(required=False, max_length=128)
     product_id = serializers.UUIDField(required=False)
     definition_id = serializers.UUIDField(required=False)
     status = serializers.ChoiceField(choices=list(InstanceStatus), required=False)

@@ -19,6 +19,7 @@ from governance.enforcement.selectors import own_columns, own_joins, own_side
 from governance.enforcement.sql import TAKE_SEND_LOCK
 from governance.sql.statements import fetch, stored_row
 from reasoncodes.base.tenancy import current_scope
+from workflows.definitions.models import WorkflowDefinition
 from workflows.definitions.rules.document import Definition, read_definition
 from workflows.kinds.base import StepKind
 from workflows.kinds.registry import kind_table
@@ -136,6 +137,11 @@ def _names(model: type[Model]) -> tuple[str, ...]:
 
 def _columns(model: type[Model]) -> list[str]:
     return [str(field.column) for field in model._meta.local_concrete_fields]
+
+
+def definition_read(definition: WorkflowDefinition) -> Definition:
+    """The frozen copy of a published definition."""
+    return _read(definition.snapshot_sha256, str(definition.id))
 
 
 def definition_of(instance: WorkflowInstance) -> Definition:

@@ -52,9 +52,13 @@ SHOWN = 50
 STEPS_SHOWN = 1000
 
 
+HEAVY = ("context", "early", "tokens", "input", "output", "definition__definition")
+
+
 def instance_list(
     *,
     case_id: UUID | None = None,
+    business_key: str | None = None,
     product_id: UUID | None = None,
     definition_id: UUID | None = None,
     status: str | None = None,
@@ -65,6 +69,7 @@ def instance_list(
 ) -> QuerySet[WorkflowInstance]:
     """Newest first, without the columns that only the page of one run needs."""
     exact = {
+        "business_key": business_key,
         "product_id": product_id,
         "definition_id": definition_id,
         "state": status,
@@ -76,7 +81,7 @@ def instance_list(
     rows = WorkflowInstance.objects.filter(**{name: value for name, value in exact.items() if value is not None})
     if case_id is not None:
         rows = rows.filter(of_case(case_id))
-    return rows.select_related("definition").defer("context", "early", "definition__definition").order_by("-id")
+    return rows.select_related("definition").defer(*HEAVY).order_by("-id")
 
 
 def of_case(case_id: UUID) -> Q:

@@ -3,6 +3,7 @@ has one."""
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 from attempts.lifecycle.states import ENGINE
@@ -12,21 +13,37 @@ from governance.sql.statements import fetch, stored_row
 from governance.tenancy.models import Product
 from reasoncodes.base.tenancy import in_scope
 from workflows.definitions.models import WorkflowDefinition
-from workflows.definitions.sql import definition_runs_sql
+from workflows.definitions.sql import definition_named_sql, definition_runs_sql
+from workflows.runs.models import LIVE
 
 DEFINITION = (
-    *("id", "organization_id", "product_id", "contract_id"),
+    *("id", "organization_id", "product_id", "contract_id", "takes_cases"),
     *("slug", "default_mode", "workflow_timeout_seconds", "snapshot_sha256"),
 )
 PRODUCT = ("id", "organization_id", "slug")
+# The run of a case, and the definition that a new one would follow. A run with a business key is not the case's own.
+# $3 is the case.
+OF_CASE = (
+    """SELECT id FROM workflows_workflowinstance
+    WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL AND business_key = ''""",
+    definition_runs_sql(organization="$1", product="$2"),
+)
+# The same for a business key, of which only runs that have not ended count. $3 is the slug, $5 the key.
+OF_KEY = (
+    f"""SELECT id FROM workflows_workflowinstance
+    WHERE organization_id = $1 AND definition_slug = $3 AND business_key = $5 AND business_key <> ''
+        AND state IN ({", ".join(f"'{state}'" for state in LIVE)})""",  # noqa: S608
+    definition_named_sql(organization="$1", product="$2", slug="$3"),
+)
+NAMED = f"SELECT id FROM ({definition_named_sql(organization='$1', product='$2', slug='$3')}) d"  # noqa: S608
 DEFINITION_FOR = f"SELECT id FROM ({definition_runs_sql(organization='$1', product='$2')}) d"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`known`: the event was received before. `definition`: the product's own active one, or the organization's.
-    `running`: the case's run. `under_way`: the organization's running runs, counted up to its cap. `arrival`: what
-    intake would check about the definition's contract."""
+    """`known`: the event was received before. `definition`: the product's own active one, or the organization's; or the
+    one that was asked for. `running`: the run of the case, or of the business key. `under_way`: the organization's
+    running runs, counted up to its cap. `arrival`: what intake would check about the definition's contract."""
 
     known: bool
     definition: WorkflowDefinition | None
@@ -37,11 +54,21 @@ class Start:
 
 def start_facts(*, organization_id: UUID, product_id: UUID, case_id: UUID, event_id: UUID | None) -> Start:
     """Also takes the send lock. `event_id` None: the caller knows that the event is new."""
+    return _facts(OF_CASE, (organization_id, product_id, case_id, event_id))
+
+
+def request_facts(
+    *, organization_id: UUID, product_id: UUID, slug: str, business_key: str, event_id: UUID | None
+) -> Start:
+    """The same for a run that was asked for by the definition's slug and a business key."""
+    return _facts(OF_KEY, (organization_id, product_id, slug, event_id, business_key))
+
+
+def _facts(which: tuple[str, str], parameters: tuple[Any, ...]) -> Start:
     # Hand-written SQL passes by the tenant manager, so the scope is checked here.
-    if not in_scope(organization_id):
+    if not in_scope(parameters[0]):
         return Start(known=False, definition=None, running=None, under_way=0)
-    parameters = (organization_id, product_id, case_id, event_id)
-    ((known, running, under_way, *columns),) = fetch(_sql(), parameters, first=TAKE_SEND_LOCK)
+    ((known, running, under_way, *columns),) = fetch(_sql(*which), parameters, first=TAKE_SEND_LOCK)
     definition, product = (
         stored_row(WorkflowDefinition, DEFINITION, columns[: len(DEFINITION)]),
         stored_row(Product, PRODUCT, columns[len(DEFINITION) : len(DEFINITION) + len(PRODUCT)]),
@@ -64,18 +91,26 @@ def definition_for(*, organization_id: UUID, product_id: UUID) -> WorkflowDefini
     return rows.get(id=found[0][0]) if found else None
 
 
+def definition_named(*, organization_id: UUID, product_id: UUID, slug: str) -> WorkflowDefinition | None:
+    """The definition that a new run would follow if it was asked for by this slug."""
+    if not in_scope(organization_id):
+        return None
+    found = fetch(NAMED, (organization_id, product_id, slug))
+    rows = WorkflowDefinition.objects.select_related("organization", "contract", "product")
+    return rows.get(id=found[0][0]) if found else None
+
+
 @cache
-def _sql() -> str:
-    """$1 organization, $2 product, $3 case, $4 the event's own id."""
+def _sql(running: str, definition: str) -> str:
+    """$1 organization, $2 product, $4 the event's own id; $3 and $5 are those of `running` and `definition`."""
     listed = ", ".join([f"d.{name}" for name in DEFINITION] + [f"product.{name}" for name in PRODUCT])
     return f"""
     SELECT EXISTS (SELECT 1 FROM workflows_workflowevent WHERE organization_id = $1 AND event_id = $4::uuid),
-        (SELECT id FROM workflows_workflowinstance
-         WHERE organization_id = $1 AND case_id = $3 AND superseded_by_id IS NULL ORDER BY id DESC LIMIT 1),
+        ({running}),
         (SELECT count(*) FROM (SELECT 1 FROM workflows_workflowinstance
          WHERE organization_id = $1 AND state = 'running' LIMIT o.max_concurrency) running),
         {listed}, {own_columns()}
-    FROM (SELECT 1) once LEFT JOIN LATERAL ({definition_runs_sql(organization="$1", product="$2")}) d ON TRUE
+    FROM (SELECT 1) once LEFT JOIN LATERAL ({definition}) d ON TRUE
     LEFT JOIN governance_organization o ON o.id = d.organization_id
     LEFT JOIN governance_contract c ON c.id = d.contract_id
     LEFT JOIN governance_product product ON product.id = d.product_id

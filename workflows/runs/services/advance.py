@@ -44,6 +44,8 @@ from workflows.runs.states import ENDED, InstanceStatus, InterventionAction
 
 # Event types of the log's rows. They are stored, so they never change.
 TRIGGER = "case.created"
+REQUESTED = "run.requested"
+STARTS = frozenset({TRIGGER, REQUESTED, "instance.started"})
 STARTED = "instance.started"
 TIMED_OUT = "step.timed_out"
 RETRY_DUE = "step.retry_due"
@@ -120,7 +122,7 @@ def answer_from_json(said: dict[str, Any]) -> GateAnswered:
 def input_of(row: WorkflowEvent) -> Input | None:
     """The input that the engine got then; None for an event that never reached it (a start that was queued)."""
     step = row.correlation_id
-    if row.event_type in {TRIGGER, STARTED}:
+    if row.event_type in STARTS:
         return Started(row.at) if row.outcome == EventOutcome.ADVANCED else None
     if row.event_type in {DEADLINE, POSTPONED}:
         return _timer_of(row)
@@ -377,7 +379,7 @@ def _event_row(
 def _entry(instance: WorkflowInstance, run: Run, event: WorkflowEvent, *, actor: Actor, at: datetime) -> LedgerEntry:
     """The ledger entry of an advance: the input, what it did, and the state of the run after it."""
     action = ACTION_OF.get(instance.state, "workflow.advanced")
-    if event.event_type in {TRIGGER, STARTED} and instance.state not in ACTION_OF:
+    if event.event_type in STARTS and instance.state not in ACTION_OF:
         action = "workflow.started"
     payload: dict[str, Any] = {"event": event.event_type, "number": event.number, "status": str(instance.state)}
     if event.event_id is not None:

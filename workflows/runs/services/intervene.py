@@ -20,15 +20,17 @@ from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_require, reason_code_resolve
+from workflows.definitions.models import WorkflowDefinition
+from workflows.definitions.rules.starting import input_problems
 from workflows.engine.inputs import Started
 from workflows.engine.interventions import GOES_ON, why_not
 from workflows.events.models import OutboxEvent
 from workflows.events.services.outbox import relay_wake_up
 from workflows.runs.errors import InterventionNotLegal, NoSlotFree, OutcomeUnresolved
 from workflows.runs.models import BulkIntervention, WorkflowInstance, WorkflowIntervention, WorkflowStep
-from workflows.runs.selectors.locked import kind_of
+from workflows.runs.selectors.locked import definition_read, kind_of
 from workflows.runs.selectors.run import current_step, instance_lock
-from workflows.runs.selectors.start import definition_for
+from workflows.runs.selectors.start import definition_for, definition_named
 from workflows.runs.services.advance import STARTED, Advanced, LoggedInput, instance_advance, intervened_input
 from workflows.runs.services.effects import outgoing
 from workflows.runs.services.metrics import INTERVENTIONS
@@ -172,9 +174,7 @@ def instance_supersede(
         if not actor.may_act_in(old.organization_id):
             raise NotFound
         envelope = case_origin(old)
-        definition = definition_for(organization_id=old.organization_id, product_id=UUID(old.context["product_id"]))
-        if definition is None:
-            raise InterventionNotLegal("The case's product has no active definition to run under.")
+        definition = _following(old)
         intervention = _intervention_apply(old, order, actor=actor, at=at, region=region)
         new = instance_build(definition=definition, envelope=envelope, at=at)
         # A unique index allows one run per case that is not superseded, so the old row must change before the new one
@@ -184,6 +184,20 @@ def instance_supersede(
         logged = LoggedInput(Started(at), STARTED, "person", envelope={"supersedes": str(old.id)})
         instance_begin(instance=new, logged=logged, actor=actor, at=at, region=region)
     return intervention, new
+
+
+def _following(old: WorkflowInstance) -> WorkflowDefinition:
+    """The definition under which the case runs anew."""
+    product_id = UUID(old.context["product_id"])
+    if old.business_key:
+        found = definition_named(organization_id=old.organization_id, product_id=product_id, slug=old.definition_slug)
+    else:
+        found = definition_for(organization_id=old.organization_id, product_id=product_id)
+    if found is None:
+        raise InterventionNotLegal("There is no active definition to run the case under.")
+    if input_problems(definition_read(found), old.input or {}):
+        raise InterventionNotLegal("What the run was started with does not fit the input of the active definition.")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

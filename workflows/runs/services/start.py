@@ -23,8 +23,9 @@ from workflows.events.rules import correlation_of
 from workflows.events.services.keep import event_keep
 from workflows.events.states import EventOutcome
 from workflows.runs.models import WorkflowInstance
+from workflows.runs.selectors.locked import definition_read
 from workflows.runs.selectors.start import start_facts
-from workflows.runs.services.advance import TRIGGER, LoggedInput, instance_advance
+from workflows.runs.services.advance import LoggedInput, instance_advance
 from workflows.runs.states import InstanceStatus
 
 # LIMIT: counts no further than the cap, so that the cost does not grow with the runs.
@@ -115,7 +116,7 @@ def instance_start(
     if facts.definition is None:
         return event_keep(envelope=envelope, at=at, redrives=redrives)
     if facts.running is not None:
-        return _known_case(WorkflowInstance.objects.get(id=facts.running), logged, at)
+        return start_ignored(WorkflowInstance.objects.get(id=facts.running), logged, at)
     instance = instance_build(definition=facts.definition, envelope=envelope, at=at)
     instance.locked_arrival = facts.arrival
     return instance_begin(
@@ -126,7 +127,7 @@ def instance_start(
 def trigger(envelope: dict[str, Any], *, at: datetime, redrives: UUID | None = None) -> LoggedInput:
     return LoggedInput(
         input=Started(at),
-        event_type=TRIGGER,
+        event_type=envelope["event_type"],
         source="module",
         envelope=envelope,
         event_id=None if redrives else UUID(envelope["event_id"]),
@@ -168,6 +169,9 @@ def instance_build(*, definition: WorkflowDefinition, envelope: dict[str, Any], 
         mode=payload.get("orchestration_mode") or definition.default_mode or Mode.ACTIVE,
         context=root_context(envelope, definition_id=definition.id, instance_id=instance_id),
         early={},
+        input=payload.get("input", {}) if definition_read(definition).format > 1 else None,
+        definition_slug=payload.get("definition_slug", ""),
+        business_key=payload.get("business_key", ""),
         tokens={},
         secret=secrets.token_hex(16),
         created_at=at,
@@ -200,8 +204,9 @@ def _queue(instance: WorkflowInstance, logged: LoggedInput, *, actor: Actor, at:
     return event
 
 
-def _known_case(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
-    """A second start of the same case under another event id: recorded as ignored. `supersede` starts a case again."""
+def start_ignored(instance: WorkflowInstance, logged: LoggedInput, at: datetime) -> WorkflowEvent:
+    """A second start of the same case, or under the same business key, under another event id: recorded as ignored.
+    `supersede` starts a case again."""
     # Without a number: it is no input of the engine, and replay must not see it.
     event = _row(instance, logged, at)
     event.number = None
