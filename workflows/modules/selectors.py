@@ -9,6 +9,8 @@ from django.db.models import F, Q, QuerySet
 
 from governance.people.models import ServiceAccount
 from governance.tenancy.selectors import tenant_get
+from reasoncodes.base.tenancy import every_tenant
+from workflows.kinds.call_events import ANSWERS, call_event_name
 from workflows.modules.models import Module, ModuleSecret, ModuleVersion
 from workflows.modules.rules.fit import OfferedModule
 
@@ -65,10 +67,13 @@ def module_publishes(*, organization_id: UUID, slug: str) -> frozenset[str] | No
     return None if found is None else frozenset(found)
 
 
-def module_stream_types() -> list[str]:
-    """The operations that are called over the streams, of all organizations, as `<slug>.<operation>`."""
-    rows = ModuleVersion.objects.filter(transport="stream").values_list("module__slug", "operations")
-    return sorted({f"{slug}.{name}" for slug, operations in rows for name in operations})
+def module_answer_types() -> list[str]:
+    """The event types with which modules of all organizations answer, of every version: a run may wait for an old one.
+    Also of modules that are called over http, because an accepted call is answered by an event."""
+    with every_tenant():
+        rows = list(ModuleVersion.objects.values_list("module__slug", "operations"))
+    asked = {(slug, name) for slug, operations in rows for name in operations}
+    return sorted(call_event_name(slug, name, word) for slug, name in asked for word in ANSWERS)
 
 
 def module_salts(*, module_id: UUID, at: datetime) -> list[bytes]:
