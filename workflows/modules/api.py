@@ -201,7 +201,7 @@ class ModuleView(ApiView):
 
 class ModuleListApi(ModuleView):
     required_scopes = {"GET": READ, "POST": WRITE}
-    other_scopes = {"GET": ApiScope.ORCHESTRATOR_WRITE, "POST": WRITE_TOO}
+    other_scopes = {"GET": (ApiScope.ORCHESTRATOR_WRITE, READ_TOO), "POST": WRITE_TOO}
 
     @extend_schema(operation_id="modules_list", parameters=[ModuleFilter], responses=ModuleOut(many=True))
     def get(self, request: Request) -> Response:

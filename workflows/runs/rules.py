@@ -22,6 +22,7 @@ ACTIONS: dict[str, str] = {
     "module.changed": "changed a module",
     "module.disabled": "disabled a module",
     "module.enabled": "enabled a module",
+    "module.checked": "checked a module with the conformance kit",
     "module.secret_rotated": "gave a module a new secret",
     "webhook_endpoint.created": "added a webhook endpoint",
     "webhook_endpoint.changed": "changed a webhook endpoint",

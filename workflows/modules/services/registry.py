@@ -194,6 +194,23 @@ def module_account_bind(*, actor: Actor, at: datetime, module_id: UUID, account:
     return service_account_bind(actor=actor, at=at, service_account_id=found.id, module=module.slug)
 
 
+def module_check_record(*, actor: Actor, at: datetime, module_id: UUID, report: Mapping[str, Any]) -> None:
+    """Puts a report of the conformance kit on the record: which version, and which rules it broke."""
+    with transaction.atomic():
+        module = _lock(actor, module_id)
+        broken = [one["probe"] for one in report["findings"] if not one["ok"]]
+        payload = {
+            "version": module.version,
+            "form": report["form"],
+            "conforms": report["conforms"],
+            "effects_counted": report["effects_counted"],
+            "rules": len(report["findings"]),
+            "broken": broken,
+            "report_sha256": canonical_sha256(dict(report)),
+        }
+        _record(module, "checked", actor=actor, at=at, payload=payload)
+
+
 def _lock(actor: Actor, module_id: UUID) -> Module:
     module = module_get(module_id=module_id, lock=True)
     if not actor.may_act_in(module.organization_id):

@@ -242,7 +242,7 @@ class StepGate:
                 "target_ref": ask.target or f"case/{self.instance.case_id}",
                 "payload_ref": f"workflow-instance/{self.instance.id}",
                 # Of a call: of what its module gets, so that the module can compare.
-                "payload_sha256": canonical_sha256(ask.payload["send"] if ask.operation else ask.payload),
+                "payload_sha256": canonical_sha256(ask.payload.get("send", ask.payload)),
                 "risk_tier": self.instance.contract.risk_tier if self.instance.contract else "high",
                 "fields": [],
             },
