@@ -67,9 +67,10 @@ class ReviewExpired(RuleBroken):
 
 
 class DigestChanged(DomainError):
-    """The proposal has changed since you read it: the digest of the action differs. Nothing was decided.
+    """The proposal has changed since you read it. Nothing was decided.
 
-    Read the review again and check what is proposed now. Then send its `action_digest` with your decision.
+    Read the review again and check what is proposed now, then decide. A program sends the `action_digest` that it read
+    with its decision.
     """
 
     code = "digest-changed"

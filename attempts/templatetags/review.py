@@ -1,5 +1,6 @@
 """Words and symbols of the review pages. Colour is never the only sign: a shape and a word say the same."""
 
+import re
 from typing import Any
 
 from django import template
@@ -94,3 +95,11 @@ def end_words(row: Any) -> str:
         "upgrade": "ended when Holdpoint was upgraded",
     }
     return words.get(row.end_cause, who or "ended by itself")
+
+
+@register.filter
+def advice_words(refusal: Any) -> str:
+    """What to do, without the sentences that are for programs: those name operations and fields."""
+    advice: str = refusal.advice()
+    sentences = re.split(r"(?<=[.!?])\s+", advice.replace("\n", " "))
+    return " ".join(one for one in sentences if "`" not in one)

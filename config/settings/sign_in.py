@@ -74,8 +74,11 @@ API_KEY_DAYS = env.int("HOLDPOINT_API_KEY_DAYS", default=365)
 # Whether votes on contracts of high risk are signed with a passkey where the contract does not say. On in production.
 SIGNED_APPROVALS = env.bool("HOLDPOINT_SIGNED_APPROVALS", default=False)
 
-# Minutes after which a person must sign in again before they decide on an action of high risk.
+# Seconds on the review pages in which an answer can be taken back before it counts; 0: it counts at once.
+REVIEW_HOLD_BACK_SECONDS = max(0, min(30, env.int("HOLDPOINT_REVIEW_HOLD_BACK_SECONDS", default=5)))
+
 CONFIRM_DRILL_DAYS = env.int("HOLDPOINT_CONFIRM_DRILL_DAYS", default=365)
+# Minutes after which a person must sign in again before they decide on an action of high risk.
 STEP_UP_MINUTES = env.int("HOLDPOINT_STEP_UP_MINUTES", default=15)
 
 # Kinds of roles that need a second factor everywhere: administrator, operator, reviewer, owner, auditor. Production has

@@ -1,4 +1,7 @@
 // Single keys, unless the person writes or has turned them off. Nothing is decided by one key: `a` goes to the button.
+import { told } from "./banner.js";
+import { dropped } from "./guard.js";
+import { takeBack } from "./holdback.js";
 import { say } from "./live.js";
 
 const STORE = "holdpoint.review.keys";
@@ -19,8 +22,9 @@ function move(step) {
 }
 
 function toAnswer(key) {
+  if (dropped()) return;
   const place = document.querySelector(`#answers [data-key="${key}"]`);
-  if (!place) return say("This answer is not available here.");
+  if (!place) return told("This answer is not available here.");
   if (place.matches("details")) {
     place.open = true;
     place.querySelector("[data-first]").focus();
@@ -34,7 +38,7 @@ function pick() {
   const row = document.querySelector(".row.open") || document.activeElement.closest(".row");
   const box = row && row.querySelector(".pick");
   if (box && !box.disabled) box.click();
-  else say("You can choose only low-risk actions.");
+  else told("You can choose only low-risk actions.");
 }
 
 function help() {
@@ -63,6 +67,7 @@ const actions = {
   a: () => toAnswer("a"),
   r: () => toAnswer("r"),
   x: pick,
+  u: takeBack,
   "/": () => document.getElementById("q")?.select(),
   "?": help,
 };

@@ -1,15 +1,22 @@
 // Keeps the list and the open card fresh: asks with the entity tag it has, and changes nothing on a 304.
+import { banner, bannerEnds } from "./banner.js";
+import { closeCard, openCard } from "./guard.js";
+
 const EVERY = 4000;
+const LONGEST = 15_000; // after that a request counts as lost
+const OLDEST = 25_000; // a card that was not compared for so long is not answered
 const tags = new Map();
+let fresh = Date.now();
+
+class SessionOver extends Error {}
 
 async function fetchPart(url) {
   const headers = { "HX-Request": "true" };
   if (tags.has(url)) headers["If-None-Match"] = tags.get(url);
-  const answer = await fetch(url, { headers, cache: "no-store", credentials: "same-origin" });
-  if (answer.headers.get("HX-Redirect")) {
-    window.location.assign(answer.headers.get("HX-Redirect"));
-    return null;
-  }
+  const signal = AbortSignal.timeout(LONGEST);
+  const answer = await fetch(url, { headers, cache: "no-store", credentials: "same-origin", signal });
+  if (answer.headers.get("HX-Redirect")) throw new SessionOver(answer.headers.get("HX-Redirect"));
+  if (answer.status >= 500 || answer.status === 429) throw new Error(`status ${answer.status}`);
   if (answer.status !== 200) return null;
   tags.set(url, answer.headers.get("ETag"));
   return new DOMParser().parseFromString(await answer.text(), "text/html").body;
@@ -68,6 +75,33 @@ export function say(text) {
   if (place) place.textContent = text.trim();
 }
 
+// The page is no older than its last answer, and says so when it is not.
+function connected() {
+  fresh = Date.now();
+  openCard("offline", "stale");
+  bannerEnds("offline");
+  bannerEnds("stale");
+}
+
+function away() {
+  closeCard("offline");
+  banner("offline", (since) => `No connection to Holdpoint since ${since}. Nothing that you do here is recorded until it is back.`);
+}
+
+function sessionOver(address) {
+  closeCard("session");
+  banner("session", (since) => `Your session is over since ${since}. Nothing that you do here is recorded.`, {
+    label: "Sign in again",
+    act: () => window.location.assign(address),
+  });
+}
+
+function checkAge() {
+  if (document.hidden || Date.now() - fresh < OLDEST) return;
+  closeCard("stale");
+  banner("stale", "This page was not renewed for a while and may be out of date. It is being read again.");
+}
+
 let running = false;
 let again = false;
 
@@ -79,8 +113,10 @@ async function freshen() {
   running = true;
   try {
     await Promise.all([freshList(), freshCard()]);
-  } catch {
-    // The network is away for a moment: the next round asks again.
+    connected();
+  } catch (error) {
+    if (error instanceof SessionOver) sessionOver(error.message);
+    else away();
   } finally {
     running = false;
     if (again) {
@@ -91,9 +127,17 @@ async function freshen() {
 }
 
 export function startLive() {
+  if (!document.querySelector("[data-live]")) return;
+  setInterval(checkAge, 1000);
+  window.addEventListener("offline", away);
+  window.addEventListener("online", freshen);
   setInterval(() => {
     if (!document.hidden) freshen();
   }, EVERY);
-  document.addEventListener("visibilitychange", () => document.hidden || freshen());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    checkAge();
+    freshen();
+  });
   document.addEventListener("review-changed", freshen);
 }

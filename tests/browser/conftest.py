@@ -50,6 +50,8 @@ def site(browser: Browser, request: pytest.FixtureRequest, tmp_path_factory: pyt
     seasoned: Path = request.getfixturevalue("seasoned_home")  # only now: making it takes a while
     variables = {
         "HOLDPOINT_MAIL_FOLDER": str(tmp_path_factory.mktemp("mail")),
+        # Answers count at once, as most tests expect; what is held back is in test_review_safety.
+        "HOLDPOINT_REVIEW_HOLD_BACK_SECONDS": "0",
         # The identity providers of the tests are on loopback.
         "HOLDPOINT_IDENTITY_ALLOW_PRIVATE": "127.0.0.1",
     }

@@ -91,6 +91,8 @@ class AnswerView(ReviewPage):
             return self._step_up(request, review_id, wanted)
         except DomainError as refusal:
             return self._refused(request, review_id, wanted, refusal)
+        if answer.decides and _stays(request):
+            return render(request, "review/parts/notices.html", {"notice": _done(result)})
         if answer.decides:
             return self._next(request, result, wanted)
         return self._show(request, review_id, wanted, notice=answer.done)
@@ -126,6 +128,8 @@ class AnswerView(ReviewPage):
         self, request: HttpRequest, review_id: UUID, wanted: QueueFilter, refusal: DomainError
     ) -> HttpResponse:
         """Shows the refusal above the card as it is now, so that an outdated card is replaced."""
+        if _stays(request):
+            return refusal_answer(request, refusal)
         if not is_htmx(request):
             return refusal_answer(request, refusal, back=_address(review_id, wanted))
         context = self._card(request, review_id, wanted) | {"refusal": refusal}
@@ -137,6 +141,12 @@ class AnswerView(ReviewPage):
         now = database_now()
         reader = reader_of(actor=self.actor, now=now)
         return card_opened(request, actor=self.actor, reader=reader, review_id=review_id, wanted=wanted, now=now)
+
+
+def _stays(request: HttpRequest) -> bool:
+    """An answer that was held back in the browser: meanwhile another card is open, and this reply must not replace
+    it."""
+    return is_htmx(request) and request.POST.get("stay") == "1"
 
 
 def _address(review_id: UUID | None, wanted: QueueFilter) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotModified, QueryDict
 from django.shortcuts import render
@@ -22,6 +23,11 @@ from reasoncodes.base.tenancy import enter_scope
 def is_htmx(request: HttpRequest) -> bool:
     """Whether htmx or our own script asks, which wants only a part of the page."""
     return request.headers.get("HX-Request") == "true"
+
+
+def hold_back_seconds() -> int:
+    """How long an answer waits in the browser before it is sent; until then it can be taken back."""
+    return int(settings.REVIEW_HOLD_BACK_SECONDS)
 
 
 def _zone_of(user: Any) -> ZoneInfo:

@@ -12,7 +12,7 @@ from attempts.reviews.selectors.card import HIGH, Card, review_sheet
 from attempts.reviews.selectors.queue import QueueFilter, Reader, reader_of
 from attempts.reviews.selectors.reviews import database_now
 from attempts.reviews.states import ReviewStatus, VoteVerdict
-from attempts.reviews.web.base import ReviewPage, etag_of, is_htmx, live, unless_known
+from attempts.reviews.web.base import ReviewPage, etag_of, hold_back_seconds, is_htmx, live, unless_known
 from attempts.reviews.web.panels import panels_of
 from attempts.reviews.web.queue import query_of, queue_context, wanted_from
 from governance.contracts.states import SignatureKind
@@ -42,6 +42,7 @@ def _card_context(
         "is_open": card.review.status == ReviewStatus.REQUESTED and not card.overdue,
         "ended_by": ended_by(card),
         "step_up": _warns_of_step_up(request, card, at=timezone.now()),
+        "hold_back": hold_back_seconds(),
         "signs": card.signature == SignatureKind.PASSKEY,
         "my_passkeys": _own_passkeys(request, card),
         "zone": timezone.get_current_timezone_name(),

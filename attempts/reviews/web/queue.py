@@ -25,7 +25,7 @@ from attempts.reviews.selectors.queue import (
 from attempts.reviews.selectors.reviews import MOST, bulk_rows, bulk_widths, database_now
 from attempts.reviews.services.bulk import ReviewBulkItem, review_bulk
 from attempts.reviews.states import ReviewKind, VoteVerdict
-from attempts.reviews.web.base import ReviewPage, WordForm, etag_of, live, read, unless_known
+from attempts.reviews.web.base import ReviewPage, WordForm, etag_of, hold_back_seconds, live, read, unless_known
 from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.codes import Scope
 from reasoncodes.selectors import reason_code_choices
@@ -98,6 +98,7 @@ def queue_context(*, reader: Reader, wanted: QueueFilter, now: datetime, after: 
         "risks": list(RISKS),
         "kinds": [(kind.value, words) for kind, words in KIND_WORDS.items()],
         "tiers": sorted({tier for tiers in reader.tiers.values() for tier in tiers}),
+        "hold_back": hold_back_seconds(),
         "now": now,
     }
 
