@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from attempts.execution.adapters.base import Outcome, OutcomeKind, failure, signed_headers, success
 from attempts.execution.adapters.http import HttpAnswer, HttpMessage, call_headers, http_exchange
@@ -219,7 +220,18 @@ def calls_expire(*, at: datetime, limit: int = 100) -> int:
             else:
                 silence = result_of_silence(effect=call.terms["effect"], sent=True, why="")
                 _end(call, "sender_died", silence, actor=CLOCK, at=at)
-    return len(due)
+        gone = _nobody_waits(at, limit)
+        for call in gone:
+            _end(call, "withdrawn", None, actor=CLOCK, at=at)
+    return len(due) + len(gone)
+
+
+def _nobody_waits(at: datetime, limit: int) -> list[ModuleCall]:
+    """Calls that were never sent, because the module's circuit is open, and whose step is over."""
+    waiting = WorkflowStep.objects.filter(id=OuterRef("step"), state=StepStatus.IN_PROGRESS)
+    rows = ModuleCall.objects.select_for_update(no_key=True, skip_locked=True, of=("self",))
+    rows = rows.filter(~Exists(waiting), state=CallState.WAITING, created_at__lte=at - LEASE)
+    return list(rows.order_by("id")[:limit])
 
 
 def _end(call: ModuleCall, outcome: str, result: CallResult | None, *, actor: Actor, at: datetime) -> None:
