@@ -68,6 +68,7 @@ SECTIONS: dict[str, list[tuple[str, str, str]]] = {
         ("Second person", "supervisor_account", "governance_authoritychange"),
         ("Organizations", "domain", "governance_organization"),
         ("Products", "category", "governance_product"),
+        ("Reviewer tiers", "diversity_3", "governance_reviewertier"),
         ("People", "group", "governance_user"),
         ("Identity providers", "passkey", "governance_identityprovider"),
         ("Service accounts", "smart_toy", "governance_serviceaccount"),

@@ -18,12 +18,14 @@ from governance.sealing import api as ledger_tree
 from governance.sealing import api as read_audit
 from governance.sealing import api as witnesses
 from governance.shutdown import api as shutdowns
+from governance.tenancy import api as tenancy
 from governance.violations.api import ViolationListApi
 
 app_name = "governance"
 urlpatterns = [
     *authority.urlpatterns,
     *identity_providers.urlpatterns,
+    *tenancy.urlpatterns,
     path("contracts", contracts.ContractListApi.as_view(), name="contract_list"),
     path("contracts/<uuid:contract_id>", contracts.ContractApi.as_view(), name="contract"),
     path("contracts/<uuid:contract_id>/open", contracts.ContractOpenApi.as_view(), name="contract_open"),

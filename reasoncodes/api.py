@@ -8,12 +8,12 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from reasoncodes.base.api import ApiView, StrictSerializer, home_organization
+from reasoncodes.base.api import ApiView, EmptyQuery, StrictSerializer, home_organization
 from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.codes import Scope
 from reasoncodes.models import ReasonCode
 from reasoncodes.selectors import reason_code_get, reason_code_list, reason_code_usage
-from reasoncodes.services import reason_code_create, reason_code_deactivate, reason_code_update
+from reasoncodes.services import reason_code_create, reason_code_deactivate, reason_code_take_back, reason_code_update
 
 READ = "orchestrator:read"
 WRITE = "orchestrator:write"
@@ -140,4 +140,16 @@ class ReasonCodeApi(ApiView):
     @extend_schema(operation_id="reason_codes_deactivate", responses={204: None})
     def delete(self, request: Request, reason_code_id: UUID) -> Response:
         reason_code_deactivate(actor=self.actor(request), at=timezone.now(), reason_code_id=reason_code_id)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ReasonCodeTakeBackApi(ApiView):
+    """The system's wording of the code counts again for the organization."""
+
+    required_scopes = {"POST": WRITE}
+
+    @extend_schema(operation_id="reason_codes_take_back", request=None, responses={204: None})
+    def post(self, request: Request, reason_code_id: UUID) -> Response:
+        self.body(request, EmptyQuery)
+        reason_code_take_back(actor=self.actor(request), at=timezone.now(), reason_code_id=reason_code_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

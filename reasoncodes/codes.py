@@ -1,7 +1,7 @@
 """The system's reason codes with their wording: those that the program emits, which cannot be deactivated, and starters
 for people to choose from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -351,6 +351,9 @@ _STARTERS = [
     SystemCode(Scope.DELEGATION, "handover", "Handover", "The work passes to somebody else.", emitted=False),
 ]
 
+# What a person may say who halts a run: the same words, because a halt takes a code of its own scope.
+_HALTED_BY_PEOPLE = [replace(code, scope=Scope.HALT) for code in _STARTERS if code.scope is Scope.INTERVENTION]
+
 SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.DENIAL, *row) for row in _DENIAL),
     *_ERASURE_REFUSALS,
@@ -362,5 +365,6 @@ SYSTEM_CODES: tuple[SystemCode, ...] = (
     *(SystemCode(Scope.HALT, *row) for row in _HALT),
     *(SystemCode(Scope.INTERVENTION, *row) for row in _INTERVENTION),
     *_STARTERS,
+    *_HALTED_BY_PEOPLE,
 )
 EMITTED: frozenset[tuple[str, str]] = frozenset((code.scope.value, code.code) for code in SYSTEM_CODES if code.emitted)

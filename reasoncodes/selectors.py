@@ -33,6 +33,11 @@ def reason_code_get(*, reason_code_id: UUID) -> ReasonCode:
     return row
 
 
+def reason_code_is_override(*, row: ReasonCode) -> bool:
+    """Whether an organization's code has a row of the system behind it."""
+    return ReasonCode.objects.filter(organization=None, scope=row.scope, code=row.code).exists()
+
+
 def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) -> ReasonCode | None:
     """What the code means for this organization: its own row replaces the system's. Inactive rows do not count."""
     rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope, code=code)
@@ -40,13 +45,14 @@ def reason_code_resolve(*, organization_id: UUID | None, scope: str, code: str) 
     return row if row is not None and row.active else None
 
 
-def reason_codes_active(*, organization_id: UUID | None, scope: str) -> frozenset[str]:
-    """Every code that `reason_code_resolve` would find. A code that the organization deactivated does not count."""
+def reason_codes_active(*, organization_id: UUID | None, scope: str) -> dict[str, frozenset[str]]:
+    """Every code that `reason_code_resolve` would find, with the step kinds that may name it; none: all. A code that
+    the organization deactivated does not count."""
     rows = ReasonCode.objects.filter(Q(organization_id=organization_id) | Q(organization=None), scope=scope)
-    meant: dict[str, bool] = {}
-    for code, active in rows.order_by("organization_id").values_list("code", "active"):
-        meant.setdefault(code, active)
-    return frozenset(code for code, active in meant.items() if active)
+    meant: dict[str, tuple[bool, frozenset[str]]] = {}
+    for code, active, kinds in rows.order_by("organization_id").values_list("code", "active", "applicable_step_kinds"):
+        meant.setdefault(code, (active, frozenset(kinds or ())))
+    return {code: kinds for code, (active, kinds) in meant.items() if active}
 
 
 def reason_code_choices(*, organization_id: UUID | None, scope: str) -> list[ReasonCode]:
@@ -59,14 +65,20 @@ def reason_code_choices(*, organization_id: UUID | None, scope: str) -> list[Rea
     return sorted((row for row in meant.values() if row.active and not row.emitted), key=lambda row: row.label)
 
 
-def reason_code_require(*, organization_id: UUID | None, scope: str, code: str, note: str = "") -> ReasonCode:
-    """The code that a person chose, or a refusal that lists the valid codes."""
+def reason_code_require(
+    *, organization_id: UUID | None, scope: str, code: str, note: str = "", step_kind: str = ""
+) -> ReasonCode:
+    """The code that a person chose, or a refusal that lists the valid codes. `step_kind`: of the step that it is said
+    about, which the code may be limited to."""
     row = reason_code_resolve(organization_id=organization_id, scope=scope, code=code)
     if row is None:
         raise InvalidInput(
             "The reason code does not exist for this scope, or is not active.",
             errors=_choices(organization_id, scope),
         )
+    if step_kind and row.applicable_step_kinds and step_kind not in row.applicable_step_kinds:
+        kinds = ", ".join(row.applicable_step_kinds)
+        raise InvalidInput(errors=[FieldError("/reason_code", f"is for steps of kind {kinds} only", rule="step_kind")])
     if row.requires_note and not note.strip():
         raise InvalidInput(f"The reason code {row.code} requires a note.")
     return row

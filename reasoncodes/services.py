@@ -1,5 +1,5 @@
-"""An organization's own reason codes (create, change, deactivate; each change is on the ledger), and the system's
-codes, which are synchronised with the program."""
+"""An organization's own reason codes (create, change, deactivate, take back; each change is on the ledger), and the
+system's codes, which are synchronised with the program."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,6 +14,7 @@ from reasoncodes.base.registry import recorder, registered_text_check
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.codes import EMITTED, SYSTEM_CODES, SystemCode
 from reasoncodes.models import ReasonCode
+from reasoncodes.selectors import reason_code_is_override
 
 CHANGEABLE = frozenset({"label", "description", "requires_note", "applicable_step_kinds", "active"})
 
@@ -84,12 +85,24 @@ def reason_code_deactivate(*, actor: Actor, at: datetime, reason_code_id: UUID) 
     with transaction.atomic():
         row = _lock_own(actor, reason_code_id)
         if row.emitted:
-            raise Refused("The program itself emits this code, so it cannot be deactivated.")
+            raise Refused("The program itself emits this code, so it cannot be deactivated. Take the override back.")
         if row.active:
             row.active = False
             row.save(update_fields=["active", "updated_at"])
             _record(row, action="reason_code.deactivated", actor=actor, at=at)
     return row
+
+
+def reason_code_take_back(*, actor: Actor, at: datetime, reason_code_id: UUID) -> None:
+    """Removes the organization's override of a system code: the system's own wording counts again. Only such a row can
+    go, because the record goes on naming the code and the system's row still says what it means."""
+    with transaction.atomic():
+        row = _lock_own(actor, reason_code_id)
+        if not reason_code_is_override(row=row):
+            raise Refused("This is a code of your own and overrides none of the system. Deactivate it instead.")
+        # Before the delete, which takes the id from the row.
+        _record(row, action="reason_code.taken_back", actor=actor, at=at)
+        row.delete()
 
 
 def _check_words(words: Mapping[str, Any]) -> None:

@@ -10,11 +10,13 @@ from django.utils import timezone
 from governance.people.models import ServiceAccount, User
 from governance.people.services.accounts import service_account_create
 from governance.people.services.people import person_create
+from governance.people.services.role_groups import role_groups_create
 from governance.tenancy.models import Organization, Product, RoleGroup
 from governance.tenancy.services import organization_create, product_create
 from reasoncodes.base.actors import SYSTEM
 from reasoncodes.base.tenancy import every_tenant
 
+TIERS = ("customer_clinician", "sa_qa")
 SERVICES: dict[type[Model], Callable[..., Model]] = {
     Organization: organization_create,
     Product: product_create,
@@ -36,12 +38,21 @@ class ServiceFactory(factory.django.DjangoModelFactory):
 
 
 class OrganizationFactory(ServiceFactory):
+    """With the tiers that the tests' policies and definitions name, beside the one that every organization has."""
+
     slug = factory.Sequence(lambda n: f"organization-{n}")
     name = factory.LazyAttribute(lambda o: o.slug.title())
     regions = factory.LazyFunction(lambda: ["US"])
 
     class Meta:
         model = Organization
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> Any:
+        organization = super()._create(model_class, *args, **kwargs)
+        with every_tenant():
+            role_groups_create(organization=organization, roles=[f"reviewer:{tier}" for tier in TIERS])
+        return organization
 
 
 class ProductFactory(ServiceFactory):

@@ -58,7 +58,7 @@ class NotificationRouteIn(StrictSerializer):
 
 MAIL = OpenApiExample(
     "One mail an hour to the clinicians",
-    value={"channel": "email", "tier": "customer_clinician", "digest_minutes": 60},
+    value={"channel": "email", "tier": "finance", "digest_minutes": 60},
     request_only=True,
 )
 REASON = OpenApiExample("Not now", value={"reason_code": "incident_response", "note": "Incident 17"}, request_only=True)

@@ -44,7 +44,7 @@ def state_words(state: str) -> str:
 
 @register.filter
 def plain(code: str) -> str:
-    """A code such as `customer_clinician` as words."""
+    """A code such as `second_line` as words."""
     return str(code).replace("_", " ").replace("-", " ")
 
 

@@ -24,8 +24,8 @@ ADMIN = "admin"
 PEOPLE: dict[str, tuple[str, ...]] = {
     "operator": (OPERATOR,),
     "operator2": (OPERATOR,),
-    "reviewer": ("reviewer:customer_clinician",),
-    "reviewer2": ("reviewer:customer_clinician",),
+    "reviewer": ("reviewer:customer_clinician", "reviewer:approvers", "reviewer:finance"),
+    "reviewer2": ("reviewer:customer_clinician", "reviewer:approvers", "reviewer:finance"),
     "sa_qa": ("reviewer:sa_qa",),
     "auditor": (AUDITOR,),
     **{f"owner_{group.replace('-', '_')}": (f"owner:{group}",) for group in OWNER_GROUPS},

@@ -65,7 +65,7 @@ def kind_of(value: Any) -> str:
     return KIND_OF.get(type(value), "value that is not JSON")
 
 
-def _parse_timestamp(text: str, *, position: Position | None) -> datetime:
+def parse_timestamp(text: str, *, position: Position | None) -> datetime:
     """The moment of an ISO 8601 timestamp. Seconds and offset are required; without an offset it is not a moment."""
     if len(text) <= _MAX_TIMESTAMP_CHARACTERS and _TIMESTAMP.fullmatch(text):
         try:
@@ -150,4 +150,4 @@ def check_needle(value: Any, *, position: Position | None) -> str:
 def _moment(value: Any, *, position: Position | None) -> datetime:
     if type(value) is Instant:
         return value.at
-    return _parse_timestamp(value, position=position)
+    return parse_timestamp(value, position=position)

@@ -62,7 +62,7 @@ class TermsForm(ConsoleForm):
     subject_claim = _text(max_length=120, help_text="Names a person for ever. Empty: sub, or the NameID.")
     roles_claim = _text(max_length=120, initial="groups")
     mapping = JsonTextField(
-        rows=8, initial={}, help_text='Value of the claim to roles: {"reviewers": ["reviewer:sa_qa"]}'
+        rows=8, initial={}, help_text='Value of the claim to roles: {"reviewers": ["reviewer:finance"]}'
     )
     create_on_first_sign_in = forms.BooleanField(
         required=False,

@@ -100,7 +100,7 @@ EXAMPLE = OpenApiExample(
         "title": "Standard",
         "rules": [
             {"id": "low", "when": 'action.risk_tier == "low"', "verdict": "allow"},
-            {"id": "rest", "when": "true", "verdict": "needs_approval", "tier": "customer_clinician"},
+            {"id": "rest", "when": "true", "verdict": "needs_approval", "tier": "approvers"},
         ],
     },
     request_only=True,

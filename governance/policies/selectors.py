@@ -5,12 +5,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from governance.policies.models import Policy
-from governance.tenancy.models import RoleGroup
+from governance.tenancy.models import ReviewerTier
 from governance.tenancy.selectors import tenant_get
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import NotFound
-
-REVIEWER = "reviewer:"
 
 
 def policy_list(*, slug: str | None = None, state: str | None = None) -> QuerySet[Policy]:
@@ -35,5 +33,6 @@ def policy_lock(*, actor: Actor, policy_id: UUID) -> Policy:
 
 
 def reviewer_tiers(*, organization_id: UUID) -> tuple[str, ...]:
-    roles = RoleGroup.objects.filter(organization_id=organization_id, role__startswith=REVIEWER)
-    return tuple(role.removeprefix(REVIEWER) for role in roles.order_by("role").values_list("role", flat=True))
+    """The active tiers of the organization, which rules and steps may name."""
+    rows = ReviewerTier.objects.filter(organization_id=organization_id, active=True)
+    return tuple(rows.order_by("slug").values_list("slug", flat=True))

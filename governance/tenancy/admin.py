@@ -1,4 +1,5 @@
-"""Organizations and products in the console. Only an administrator of the installation adds organizations."""
+"""Organizations, products and reviewer tiers in the console. Only an administrator of the installation adds
+organizations."""
 
 from typing import Any
 from uuid import UUID
@@ -16,9 +17,10 @@ from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_acto
 from governance.people.configured import second_factor_roles
 from governance.people.rules.sign_in import KINDS_OF_AN_ORGANIZATION, ROLE_KINDS
 from governance.people.selectors.sign_in import sign_in_rules_of
+from governance.people.services.role_groups import review_tier_change, review_tier_create
 from governance.regions.rules import load_profiles
-from governance.tenancy.models import Organization, Product
-from governance.tenancy.services import organization_create, product_create
+from governance.tenancy.models import Organization, Product, ReviewerTier
+from governance.tenancy.services import organization_create, product_change, product_create
 
 REGIONS = [
     (profile.code, f"{profile.code} — {profile.name}") for profile in load_profiles().profiles if profile.seed_region
@@ -143,14 +145,70 @@ class OrganizationAdmin(ConsoleAdmin):
 @admin.register(Product)
 class ProductAdmin(ConsoleAdmin):
     addable = True
+    editable = True
     list_display = ["name", "slug", "organization", "created_at"]
     list_select_related = ["organization"]
     search_fields = ["slug", "name", "=id"]
     fields = ["organization", "slug", "name"]
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["organization", "slug"] if obj else []
+
     def save_model(self, request: HttpRequest, obj: Product, form: Any, change: bool) -> None:
+        if change:
+            product_change(actor=console_actor(request), at=timezone.now(), product_id=obj.id, name=obj.name)
+            return
         actor = self.require_operator(request, obj.organization_id)
         adopt(
             obj,
             product_create(actor=actor, at=timezone.now(), organization=obj.organization, slug=obj.slug, name=obj.name),
         )
+
+
+def _tier_activity(active: bool, told: str) -> Any:
+    def perform(model_admin: ConsoleAdmin, request: HttpRequest, obj: ReviewerTier, data: dict[str, Any]) -> str:
+        review_tier_change(actor=console_actor(request), at=timezone.now(), tier_id=obj.id, changes={"active": active})
+        return told
+
+    return perform
+
+
+@admin.register(ReviewerTier)
+class ReviewerTierAdmin(ConsoleAdmin):
+    addable = True
+    editable = True
+    list_display = ["label", "slug", "organization", "active", "created_at"]
+    list_select_related = ["organization"]
+    list_filter = ["active"]
+    search_fields = ["slug", "label", "=id"]
+    fields = ["organization", "slug", "label", "description", "active"]
+    acts = [
+        Act(
+            "deactivate",
+            "Deactivate",
+            "Nothing new may be asked of this tier, and nobody can be given it. Reviews that wait go on.",
+            _tier_activity(False, "Deactivated. Reviews that wait are still decided by the people who have it."),
+            available=lambda obj: obj.active,
+            danger=True,
+        ),
+        Act(
+            "activate",
+            "Activate",
+            "Policies and definitions may name this tier again.",
+            _tier_activity(True, "Active again."),
+            available=lambda obj: not obj.active,
+        ),
+    ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["organization", "slug", "active"] if obj else ["active"]
+
+    def save_model(self, request: HttpRequest, obj: ReviewerTier, form: Any, change: bool) -> None:
+        at = timezone.now()
+        if change:
+            values = {name: form.cleaned_data[name] for name in form.changed_data}
+            review_tier_change(actor=console_actor(request), at=at, tier_id=obj.id, changes=values)
+            return
+        actor = self.require_operator(request, obj.organization_id)
+        words = {"slug": obj.slug, "label": obj.label, "description": obj.description}
+        adopt(obj, review_tier_create(actor=actor, at=at, organization=obj.organization, **words))

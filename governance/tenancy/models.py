@@ -1,4 +1,4 @@
-"""Organizations, their products, and the groups through which people have roles in them."""
+"""Organizations, their products and reviewer tiers, and the groups through which people have roles in them."""
 
 from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
@@ -11,6 +11,8 @@ from reasoncodes.base.ids import uuid7
 from reasoncodes.base.tenancy import TenantManager
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+# `reviewer:` and it are a role, which has 64 characters at most.
+TIER = r"^[a-z0-9][a-z0-9_-]{0,53}$"
 
 
 class Organization(models.Model):
@@ -88,6 +90,31 @@ class Product(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ReviewerTier(models.Model):
+    """A tier of reviewers that an organization has. It gives nobody anything: a person is in it by the role
+    `reviewer:<slug>`, which two people give."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="reviewer_tiers")
+    slug = models.CharField(max_length=54, help_text="What policies, definitions and roles name. It never changes.")
+    label = models.CharField(max_length=80, help_text="What people see.")
+    description = models.CharField(max_length=280, blank=True)
+    active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TenantManager()
+
+    class Meta:
+        ordering = ["organization_id", "slug"]
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "slug"], name="reviewer_tier_once_per_organization"),
+            models.CheckConstraint(condition=Q(slug__regex=TIER), name="reviewer_tier_slug_format"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class RoleGroup(models.Model):

@@ -1,4 +1,4 @@
-"""Organizations (create with their role groups, change settings) and products (create)."""
+"""Organizations (create with their role groups, change settings) and products (create, rename)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,9 +10,9 @@ from django.db import IntegrityError, transaction
 from governance.boundary.services import handle_check, text_check
 from governance.ledger.services import ledger_append
 from governance.people.rules.roles import PERMISSIONS_OF_ROLE
-from governance.people.services.people import role_groups_create
+from governance.people.services.role_groups import role_groups_create
 from governance.tenancy.models import Organization, Product
-from governance.tenancy.selectors import organization_exists
+from governance.tenancy.selectors import organization_exists, tenant_get
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, NotFound
 from reasoncodes.base.tenancy import tenant_scope
@@ -114,4 +114,27 @@ def product_create(*, actor: Actor, at: datetime, organization: Organization, sl
             )
     except IntegrityError as error:
         raise AlreadyExists("This organization has a product with this slug.") from error
+    return product
+
+
+def product_change(*, actor: Actor, at: datetime, product_id: UUID, name: str) -> Product:
+    """Another name. The slug never changes: definitions are found by it."""
+    text_check(text=name, pointer="/name")
+    with transaction.atomic():
+        product = tenant_get(Product, product_id, lock=True)
+        if not actor.may_act_in(product.organization_id):
+            raise NotFound
+        if product.name == name:  # no change, so no ledger entry
+            return product
+        product.name = name
+        product.save(update_fields=["name"])
+        ledger_append(
+            action="product.changed",
+            organization_id=product.organization_id,
+            subject_type="product",
+            subject_id=product.id,
+            actor=actor,
+            at=at,
+            payload={"fields": ["name"]},
+        )
     return product

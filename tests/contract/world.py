@@ -273,6 +273,10 @@ class World:
         export_build_task(self.ids["export_id"][0])
         code = {"scope": "halt", "code": "ours", "label": "Ours"}
         ours = str(self.post("/reason-codes", code)["id"])
+        override = {"scope": "halt", "code": "rehearsal", "label": "Drill"}
+        self.special["reason_codes_take_back"] = {"reason_code_id": str(self.post("/reason-codes", override)["id"])}
+        self.ids["tier_id"] = [str(self.post("/review-tiers", {"slug": "night", "label": "Night shift"})["id"])]
+        self.ids["product_id"] = [str(self.post("/products", {"slug": "returns", "name": "Returns"})["id"])]
         self.ids["reason_code_id"] = [ours, self.first("/reason-codes?scope=denial")]
         self.values |= {"policy_slug": "demo-allow", "reason_code": "rehearsal", "to_username": "reviewer2"}
 

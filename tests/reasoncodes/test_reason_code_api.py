@@ -181,7 +181,7 @@ def test_deleting_is_soft_and_twice_is_once(cast: Cast, own: ReasonCode) -> None
 
 def test_the_systems_codes_are_refused_to_everybody(cast: Cast) -> None:
     with every_tenant():
-        system = ReasonCode.objects.get(organization=None, code="rehearsal")
+        system = ReasonCode.objects.get(organization=None, scope="intervention", code="rehearsal")
     api = cast.api()
     check(api.patch(f"{URL}/{system.id}", {"label": "x"}), status=403, code="refused")
     check(api.delete(f"{URL}/{system.id}"), status=403, code="refused")

@@ -94,7 +94,7 @@ def test_a_starter_that_was_deactivated_stays_so(db: None) -> None:
     with every_tenant():
         ReasonCode.objects.filter(code="rehearsal").update(active=False)
         system_codes_synchronise()
-        assert not ReasonCode.objects.get(code="rehearsal").active
+        assert not ReasonCode.objects.get(scope="intervention", code="rehearsal").active
 
 
 def test_the_organizations_own_row_wins_over_the_systems(cast: Cast) -> None:
@@ -165,7 +165,7 @@ def test_what_the_program_emits_cannot_be_deactivated_by_anybody(cast: Cast, sco
 
 def test_the_systems_rows_are_not_for_anybody_to_change(cast: Cast) -> None:
     with every_tenant():
-        system = ReasonCode.objects.get(organization=None, code="rehearsal")
+        system = ReasonCode.objects.get(organization=None, scope="intervention", code="rehearsal")
         for act in (
             lambda: change(system, label="x"),
             lambda: reason_code_deactivate(actor=SYSTEM, at=timezone.now(), reason_code_id=system.id),

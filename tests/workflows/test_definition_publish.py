@@ -136,7 +136,7 @@ def test_the_first_contract_is_a_draft_with_terms_that_suit_a_workflow(cast: Cas
     contract = found.contract
     assert (contract.slug, contract.version, contract.state, contract.title) == ("triage", 1, "draft", "AI only")
     assert (contract.adapter, contract.effect, contract.risk_tier) == ("event", "idempotent", "medium")
-    assert (contract.review_owner, contract.policy_slug) == ("customer_clinician", "workflows")
+    assert (contract.review_owner, contract.policy_slug) == ("approvers", "workflows")
     assert [row.area for row in found.missing] == TEN
     terms = documents(contract)
     assert terms["retry_and_replay"]["automatic_retries"] == "when_safe"

@@ -77,8 +77,28 @@ def _read(path: list[str], context: Json) -> Any:
 # Braces mean nothing in the language, so outside a string they can only begin or end a place.
 _EXPRESSION = re.compile(r"""\{\{((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^"'{}])*)\}\}""")
 _MARK = re.compile(r"\{\{|\}\}")
+_FIELD_NAME: Json = {
+    "type": "string",
+    "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,63}$",
+    "description": "a name: up to 64 letters, digits, dots, hyphens and underscores, no digit first",
+}
 MAX_TEMPLATE_CHARACTERS = 2_000
 MAX_FILLED_CHARACTERS = 1_024
+
+
+def _part(depth: int) -> Json:
+    """Part of a template, with objects and lists this deep in each other."""
+    part: Json = {"type": ["string", "number", "boolean", "null"], "maxLength": MAX_TEMPLATE_CHARACTERS}
+    if depth:
+        inner = _part(depth - 1)
+        part["type"] += ["array", "object"]
+        part |= {"items": inner, "maxItems": 50}
+        part |= {"propertyNames": _FIELD_NAME, "maxProperties": 50, "additionalProperties": inner}
+    return part
+
+
+# The params schema of a template of format 2.
+OPEN_TEMPLATE: Json = _part(4) | {"type": "object", "propertyNames": CODE}
 
 
 def fill_template(template: Any, context: Mapping[str, Any], scope: EvaluationScope) -> Any:

@@ -79,7 +79,7 @@ class CandidatesOut(serializers.Serializer[Any]):
 A_WEEK = OpenApiExample(
     "A week off",
     value={
-        "tier": "customer_clinician",
+        "tier": "finance",
         "to_username": "sam",
         "reason_code": AWAY,
         "starts_at": "2027-03-01T08:00:00Z",

@@ -21,7 +21,7 @@ from governance.people.errors import RolesForbidden
 from governance.people.models import ApiKey, ServiceAccount, User
 from governance.people.rules.combinations import combinations, combinations_with
 from governance.people.rules.keys import KeyMaterial, key_generate, key_material
-from governance.people.rules.roles import known_role
+from governance.people.rules.roles import PERMISSIONS_OF_ROLE, tier_of
 from governance.people.selectors.people import (
     may_answer_for,
     person_named,
@@ -39,6 +39,7 @@ from governance.people.services.accounts import (
 )
 from governance.people.services.links import invitation_create
 from governance.people.services.people import person_create, person_reactivate, person_role_give, role_check
+from governance.policies.selectors import reviewer_tiers
 from governance.tenancy.models import Organization
 from reasoncodes.base.actors import Actor
 from reasoncodes.base.errors import AlreadyExists, FieldError, InvalidInput, WrongState
@@ -56,9 +57,13 @@ def person_of(subject: str, pointer: str = "/subject") -> User:
     return found
 
 
-def _role(value: str, pointer: str) -> str:
-    if not known_role(value):
+def _role(value: str, pointer: str, organization: Organization) -> str:
+    """A role that can be given here: of the table, or of an active tier of the organization."""
+    tier = tier_of(value)
+    if not tier and value not in PERMISSIONS_OF_ROLE:
         raise InvalidInput(errors=[FieldError(pointer, "is not a role")])
+    if tier and tier not in reviewer_tiers(organization_id=organization.id):
+        raise InvalidInput(errors=[FieldError(pointer, "is not an active reviewer tier of this organization")])
     return value
 
 
@@ -72,7 +77,7 @@ class RoleGive:
     ) -> Prepared:
         only(details, "role", "exception_until")
         user = person_of(subject)
-        role = _role(text_of(details, "role", longest=64), "/details/role")
+        role = _role(text_of(details, "role", longest=64), "/details/role", organization)
         held = roles_held(user_id=user.id, organization_id=organization.id)
         if role in held:
             raise AlreadyExists("This person has the role already.")
@@ -105,6 +110,9 @@ class RoleGive:
         if not user.is_active:
             raise ProposalOutdated("This person has no access any more.")
         role, excepted = change.details["role"], change.details["exception_until"] is not None
+        tier = tier_of(role)
+        if tier and tier not in reviewer_tiers(organization_id=change.organization_id):
+            raise ProposalOutdated("The reviewer tier is not active any more.")
         person_role_give(actor=actor, at=at, user=user, organization=change.organization, role=role, exception=excepted)
         return Applied({"person": change.subject, "role": role, "exception": excepted}, made=user)
 
@@ -132,7 +140,7 @@ class PersonCreate:
             raise InvalidInput(errors=[FieldError("/subject", "is the user name of the new person")])
         if person_named(text=username) is not None:
             raise AlreadyExists("A person with this username exists.")
-        roles = [_role(role, "/details/roles") for role in texts_of(details, "roles")]
+        roles = [_role(role, "/details/roles", organization) for role in texts_of(details, "roles")]
         if not roles:
             raise InvalidInput(errors=[FieldError("/details/roles", "needs one role at least")])
         pairs = combinations(roles)

@@ -11,6 +11,7 @@ from governance.authority.states import AuthorityState
 from governance.contracts.models import Contract
 from governance.contracts.rules.starters import REVIEWER, Starter, starter_documents
 from governance.contracts.services.contracts import contract_create
+from governance.people.services.role_groups import role_group_ensure
 from governance.policies.selectors import policy_list
 from governance.policies.services import policy_create
 from governance.policies.states import PolicyState
@@ -37,6 +38,8 @@ def contract_from_starter(
     if not actor.may_act_in(organization.id):
         raise NotFound
     with transaction.atomic():
+        # An organization from before tiers were its own may have others only.
+        role_group_ensure(organization=organization, role=f"reviewer:{REVIEWER}")
         waiting = _policy(starter, organization, actor=actor, at=at)
         contract = contract_create(
             actor=actor,

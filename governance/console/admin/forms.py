@@ -117,11 +117,11 @@ class ConsoleForm(forms.Form):
         self.request = request
 
 
-def intervention_choices(organization_id: Any) -> list[tuple[str, str]]:
+def intervention_choices(organization_id: Any, *, scope: Scope = Scope.INTERVENTION) -> list[tuple[str, str]]:
     """The reason codes that a person may give here. An organization's own row replaces the system's."""
     rows = reason_code_list(
         organization_ids=[organization_id] if organization_id else [],
-        scope=Scope.INTERVENTION,
+        scope=scope,
         active=True,
         # PostgreSQL sorts NULL last: the organization's row comes first and wins.
     ).order_by("organization_id", "code")

@@ -5,15 +5,21 @@ import re
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 
 from governance.console.admin.base import Act, ConsoleAdmin, adopt, console_actor
 from reasoncodes.models import ReasonCode
-from reasoncodes.selectors import USAGE_LIMIT, reason_code_usage
-from reasoncodes.services import reason_code_create, reason_code_deactivate, reason_code_update
+from reasoncodes.selectors import USAGE_LIMIT, reason_code_is_override, reason_code_usage
+from reasoncodes.services import (
+    reason_code_create,
+    reason_code_deactivate,
+    reason_code_take_back,
+    reason_code_update,
+)
 
 STEP_KIND = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
@@ -30,6 +36,14 @@ def _reason_code_activate_act(
 ) -> str:
     reason_code_update(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id, changes={"active": True})
     return "Active again."
+
+
+def _reason_code_take_back_act(
+    model_admin: ConsoleAdmin, request: HttpRequest, obj: ReasonCode, data: dict[str, Any]
+) -> HttpResponse:
+    reason_code_take_back(actor=console_actor(request), at=timezone.now(), reason_code_id=obj.id)
+    messages.success(request, "Taken back. The system's wording counts again.")
+    return redirect("admin:reasoncodes_reasoncode_changelist")
 
 
 class ReasonCodeForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -74,6 +88,14 @@ class ReasonCodeAdmin(ConsoleAdmin):
             "People can choose this code again.",
             _reason_code_activate_act,
             available=lambda obj: not obj.active and obj.organization_id is not None,
+        ),
+        Act(
+            "take-back",
+            "Take back",
+            "Removes this override: the system's own wording of the code counts again for the organization.",
+            _reason_code_take_back_act,
+            available=lambda obj: obj.organization_id is not None and reason_code_is_override(row=obj),
+            danger=True,
         ),
     ]
 

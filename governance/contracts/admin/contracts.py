@@ -30,7 +30,7 @@ from governance.contracts.services.contracts import (
     contract_suspend,
 )
 from governance.contracts.states import AdapterName, Effect, RiskTier
-from governance.people.rules.roles import REVIEWER_TIERS
+from governance.people.rules.roles import FIRST_TIER
 from governance.policies.selectors import reviewer_tiers
 
 SLUG = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -78,7 +78,7 @@ class ContractForm(ConsoleForm):
         super().__init__(*args, **kwargs)
         tiers = reviewer_tiers(organization_id=self.obj.organization_id) if self.obj else ()
         review_owner: Any = self.fields["review_owner"]
-        review_owner.choices = [(tier, tier) for tier in tiers or REVIEWER_TIERS]
+        review_owner.choices = [(tier, tier) for tier in tiers or (FIRST_TIER,)]
         policy: Any = self.fields["policy_slug"].widget
         policy.suggestions = policy_suggestions()
 

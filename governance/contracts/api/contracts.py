@@ -116,7 +116,7 @@ CREATE_EXAMPLE = OpenApiExample(
         "effect": "once",
         "risk_tier": "medium",
         "adapter": "external",
-        "review_owner": "customer_clinician",
+        "review_owner": "approvers",
         "policy_slug": "standard",
     },
     request_only=True,

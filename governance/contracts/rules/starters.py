@@ -8,7 +8,7 @@ from typing import Any
 
 from governance.contracts.rules.documents import default_documents
 
-REVIEWER = "customer_clinician"
+REVIEWER = "approvers"  # the tier that every organization begins with
 HOLD: dict[str, Any] = {"when": "true", "verdict": "needs_approval", "tier": REVIEWER, "expires_in_seconds": 86400}
 METADATA: dict[str, Any] = {
     "source": {"type": "string", "maxLength": 40},

@@ -97,13 +97,13 @@ CONNECT = OpenApiExample(
         "issuer": "https://login.clinic.example",
         "client_id": "holdpoint",
         "client_secret": "from the provider",
-        "mapping": {"holdpoint-reviewers": ["reviewer:customer_clinician"]},
+        "mapping": {"holdpoint-reviewers": ["reviewer:finance"]},
     },
     request_only=True,
 )
 REMAP = OpenApiExample(
     "Another group gives the role",
-    value={"mapping": {"holdpoint-night-shift": ["reviewer:customer_clinician"]}},
+    value={"mapping": {"holdpoint-night-shift": ["reviewer:finance"]}},
     request_only=True,
 )
 DISCONNECT = OpenApiExample(

@@ -29,6 +29,10 @@ register_actions(
         "authority.founding": "changed authority alone, while the organization was being founded",
         "founding.ended": "ended the founding: from now on two people are needed",
         "product.created": "created a product",
+        "product.changed": "renamed a product",
+        "review_tier.created": "created a reviewer tier",
+        "review_tier.changed": "changed a reviewer tier",
+        "review_tier.deactivated": "deactivated a reviewer tier",
         "person.created": "created a person",
         "person.role_given": "gave a person a role",
         "person.role_taken": "took a role from a person",
@@ -173,5 +177,6 @@ register_actions(
         "reason_code.created": "created a reason code",
         "reason_code.changed": "changed a reason code",
         "reason_code.deactivated": "deactivated a reason code",
+        "reason_code.taken_back": "took an override of a reason code back",
     }
 )

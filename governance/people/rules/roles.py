@@ -14,12 +14,14 @@ DECIDE_READINESS = "decide_readiness"
 OPERATOR = "operator"
 AUDITOR = "auditor"
 OWNER_OF_HOLDS = "owner:global-compliance"
-REVIEWER_TIERS = ("customer_clinician", "sa_qa")
+REVIEWER = "reviewer:"
+FIRST_TIER = "approvers"
+"""The tier that every organization begins with. It adds others of its own."""
 
 PERMISSIONS_OF_ROLE: dict[str, tuple[str, ...]] = {
     OPERATOR: (VIEW, OPERATE, AUDIT),
     AUDITOR: (VIEW, AUDIT),
-    **{f"reviewer:{tier}": (VIEW, REVIEW) for tier in REVIEWER_TIERS},
+    f"{REVIEWER}{FIRST_TIER}": (VIEW, REVIEW),
     **{f"owner:{group}": (VIEW, DECIDE_READINESS) for group in OWNER_GROUPS},
 }
 
@@ -65,8 +67,8 @@ PERMISSION_FOR_SCOPE: dict[str, str] = {
 
 
 def permissions_of(role: str) -> tuple[str, ...]:
-    """An organization may add tiers; their members get the permissions of the built-in reviewers."""
-    if role.startswith("reviewer:"):
+    """The members of every tier may do the same, each in the reviews of their tier."""
+    if role.startswith(REVIEWER):
         return (VIEW, REVIEW)
     return PERMISSIONS_OF_ROLE[role]
 
@@ -76,6 +78,6 @@ def roles_meant(name: str) -> tuple[str, ...]:
     return name, f"reviewer:{name}", f"owner:{name}"
 
 
-def known_role(role: str) -> bool:
-    """Whether a role of this name can be given. Reviewer tiers may be added by an organization."""
-    return role in PERMISSIONS_OF_ROLE or (role.startswith("reviewer:") and len(role) > len("reviewer:"))
+def tier_of(role: str) -> str:
+    """The tier that a reviewer's role is about; empty for every other role."""
+    return role.removeprefix(REVIEWER) if role.startswith(REVIEWER) else ""

@@ -5,7 +5,7 @@ from hashlib import sha256
 from secrets import token_urlsafe
 
 ADMINISTRATOR = "administrator"
-# What a role is called before its colon: `reviewer:sa_qa` is a reviewer.
+# What a role is called before its colon: `reviewer:finance` is a reviewer.
 ROLE_KINDS: dict[str, str] = {
     ADMINISTRATOR: "Administrators of the installation",
     "operator": "Operators",

@@ -1,13 +1,11 @@
-"""People: create, give and take roles, end access, end sessions, reset a sign-in. Also the role groups of an
-organization."""
+"""People: create, give and take roles, end access, end sessions, reset a sign-in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
 from allauth.mfa.models import Authenticator
 from axes.models import AccessAttempt
-from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 
 from governance.boundary.services import note_create
@@ -18,14 +16,14 @@ from governance.people.errors import AdministratorProtected, RolesForbidden
 from governance.people.hooks import standing_lost
 from governance.people.models import SignInLink, User
 from governance.people.rules.combinations import combinations_with
-from governance.people.rules.roles import AUDIT, DECIDE_READINESS, OPERATE, REVIEW, VIEW, permissions_of
 from governance.people.selectors.people import is_administrator, provider_elsewhere, standing_held
 from governance.people.selectors.sign_in import session_of, sessions_of
 from governance.people.services.founding import founding_settle
 from governance.people.services.leaving import accounts_suspend, sessions_end, work_release
 from governance.people.services.passkeys import passkeys_end
+from governance.people.services.role_groups import role_group_ensure
 from governance.retention.selectors.subjects import person_organizations
-from governance.tenancy.models import Organization, OrganizationGroupObjectPermission, RoleGroup
+from governance.tenancy.models import Organization, RoleGroup
 from reasoncodes.base.actors import Actor, ActorKind
 from reasoncodes.base.errors import AlreadyExists, NotFound, Refused, ScopeMissing, WrongState
 from reasoncodes.base.tenancy import every_tenant
@@ -136,32 +134,6 @@ def person_reactivate(*, actor: Actor, at: datetime, user_id: UUID, organization
     return user
 
 
-ALL = (VIEW, OPERATE, REVIEW, AUDIT, DECIDE_READINESS)
-
-
-def _role_group_ensure(*, organization: Organization, role: str) -> RoleGroup:
-    """The organization's group for the role, with its permissions. Created at first use, because tiers can be added
-    later."""
-    existing = RoleGroup.objects.filter(organization=organization, role=role).first()
-    return existing or role_groups_create(organization=organization, roles=[role])[0]
-
-
-def role_groups_create(*, organization: Organization, roles: Sequence[str]) -> list[RoleGroup]:
-    """Groups and their object permissions, in four statements for any number of roles."""
-    permissions = {
-        row.codename: row for row in Permission.objects.filter(content_type__app_label="governance", codename__in=ALL)
-    }
-    groups = Group.objects.bulk_create(Group(name=f"{organization.slug}/{role}") for role in roles)
-    OrganizationGroupObjectPermission.objects.bulk_create(
-        OrganizationGroupObjectPermission(permission=permissions[name], group=group, content_object=organization)
-        for role, group in zip(roles, groups, strict=True)
-        for name in permissions_of(role)
-    )
-    return RoleGroup.objects.bulk_create(
-        RoleGroup(organization=organization, role=role, group=group) for role, group in zip(roles, groups, strict=True)
-    )
-
-
 def role_check(*, user_id: UUID, organization: Organization, role: str) -> None:
     """Refuses a role that makes a forbidden pair with a role that the person has, and any role for a person whom
     another organization's identity provider signs in."""
@@ -192,7 +164,7 @@ def person_role_give(
     with transaction.atomic():
         # Two roles of one person given at once would each see none of the other, and both would pass the check.
         User.objects.select_for_update(no_key=True).get(id=user.id)
-        group = _role_group_ensure(organization=organization, role=role).group
+        group = role_group_ensure(organization=organization, role=role).group
         if user.groups.filter(id=group.id).exists():
             return
         if not exception:
@@ -212,7 +184,7 @@ def person_role_take(*, actor: Actor, at: datetime, user: User, organization: Or
         # Waits for votes that are being cast: they lock the same row FOR SHARE (`person_stays`). Without it a vote
         # could commit after the tier that it stands on was taken away.
         User.objects.select_for_update(no_key=True).filter(id=user.id).first()
-        group = _role_group_ensure(organization=organization, role=role).group
+        group = role_group_ensure(organization=organization, role=role).group
         if not user.groups.filter(id=group.id).exists():
             return
         user.groups.remove(group)

@@ -77,7 +77,7 @@ STARTER = [
         "id": "rest",
         "when": "true",
         "verdict": "needs_approval",
-        "tier": "customer_clinician",
+        "tier": "approvers",
         "approvals_required": 1,
         "expires_in_seconds": 86400,
     },

@@ -59,6 +59,7 @@ BOUND: Final[Mapping[str, BoundTable]] = {
     # Which rules: organizations, contracts, policies, regions, the schedule.
     "governance_organization": BoundTable(40),
     "governance_product": BoundTable(41),
+    "governance_reviewertier": BoundTable(52),
     "governance_contract": BoundTable(42),
     "governance_contractdocument": BoundTable(43),
     "governance_readinessdecision": BoundTable(44),

@@ -29,7 +29,7 @@ from governance.retention.rules import RetentionSubject
 from governance.retention.selectors.retention import terms_for
 from governance.sealing.models import ReadAccess
 from governance.shutdown.models import Shutdown
-from governance.tenancy.models import Organization, Product, RoleGroup
+from governance.tenancy.models import Organization, Product, ReviewerTier, RoleGroup
 from governance.violations.models import GovernanceViolation
 from reasoncodes.base.tenancy import every_tenant
 from reasoncodes.models import ReasonCode
@@ -113,6 +113,7 @@ def governance_export_tables() -> Iterable[ExportTable]:
     return [
         ExportTable(Organization, "id"),
         ExportTable(Product),
+        ExportTable(ReviewerTier),
         ExportTable(RoleGroup),
         ExportTable(SignInRules),
         ExportTable(IdentityProvider, without=frozenset({"secret_sealed", "scim_sha256"})),

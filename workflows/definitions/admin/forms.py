@@ -148,7 +148,7 @@ class PublishForm(ConsoleForm):
         organization_id = self.obj.organization_id
         tiers = [(tier, tier) for tier in reviewer_tiers(organization_id=organization_id)]
         fields: Any = self.fields
-        fields["review_owner"].choices = [("", "as before, or customer_clinician"), *tiers]
+        fields["review_owner"].choices = [("", "as before, or the first tier that a step names"), *tiers]
         fields["policy_slug"].widget.suggestions = policy_suggestions(organization_id=organization_id)
 
 

@@ -1,6 +1,6 @@
 """Reads a document that may be any JSON, so that the rules need not check types themselves."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,7 +109,7 @@ _FIELDS = frozenset(DOCUMENT_SCHEMA_2["properties"]) | frozenset(STEP_SCHEMA_2["
 
 class Reading:
     def __init__(
-        self, document: Json, *, kinds: Mapping[str, StepKind], codes: Mapping[str, Set[str]], tiers: Set[str]
+        self, document: Json, *, kinds: Mapping[str, StepKind], codes: Mapping[str, Collection[str]], tiers: Set[str]
     ) -> None:
         self.document = document
         self.kinds = kinds

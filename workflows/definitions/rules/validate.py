@@ -1,39 +1,42 @@
 """All findings about a definition at once. Never raises, whatever it is given."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from typing import Any
 
 from governance.boundary.rules.limits import broken_limit
 from governance.contracts.rules.documents.json_safety import unsafe_values
-from workflows.definitions.rules.checks import LOCAL, WHOLE, Rule, texts
-from workflows.definitions.rules.document import MAX_BYTES, MAX_DEPTH, MAX_STEPS
+from workflows.definitions.rules.checks import LOCAL, LOCAL_2, WHOLE, WHOLE_2, names, texts
+from workflows.definitions.rules.document import MAX_BYTES, MAX_DEPTH, MAX_STEPS, format_of
 from workflows.definitions.rules.findings import DefinitionFinding, is_plain
 from workflows.definitions.rules.reading import Reading
+from workflows.definitions.rules.reads import TypedReading
 from workflows.kinds.base import StepKind
 
 MAX_FINDINGS = 500
-_LIMITS = {
-    "too_large": f"A definition has at most {MAX_BYTES} bytes as JSON. Split the workflow, or shorten its texts.",
-    "too_deep": f"A definition is nested at most {MAX_DEPTH} deep. Flatten it.",
-}
+# The schemas inside a document of format 2 need more levels.
+DEPTHS = {1: MAX_DEPTH, 2: 20}
 
 
 def validate(
     document: Any,
     *,
     kinds: Mapping[str, StepKind],
-    halt_codes: Set[str],
+    halt_codes: Collection[str],
     tiers: Set[str],
-    step_failure_codes: Set[str] | None = None,
+    step_failure_codes: Collection[str] | None = None,
 ) -> list[DefinitionFinding]:
     """Empty: it may be published. Codes and tiers are those of the organization; None is not judged."""
-    codes = {"halt": halt_codes} | ({} if step_failure_codes is None else {"step_failure": step_failure_codes})
+    codes: dict[str, Collection[str]] = {"halt": halt_codes}
+    if step_failure_codes is not None:
+        codes["step_failure"] = step_failure_codes
     unreadable = _unreadable(document)
     if unreadable:
         return unreadable
+    if format_of(document) == 2:
+        typed = TypedReading(document, kinds=kinds, codes=codes, tiers=tiers)
+        return _unique(one for rule in (*LOCAL_2, *([] if _is_too_large(typed) else WHOLE_2)) for one in rule(typed))
     reading = Reading(document, kinds=kinds, codes=codes, tiers=tiers)
-    # Rules about the whole graph cost its square, so they run only if its size may be published at all.
-    return _run(LOCAL if len(reading.raw_steps) > MAX_STEPS else (*LOCAL, *WHOLE), reading)
+    return _unique(one for rule in (*LOCAL, *([] if _is_too_large(reading) else WHOLE)) for one in rule(reading))
 
 
 def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[DefinitionFinding]:
@@ -42,11 +45,17 @@ def draft_findings(document: Any, *, kinds: Mapping[str, StepKind]) -> list[Defi
     if unreadable:
         return unreadable
     reading = Reading(document, kinds=kinds, codes={}, tiers=frozenset())
-    return _run((texts.text_boundary, texts.key_boundary), reading)
+    boundary = names.texts_inspected if reading.format == 2 else texts.text_boundary
+    return _unique(one for rule in (boundary, texts.key_boundary) for one in rule(reading))
 
 
-def _run(rules: Iterable[Rule], reading: Reading) -> list[DefinitionFinding]:
-    return list(dict.fromkeys(finding for rule in rules for finding in rule(reading)))[:MAX_FINDINGS]
+def _is_too_large(reading: Reading) -> bool:
+    """Rules about the whole graph cost its square, so they run only if its size may be published at all."""
+    return len(reading.raw_steps) > MAX_STEPS
+
+
+def _unique(found: Iterator[DefinitionFinding]) -> list[DefinitionFinding]:
+    return list(dict.fromkeys(found))[:MAX_FINDINGS]
 
 
 def _unreadable(document: Any) -> list[DefinitionFinding]:
@@ -55,14 +64,21 @@ def _unreadable(document: Any) -> list[DefinitionFinding]:
         return [
             DefinitionFinding("document_shape", "", "A definition is a JSON object with name, start_step and steps.")
         ]
-    limit = broken_limit({"": document}, max_bytes=MAX_BYTES + 5, max_depth=MAX_DEPTH + 1)
+    depth = DEPTHS[format_of(document)]
+    limit = broken_limit({"": document}, max_bytes=MAX_BYTES + 5, max_depth=depth + 1)
     if limit is not None:
-        return [DefinitionFinding("limits", "", _LIMITS[limit])]
+        return [DefinitionFinding("limits", "", _limit_words(limit, depth))]
     found = {(_shown(problem.pointer), problem.message) for problem in unsafe_values(document)}
     return [
         DefinitionFinding("json_safe", pointer, f"This {message}. Send plain JSON.")
         for pointer, message in sorted(found)
     ]
+
+
+def _limit_words(limit: str, depth: int) -> str:
+    if limit == "too_deep":
+        return f"A definition is nested at most {depth} deep. Flatten it."
+    return f"A definition has at most {MAX_BYTES} bytes as JSON. Split the workflow, or shorten its texts."
 
 
 def _shown(pointer: str) -> str:

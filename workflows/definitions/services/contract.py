@@ -23,6 +23,7 @@ from governance.contracts.services.contracts import (
 )
 from governance.contracts.states import AdapterName, ContractState, RiskTier
 from governance.enforcement.sql import send_lock_exclude
+from governance.people.rules.roles import FIRST_TIER
 from governance.policies.models import Policy
 from governance.policies.services import policy_create, policy_publish
 from governance.policies.states import PolicyState
@@ -45,7 +46,6 @@ POLICY_RULES = [
         "verdict": "allow",
     }
 ]
-OWNER = "customer_clinician"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _first(
     actor: Actor,
     at: datetime,
 ) -> Contract:
-    core = {"risk_tier": RiskTier.MEDIUM.value, "review_owner": OWNER} | terms.chosen()
+    core = {"risk_tier": RiskTier.MEDIUM.value, "review_owner": _first_tier(parsed)} | terms.chosen()
     core.setdefault("policy_slug", POLICY)
     if core["policy_slug"] == POLICY:
         _default_policy(organization, actor=actor, at=at)
@@ -146,6 +146,13 @@ def _first(
         documents=first_documents(parsed, kind_table()),
         **core,
     )
+
+
+def _first_tier(parsed: Definition) -> str:
+    """Who answers for held steps, unless the publisher says so: the first people that the definition asks."""
+    kinds = kind_table()
+    named = (step.params.get(kinds[step.kind].human_tier) for step in parsed.steps.values())
+    return next((tier for tier in named if isinstance(tier, str)), FIRST_TIER)
 
 
 def _next(

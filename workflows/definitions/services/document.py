@@ -7,7 +7,6 @@ from uuid import UUID
 from governance.boundary.errors import MetadataBoundary
 from governance.contracts.states import Effect
 from governance.ledger.rules.entry import canonical_sha256
-from governance.people.rules.roles import REVIEWER_TIERS
 from governance.policies.selectors import reviewer_tiers
 from reasoncodes.base.errors import FieldError, InvalidInput
 from reasoncodes.codes import Scope
@@ -78,8 +77,9 @@ def definition_validate(*, definition_id: UUID, document: Any = None) -> list[De
 
 
 def document_findings(*, organization_id: UUID | None, document: Any) -> list[DefinitionFinding]:
-    """All findings. Without an organization (templates) the system's own codes and tiers count."""
-    tiers = reviewer_tiers(organization_id=organization_id) if organization_id else REVIEWER_TIERS
+    """All findings. Without an organization (templates) the system's own codes count; tiers are judged when an
+    organization publishes its copy."""
+    tiers = reviewer_tiers(organization_id=organization_id) if organization_id else _tiers_named(document)
     found = validate(
         document,
         kinds=kinds(),
@@ -100,6 +100,17 @@ def document_resolved(definition: WorkflowDefinition) -> dict[str, Any]:
     if not call_steps(document):
         return document
     return document_pinned(document, modules_offered(organization_id=definition.organization_id))
+
+
+def _tiers_named(document: Any) -> Iterator[str]:
+    """Every tier that a step of the document names, whatever else the document is."""
+    steps = document.get("steps") if isinstance(document, dict) else None
+    for step in steps.values() if isinstance(steps, dict) else ():
+        params = step.get("params") if isinstance(step, dict) else None
+        known = kind_table().get(str(step["kind"])) if isinstance(params, dict) and "kind" in step else None
+        tier = params.get(known.human_tier) if known is not None and isinstance(params, dict) else None
+        if isinstance(tier, str):
+            yield tier
 
 
 def _contract_findings(document: dict[str, Any]) -> Iterator[DefinitionFinding]:

@@ -81,17 +81,18 @@ def _stopped(instance: WorkflowInstance, step: WorkflowStep) -> str:
 A = InterventionAction
 
 
-class InterventionForm(ReasonForm):
-    """Halting may also name a halt reason: what a module would have said."""
+class HaltForm(ReasonForm):
+    """A halt takes a code of scope halt: what people say, and after it what the program or a module would have said."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["reason_code"]
-        known = {code for code, _ in field.choices}
         rows = reason_code_list(organization_ids=[self.obj.organization_id], scope=Scope.HALT, active=True)
-        halts = {row.code: f"{row.label} ({row.code})" for row in rows.order_by("-organization_id")}
-        more = sorted((item for item in halts.items() if item[0] not in known), key=lambda item: item[1])
-        field.choices = [*field.choices, ("Reasons for a halt", more)]
+        said: dict[bool, dict[str, str]] = {False: {}, True: {}}
+        for row in rows.order_by("-organization_id"):  # the organization's own row comes last and wins
+            said[row.emitted][row.code] = f"{row.label} ({row.code})" + (", needs a note" if row.requires_note else "")
+        by_people, by_program = (sorted(said[one].items(), key=lambda item: item[1]) for one in (False, True))
+        field.choices = [("", "Choose a reason"), *by_people, ("Reasons for a halt", by_program)]
 
 
 def perform(action: InterventionAction, said: str) -> Callable[..., str]:
@@ -117,7 +118,7 @@ def act(
         title,
         explanation,
         perform(action, said),
-        InterventionForm if action is A.HALT else ReasonForm,
+        HaltForm if action is A.HALT else ReasonForm,
         available=lambda obj: possible(obj, action, timezone.now()),
         context=lambda request, obj: {"warning": consequence(obj, action)},
         danger=danger,

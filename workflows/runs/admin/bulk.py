@@ -21,6 +21,7 @@ from governance.console.admin.forms import NOTE_LENGTH, ConsoleForm, interventio
 from governance.console.admin.lists import BoundedPaginator
 from governance.console.selectors.pages import organization_choices
 from reasoncodes.base.errors import PROBLEMS, DomainError
+from reasoncodes.codes import Scope
 from workflows.definitions.selectors import definition_list
 from workflows.definitions.states import Mode
 from workflows.runs.admin.acts import ACTION_NAMES
@@ -179,10 +180,10 @@ class OrderForm(forms.Form):
         help_text="Up to 280 characters. Do not enter names, patient data or secrets: Holdpoint checks the text.",
     )
 
-    def __init__(self, *args: Any, organization_id: UUID, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, organization_id: UUID, halts: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["reason_code"]
-        field.choices = intervention_choices(organization_id)
+        field.choices = intervention_choices(organization_id, scope=Scope.HALT if halts else Scope.INTERVENTION)
 
 
 CARRIED = ("status", "mode", "definition", "halt_reason")
@@ -231,7 +232,11 @@ class BulkPages(ConsoleAdmin):
 
     def _second(self, request: HttpRequest, choose: ChooseForm) -> HttpResponse:
         organization = choose.cleaned_data["organization"]
-        form = OrderForm(request.POST if request.method == "POST" else None, organization_id=organization.id)
+        form = OrderForm(
+            request.POST if request.method == "POST" else None,
+            organization_id=organization.id,
+            halts=choose.cleaned_data["action"] == InterventionAction.HALT,
+        )
         refusal: DomainError | None = None
         if request.method == "POST" and form.is_valid():
             try:

@@ -82,10 +82,12 @@ def _said(order: InterventionOrder, note: Note | None) -> dict[str, str]:
 
 
 def reason_code_known(organization_id: UUID, order: InterventionOrder) -> None:
-    """Require a halt reason or an intervention reason. A refusal lists the intervention reasons."""
-    if reason_code_resolve(organization_id=organization_id, scope=Scope.HALT, code=order.reason_code):
-        scope = Scope.HALT
-    else:
+    """Require a halt reason for a halt, and for everything else a halt reason or an intervention reason, of which a
+    refusal lists the latter."""
+    scope = Scope.HALT
+    if order.action != InterventionAction.HALT and not reason_code_resolve(
+        organization_id=organization_id, scope=Scope.HALT, code=order.reason_code
+    ):
         scope = Scope.INTERVENTION
     reason_code_require(organization_id=organization_id, scope=scope, code=order.reason_code, note=order.note)
 

@@ -10,15 +10,15 @@ from governance.boundary.rules.text import has_broken_characters, normalise
 from workflows.definitions.rules.findings import DefinitionFinding
 from workflows.definitions.rules.reading import Reading
 
-_PROSE = frozenset({"name", "description", "note", "expr"})  # words of an author; all other texts are references
+PROSE = frozenset({"name", "description", "note", "expr"})  # words of an author; all other texts are references
 
 
 def text_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
     texts = frozenset(text for kind in reading.kinds.values() for text in (*kind.texts, *kind.expressions))
-    for path, text in _texts(reading.document):
-        prose = _PROSE | texts
+    for path, text in texts_of(reading.document):
+        prose = PROSE | texts
         last = next((part for part in reversed(path) if isinstance(part, str)), "")
-        for rule in _tripped(text, TextForm.NOTE if last in prose else TextForm.REFERENCE):
+        for rule in tripped_rules(text, TextForm.NOTE if last in prose else TextForm.REFERENCE):
             message = f"{MESSAGES[rule]} Write what the workflow does, without people, contacts or secrets."
             yield DefinitionFinding("text_boundary", reading.pointer(*path), message)
 
@@ -30,7 +30,7 @@ def key_boundary(reading: Reading) -> Iterator[DefinitionFinding]:
             yield DefinitionFinding("text_boundary", reading.pointer(*path, key), message)
 
 
-def _tripped(text: str, form: TextForm) -> list[str]:
+def tripped_rules(text: str, form: TextForm) -> list[str]:
     rules = list(tripped(InspectedText(normalise(text), frozenset(), form), CONFIGURATION_RULES))
     return [*rules, "control_character"] if has_broken_characters(text) else rules
 
@@ -45,7 +45,7 @@ def _walk(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], 
             yield from _walk(item, (*path, index))
 
 
-def _texts(document: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+def texts_of(document: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
     return ((path, value) for path, value in _walk(document, ()) if isinstance(value, str))
 
 

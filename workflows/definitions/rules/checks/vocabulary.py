@@ -1,6 +1,6 @@
 """Halt reasons and reviewer tiers exist in this organization."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from workflows.definitions.rules.findings import DefinitionFinding, did_you_mean, nearest, quoted
 from workflows.definitions.rules.reading import Reading
@@ -14,6 +14,7 @@ def halt_reason_exists(reading: Reading) -> Iterator[DefinitionFinding]:
             if codes is not None:
                 what = f"an active reason code of scope {scope}"
                 yield from _known(reading, step_id, param, codes, rule=f"{scope}_reason_exists", what=what)
+                yield from _of_kind(reading, step_id, param, codes, kind.name)
 
 
 def review_tier_exists(reading: Reading) -> Iterator[DefinitionFinding]:
@@ -34,3 +35,13 @@ def _known(
     advice = did_you_mean(suggestion) or (f" There are: {few}." if few else " There is none yet: add it first.")
     message = f"{quoted(value).capitalize()} is not {what}.{advice}"
     yield DefinitionFinding(rule, reading.param_pointer(step_id, param), message, suggestion)
+
+
+def _of_kind(
+    reading: Reading, step_id: str, param: str, codes: Collection[str], kind: str
+) -> Iterator[DefinitionFinding]:
+    """A code may be limited to some kinds of steps, if the caller says to which."""
+    limits = codes.get(str(reading.params(step_id).get(param))) if isinstance(codes, Mapping) else None
+    if limits and kind not in limits:
+        message = f"This reason code is for steps of kind {', '.join(sorted(limits))} only. Choose another."
+        yield DefinitionFinding("reason_code_step_kind", reading.param_pointer(step_id, param), message)
